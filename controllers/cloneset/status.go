@@ -29,16 +29,16 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if res.Err == nil {
-		if err := k.clearPodsToDelete(ctx, r, f); err != nil {
-			return err
-		}
+	if res.Err != nil {
+		return nil
 	}
-	limit := 10
-	if l := r.Workload.(*kruise.CloneSet).Spec.RevisionHistoryLimit; l != nil {
-		limit = int(*l)
-	}
-	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, res)
+	return k.clearPodsToDelete(ctx, r, f)
+}
+
+// TruncateHistory implements rollout.Kind.
+func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout.Facts, failed bool) error {
+	limit := int(ptr.Deref(r.Workload.(*kruise.CloneSet).Spec.RevisionHistoryLimit, 10))
+	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, failed)
 }
 
 // reportFailures keeps a condition of each phase that fails, and removes it when the

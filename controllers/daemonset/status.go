@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
@@ -18,7 +19,7 @@ import (
 )
 
 // Report implements rollout.Kind: it writes the status if it changed, and the events of what
-// changed, and truncates the history.
+// changed.
 func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	s := k.scaler(r, f)
 	status := s.status(res.Err == nil)
@@ -27,14 +28,13 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	})
 	s.leaveUnnamed(&status)
 	s.tellWaiting(res)
-	if err := r.WriteStatus(ctx, &status); err != nil {
-		return err
-	}
-	limit := 10
-	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
-		limit = int(*l)
-	}
-	return r.TruncateHistory(ctx, f, s.t.PodTemplates, limit, res)
+	return r.WriteStatus(ctx, &status)
+}
+
+// TruncateHistory implements rollout.Kind.
+func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout.Facts, failed bool) error {
+	limit := int(ptr.Deref(r.Workload.(*kruise.DaemonSet).Spec.RevisionHistoryLimit, 10))
+	return r.TruncateHistory(ctx, f, f.Templates.(templates).PodTemplates, limit, failed)
 }
 
 // status counts the nodes (ADS-13): of each that should run a pod, by its oldest one.

@@ -50,12 +50,10 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
-	if res.Err == nil {
-		if err := k.repair(ctx, r, f, res); err != nil {
-			return err
-		}
+	if res.Err != nil {
+		return nil
 	}
-	return k.truncate(ctx, r, f, t) // also after a round that failed, or revisions would pile up
+	return k.repair(ctx, r, f, res)
 }
 
 // reportFailures keeps a condition while updates fail.

@@ -120,8 +120,13 @@ func (t *templates) Compare(string, string) (rollout.Comparison, error) {
 	return rollout.Comparison{Known: true, Diff: inplace.Difference{Changes: changes}}, nil
 }
 
-// truncate deletes the oldest revisions that nothing uses, beyond the limit, which counts all of them (SS-16).
-func (k *Kind) truncate(ctx context.Context, r *rollout.Round, f *rollout.Facts, t *templates) error {
+// TruncateHistory implements rollout.Kind: it deletes the oldest revisions that nothing uses, beyond the limit, which
+// counts all of them (SS-16).
+func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout.Facts, _ bool) error {
+	t, ok := f.Templates.(*templates)
+	if !ok {
+		return fmt.Errorf("truncating the history: the templates are a %T", f.Templates)
+	}
 	limit := max(int(ptr.Deref(t.set.Spec.RevisionHistoryLimit, 10)), 1)
 	if len(t.History.All) <= limit { // no pod has to be asked
 		return nil

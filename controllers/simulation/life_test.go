@@ -109,6 +109,10 @@ func (*ordinals) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts,
 	return r.WriteStatus(ctx, &appsv1.ReplicaSetStatus{Replicas: int32(c.Total), ReadyReplicas: int32(c.Ready)})
 }
 
+func (*ordinals) TruncateHistory(context.Context, *rollout.Round, *rollout.Facts, bool) error {
+	return nil
+}
+
 func live(t simulation.T, e *engine.Engine, hasty bool) *simulation.Life {
 	labels := map[string]string{"app": "db"}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Generation: 1}}

@@ -16,7 +16,7 @@ import (
 )
 
 // Report implements rollout.Kind: it writes the status if it changed, and the events of
-// what changed, and truncates the history.
+// what changed.
 func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	s := k.scaler(r, f)
 	status := s.status()
@@ -27,14 +27,13 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 		return kruise.StatefulSetFailedUpdatePod
 	})
 	status.Conditions = s.tellDiffering(status.Conditions)
-	if err := r.WriteStatus(ctx, &status); err != nil {
-		return err
-	}
-	limit := 10
-	if l := s.set.Spec.RevisionHistoryLimit; l != nil {
-		limit = int(*l)
-	}
-	return r.TruncateHistory(ctx, f, s.t, limit, res)
+	return r.WriteStatus(ctx, &status)
+}
+
+// TruncateHistory implements rollout.Kind.
+func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout.Facts, failed bool) error {
+	limit := int(ptr.Deref(r.Workload.(*kruise.StatefulSet).Spec.RevisionHistoryLimit, 10))
+	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, failed)
 }
 
 // status counts the pods (ASTS-18). Pods that are on their way out count as replicas, and

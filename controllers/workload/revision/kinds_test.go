@@ -43,6 +43,10 @@ type historyCase struct {
 	image  func(client.Object, string)
 	// most are the revisions that may be there: current, update and one that is idle.
 	most int
+	// says is what the status says of it.
+	says string
+	// runsPods has pods become ready.
+	runsPods bool
 }
 
 var webLabels = map[string]string{"app": "web"}
@@ -147,60 +151,87 @@ func ofUnitedDeployment(*testing.T) historyCase {
 	}
 }
 
+// refuseStatus refuses the writes of a workload's status. Its pods run.
+func (tc *historyCase) refuseStatus(kind string) {
+	tc.refuse = func(c faultinjection.Call) bool { return c.Kind == kind && c.Subresource == "status" }
+	tc.says, tc.runsPods = "", true // the status cannot tell it, and the log of the manager does
+}
+
 // Each edit of a workload that always fails would leave one more revision, without a bound. One in use stays.
 func TestAllKindsTruncateTheirHistoryWhileSomethingFails(t *testing.T) {
-	const edits = 7
 	e := rules.Engine(t, "")
 	for name, of := range map[string]func(*testing.T) historyCase{
 		"CloneSet": ofCloneSet, "StatefulSet": ofStatefulSet, "DaemonSet": ofDaemonSet, "SidecarSet": ofSidecarSet, "UnitedDeployment": ofUnitedDeployment,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc := of(t)
-			edit := func(c *faultinjection.Cluster) {
-				o := tc.workload.DeepCopyObject().(client.Object)
-				c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(o), o))
-				if n := o.GetGeneration(); n < edits && hasRevisionOf(c, fmt.Sprintf(`"web:%d"`, n)) {
-					o.SetGeneration(n + 1)
-					tc.image(o, fmt.Sprint("web:", n+1))
-					c.Must(c.Client.Update(c.Context(), o))
-				}
-			}
-			var refused int
-			faultinjection.Scenario{
-				Objects:  append([]client.Object{tc.workload}, tc.more...),
-				Build:    indexAll,
-				New:      func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler { return tc.setUp(env, e) },
-				Requests: faultinjection.RequestFor(tc.workload),
-				Watches:  map[string]faultinjection.Changes{name: faultinjection.ChangesOfSpec},
-				Others:   edit,
-				Delay:    10 * time.Minute,
-			}.RunWait(t, faultinjection.Wait{
-				Refuse: func(c faultinjection.Call) bool {
-					if tc.refuse(c) {
-						refused++
-						return true
-					}
-					return false
-				},
-				Says: "an admission webhook refuses it",
-				Resolve: func(c *faultinjection.Cluster) {
-					var names []string
-					list := &appsv1.ControllerRevisionList{}
-					c.Must(c.Client.List(c.Context(), list))
-					for _, rev := range list.Items {
-						names = append(names, rev.Name)
-					}
-					o := tc.workload.DeepCopyObject().(client.Object)
-					c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(o), o))
-					if refused == 0 || o.GetGeneration() != edits || len(names) > tc.most {
-						slices.Sort(names)
-						t.Errorf("%d writes were refused of generation %d, and the revisions are %v", refused, o.GetGeneration(), names)
-					}
-				},
-				Reaches: func(*faultinjection.Cluster) string { return "" },
-			})
+			tc.says = "an admission webhook refuses it"
+			tc.run(t, e, name)
+		})
+		t.Run(name+" whose status is refused", func(t *testing.T) {
+			tc := of(t)
+			tc.refuseStatus(name)
+			tc.run(t, e, name)
 		})
 	}
+}
+
+// edits is how often a workload gets another image.
+const edits = 7
+
+// edit gives the workload its next image once there is a revision of the last one.
+func (tc *historyCase) edit(c *faultinjection.Cluster) {
+	o := tc.workload.DeepCopyObject().(client.Object)
+	c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(o), o))
+	if n := o.GetGeneration(); n < edits && hasRevisionOf(c, fmt.Sprintf(`"web:%d"`, n)) {
+		o.SetGeneration(n + 1)
+		tc.image(o, fmt.Sprint("web:", n+1))
+		c.Must(c.Client.Update(c.Context(), o))
+	}
+}
+
+// run edits the workload while writes are refused, and counts its revisions.
+func (tc *historyCase) run(t *testing.T, e *engine.Engine, kind string) {
+	t.Helper()
+	var refused int
+	faultinjection.Scenario{
+		Objects:  append([]client.Object{tc.workload}, tc.more...),
+		Build:    indexAll,
+		New:      func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler { return tc.setUp(env, e) },
+		Requests: faultinjection.RequestFor(tc.workload),
+		Watches:  map[string]faultinjection.Changes{kind: faultinjection.ChangesOfSpec},
+		Others: func(c *faultinjection.Cluster) {
+			if tc.runsPods {
+				faultinjection.RunPods(c)
+			}
+			tc.edit(c)
+		},
+		Delay: 10 * time.Minute,
+	}.RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool {
+			if tc.refuse(c) {
+				refused++
+				return true
+			}
+			return false
+		},
+		Says: tc.says,
+		Resolve: func(c *faultinjection.Cluster) {
+			var names []string
+			list := &appsv1.ControllerRevisionList{}
+			c.Must(c.Client.List(c.Context(), list))
+			for _, rev := range list.Items {
+				names = append(names, rev.Name)
+			}
+			o := tc.workload.DeepCopyObject().(client.Object)
+			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(o), o))
+			if refused == 0 || o.GetGeneration() != edits || len(names) > tc.most {
+				slices.Sort(names)
+				t.Errorf("%d writes were refused of generation %d, and the revisions are %v", refused, o.GetGeneration(), names)
+			}
+		},
+		Reaches: func(*faultinjection.Cluster) string { return "" },
+	})
 }
 
 // hasRevisionOf reports whether a revision records an image.

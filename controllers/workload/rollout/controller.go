@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,10 +131,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			res.Err = r.giveUpRacing(res.Err)
 		}
 	}
-	err = res.Err
-	if failed := c.kind.Report(ctx, r, f, res); err == nil {
-		err = failed
-	}
+	reported := c.kind.Report(ctx, r, f, res)
+	err = cmp.Or(res.Err, reported)
+	truncated := c.kind.TruncateHistory(ctx, r, f, err != nil)
+	err = cmp.Or(err, truncated)
 	c.rounds.Put(f.Subject, newRound(c.engine, f, res, r.journal))
 	if Conflict(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {

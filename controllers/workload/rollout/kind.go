@@ -49,6 +49,9 @@ type Kind interface {
 	Recreate(ctx context.Context, r *Round, f *Facts, pod *facts.Pod) error
 	// Report writes the status, and the events of what changed.
 	Report(ctx context.Context, r *Round, f *Facts, res Result) error
+	// TruncateHistory deletes old revisions that nothing uses. It comes after Report, also where the round or
+	// Report failed, or each edit of a workload that always fails would leave one more. failed says whether one did.
+	TruncateHistory(ctx context.Context, r *Round, f *Facts, failed bool) error
 }
 
 // Type describes a kind of workload.

@@ -46,12 +46,13 @@ func (*plainKind) Type() Type {
 		Status:           func(o client.Object) any { return &o.(*appsv1.ReplicaSet).Status },
 	}
 }
-func (*plainKind) Spec(client.Object) (Spec, error)                           { return Spec{}, nil }
-func (*plainKind) Templates(context.Context, *Round) (Templates, error)       { return nil, nil }
-func (*plainKind) DeletionAsked(client.Object, *corev1.Pod) bool              { return false }
-func (*plainKind) Scale(context.Context, *Round, *Facts) (bool, error)        { return false, nil }
-func (*plainKind) Recreate(context.Context, *Round, *Facts, *facts.Pod) error { return nil }
-func (*plainKind) Report(context.Context, *Round, *Facts, Result) error       { return nil }
+func (*plainKind) Spec(client.Object) (Spec, error)                            { return Spec{}, nil }
+func (*plainKind) Templates(context.Context, *Round) (Templates, error)        { return nil, nil }
+func (*plainKind) DeletionAsked(client.Object, *corev1.Pod) bool               { return false }
+func (*plainKind) Scale(context.Context, *Round, *Facts) (bool, error)         { return false, nil }
+func (*plainKind) Recreate(context.Context, *Round, *Facts, *facts.Pod) error  { return nil }
+func (*plainKind) Report(context.Context, *Round, *Facts, Result) error        { return nil }
+func (*plainKind) TruncateHistory(context.Context, *Round, *Facts, bool) error { return nil }
 func (*plainKind) Difference(f *Facts) Difference {
 	old := 0
 	for _, p := range f.Pods {

@@ -60,12 +60,12 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 
 // TruncateHistory deletes the oldest revisions beyond limit that neither the workload
 // nor a pod has. It comes after the status is written: an update that is complete makes the
-// revision before it idle, and no event may follow that would bring another round. It comes after a
-// round that failed too, or each edit of a workload that always fails would leave one more. Then the
-// revision that was current stays: a pod may have been created of it, and only the answer was lost.
-func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int, res Result) error {
+// revision before it idle, and no event may follow that would bring another round. After a round that
+// failed, the revision that was current stays: a pod may have been created of it, or the status may name
+// it, and only the answer was lost.
+func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int, failed bool) error {
 	used := map[string]bool{}
-	if res.Err != nil {
+	if failed {
 		used[revision.Short(t.Current())] = true
 	}
 	for _, p := range f.Pods {
