@@ -28,9 +28,9 @@ const none = -1
 // patience is how long pods of a subset may find no node before the condition tells.
 const patience = kruise.DefaultRescheduleCriticalSeconds * time.Second
 
-// classify finds the subset of each pod, and marks those that were there before the spread
-// (WS-05).
-func (t *round) classify(ctx context.Context) error {
+// classify finds the subset of each pod, and what marks those that were there before the spread (WS-05). These count in their
+// subsets whether they can be marked or not.
+func (t *round) classify(ctx context.Context) (marks []func() error, err error) {
 	have := make([]int, len(t.w.Spec.Subsets))
 	var unmarked []*corev1.Pod
 	for _, pod := range t.pods {
@@ -55,7 +55,7 @@ func (t *round) classify(ctx context.Context) error {
 		node := &corev1.Node{}
 		err := t.r.client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
+			return nil, fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
 		}
 		if err != nil {
 			continue
@@ -66,11 +66,9 @@ func (t *round) classify(ctx context.Context) error {
 		}
 		have[i]++
 		t.part[pod.UID] = i
-		if err := t.mark(ctx, pod, i); err != nil {
-			return err
-		}
+		marks = append(marks, func() error { return t.mark(ctx, pod, i) })
 	}
-	return nil
+	return marks, nil
 }
 
 func (t *round) index(name string) int {

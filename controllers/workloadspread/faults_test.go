@@ -79,6 +79,42 @@ func TestNoFailedCallLeavesAPodOutOfItsSpread(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }
 
+// A pod that cannot be written keeps no other from its mark, and the status from no count; an event names it until it is marked.
+func TestAPodThatCannotBeMarkedKeepsNoOther(t *testing.T) {
+	subsetOf := func(c *faultinjection.Cluster, name string) string {
+		pod := &corev1.Pod{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: name}, pod))
+		if m := spread.MarkOf(pod); m != nil {
+			return m.Subset
+		}
+		return ""
+	}
+	describe := func(c *faultinjection.Cluster) string {
+		s := &kruise.WorkloadSpread{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, s))
+		out := fmt.Sprintf("web-0 in %q, web-1 in %q", subsetOf(c, "web-0"), subsetOf(c, "web-1"))
+		for _, p := range s.Status.SubsetStatuses {
+			out += fmt.Sprintf(", %s=%d/%d", p.Name, p.Replicas, p.MissingReplicas)
+		}
+		return out
+	}
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" && c.Key.Name == "web-0" },
+		Tells:  "marking pod web-0: ",
+		Resolve: func(c *faultinjection.Cluster) {
+			if got, want := describe(c), `web-0 in "", web-1 in "b", a=1/1, b=1/-1`; got != want {
+				t.Errorf("while it waits: %s, want %s", got, want)
+			}
+		},
+		Reaches: func(c *faultinjection.Cluster) string {
+			if got, want := describe(c), `web-0 in "a", web-1 in "b", a=1/1, b=1/-1`; got != want {
+				return fmt.Sprintf("%s, want %s", got, want)
+			}
+			return ""
+		},
+	})
+}
+
 func TestAWorkloadSpreadTellsThatItsPodsCannotBeMarked(t *testing.T) {
 	newFaultScenario(t).RunWait(t, faultinjection.Wait{
 		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/cadence"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -74,20 +75,21 @@ func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.D
 		}
 		t.limits = append(t.limits, limit)
 	}
-	if err := t.classify(ctx); err != nil {
+	marks, err := t.classify(ctx)
+	if err != nil {
 		return 0, err
 	}
 	if err := t.nodes(ctx); err != nil {
 		return 0, err
 	}
+	// A pod that cannot be written keeps neither the others from their marks and costs, nor the status from its counts.
+	marked := batch.Parallel(r.writes, marks)
 	t.sum()
 	if err := t.write(ctx); err != nil {
-		return t.again, err
+		return t.again, message.JoinErrors(marked, err)
 	}
 	t.explain()
-	// A pod that a budget keeps does not keep the others from their costs.
-	err = errors.Join(t.evict(ctx), t.rank(ctx))
-	return t.again, err
+	return t.again, message.JoinErrors(marked, t.evict(ctx), t.rank(ctx))
 }
 
 var errStale = errors.New("its spec is not the one that was read")
