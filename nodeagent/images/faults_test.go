@@ -115,3 +115,34 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 func TestNoFailedCallLeavesAnImageUnpulled(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }
+
+// A pull that waits for a login says so in the status of its node, and is made once the secret has one and the image is asked for again.
+func TestANodeImageSaysThatAPullWantsALogin(t *testing.T) {
+	login := func(c *faultinjection.Cluster, config string) {
+		secret := &corev1.Secret{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "kruise-daemon-config", Name: "login"}, secret))
+		secret.Data[corev1.DockerConfigJsonKey] = []byte(config)
+		c.Must(c.Client.Update(c.Context(), secret))
+	}
+	find := func(c *faultinjection.Cluster) *kruise.NodeImage {
+		node := &kruise.NodeImage{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Name: "n1"}, node))
+		return node
+	}
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Arrange: func(c *faultinjection.Cluster) { login(c, `{"auths":{}}`) },
+		Says:    "it wants a login",
+		Resolve: func(c *faultinjection.Cluster) {
+			login(c, `{"auths":{"docker.io":{"username":"me","password":"secret"}}}`)
+			node := find(c)
+			node.Spec.Images["nginx"].Tags[0].Version = 1
+			c.Must(c.Client.Update(c.Context(), node))
+		},
+		Reaches: func(c *faultinjection.Cluster) string {
+			if s := statusOf(find(c), key{"nginx", "1"}); s == nil || s.Phase != kruise.ImagePhaseSucceeded {
+				return fmt.Sprintf("the pull is %+v", s)
+			}
+			return ""
+		},
+	})
+}

@@ -3,6 +3,7 @@
 package probes
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,4 +74,37 @@ func isProbing(a *Agent) bool {
 
 func TestNoFailedCallLeavesAResultUnreported(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+// A probe that fails says so in the status of its node, and the status follows once its user has another one.
+func TestANodePodProbeSaysThatAProbeFails(t *testing.T) {
+	find := func(c *faultinjection.Cluster) *v1alpha1.NodePodProbe {
+		node := &v1alpha1.NodePodProbe{}
+		c.Must(c.Client.Get(c.Context(), client.ObjectKey{Name: "n1"}, node))
+		return node
+	}
+	s := newFaultScenario(t)
+	s.Others = nil
+	s.RunWait(t, faultinjection.Wait{
+		Says: `"state": "Failed"`,
+		Resolve: func(c *faultinjection.Cluster) {
+			node := find(c)
+			full := node.Spec.PodProbes[0].Probes[1].DeepCopy()
+			full.Name, full.Probe.Exec.Command = "full", []string{"full"}
+			node.Spec.PodProbes[0].Probes[1] = *full
+			c.Must(c.Client.Update(c.Context(), node))
+		},
+		Reaches: func(c *faultinjection.Cluster) string {
+			states := find(c).Status.PodProbeStatuses
+			if len(states) != 1 || len(states[0].ProbeStates) != 2 {
+				return fmt.Sprintf("the results are %+v", states)
+			}
+			for _, s := range states[0].ProbeStates {
+				if s.State != v1alpha1.ProbeSucceeded {
+					return fmt.Sprintf("the results are %+v", states)
+				}
+			}
+			return ""
+		},
+	})
 }

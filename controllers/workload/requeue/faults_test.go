@@ -38,8 +38,6 @@ func withoutWaits() map[string]string {
 		"controllers/policyhost":    "it writes nothing: those who ask it tell of their answers",
 		"controllers/webhookconfig": "no object of a user's is there to tell on: a write that fails is in the log of the manager alone, and is tried again within a minute",
 		"nodeagent/containermeta":   "a write that fails is in the log of the node agent alone, and is tried again within a minute",
-		"nodeagent/images":          "a pull that waits is a phase in the status of the NodeImage",
-		"nodeagent/probes":          "a probe that waits is a state in the status of the NodePodProbe",
 	}
 }
 
