@@ -54,15 +54,18 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 			Skip("it needs containers that run, and images of its own")
 		}
 	}
-	// start makes the SidecarSet and its pod.
-	start := func(u *user, set string) *corev1.Pod {
-		GinkgoHelper()
-		u.apply(set)
+	deleteSidecarSetLater := func() {
 		DeferCleanup(func(ctx SpecContext) {
 			set := &v1beta1.SidecarSet{}
 			set.Name = "hotupgrade-sidecarset"
 			Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, set))).To(Succeed())
 		})
+	}
+	// start makes the SidecarSet and its pod.
+	start := func(u *user, set string) *corev1.Pod {
+		GinkgoHelper()
+		u.apply(set)
+		deleteSidecarSetLater()
 		u.apply(tutorial("1595-cloneset-busybox.yaml"))
 		Eventually(u.sidecars).WithArguments("hotupgrade-sidecarset").Should(Equal("1 1 1"))
 		for _, pod := range u.pods("hotupgrade") {
@@ -192,6 +195,44 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 		}
 		versions, failures := asked(u, name)
 		Expect(failures).To(BeEmpty())
+		Expect(slices.Compact(versions)).To(Equal([]string{"v1", "v2"}))
+	}, SpecTimeout(5*time.Minute))
+
+	It("ends where the version before was never ready, as kubectl apply mends it", func(ctx SpecContext) {
+		needsItsImages()
+		u := newUser(ctx)
+		good := tutorial("1534-sidecarset-hotupgrade.yaml")
+		manifest := func(tag string) string { return strings.Replace(good, sample+":sidecarv1", sample+":"+tag, 1) }
+		deleteSidecarSetLater()
+		u.apply(manifest("broken"))
+		u.apply(tutorial("1595-cloneset-busybox.yaml"))
+		reason := func() string {
+			return u.kubectl("get", "pods", "-l", "app=hotupgrade", "-o", `jsonpath={.items[*].status.containerStatuses[?(@.name=="sidecar-1")].state.waiting.reason}`)
+		}
+		Eventually(reason).Should(Equal("CrashLoopBackOff"))
+		pods := u.pods("hotupgrade")
+		Expect(pods).To(HaveLen(1))
+		var name string
+		for name = range pods {
+		}
+		Expect(pair(u, name)).To(Equal(`sidecar-1 broken, sidecar-2 empty, {"sidecar":"sidecar-1"}`))
+		Eventually(u.sidecars).WithArguments("hotupgrade-sidecarset").Should(Equal("1 1 0"))
+
+		By("applying the manifest with an image that runs")
+		u.apply(manifest("sidecarv1"))
+		Eventually(pair).WithArguments(u, name).Should(Equal(`sidecar-1 empty, sidecar-2 sidecarv1, {"sidecar":"sidecar-2"}`))
+		Eventually(u.sidecars).WithArguments("hotupgrade-sidecarset").Should(Equal("1 1 1"))
+		Eventually(u.events).WithArguments(name, "ResetContainerSucceed").Should(ConsistOf("reset sidecar container image empty: sidecar-1"))
+		Eventually(latest).WithArguments(u, name).Should(ContainSubstring("version(v1)"))
+		Eventually(u.kubectl).WithArguments("get", "pod", name).Should(MatchRegexp(name + ` +3/3 +Running `))
+
+		By("applying the next one, for which the container that was broken starts anew")
+		u.apply(manifest("sidecarv2"))
+		Eventually(pair).WithArguments(u, name).Should(Equal(`sidecar-1 sidecarv2, sidecar-2 empty, {"sidecar":"sidecar-1"}`))
+		Eventually(u.sidecars).WithArguments("hotupgrade-sidecarset").Should(Equal("1 1 1"))
+		Eventually(latest).WithArguments(u, name).Should(ContainSubstring("version(v2)"))
+		Expect(u.pods("hotupgrade")[name].UID).To(Equal(pods[name].UID), "no pod was made again")
+		versions, _ := asked(u, name) // it failed while no version had been ready
 		Expect(slices.Compact(versions)).To(Equal([]string{"v1", "v2"}))
 	}, SpecTimeout(5*time.Minute))
 
