@@ -123,3 +123,41 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 		})
 	}
 }
+
+// A child that is given up for the room of another one goes with all of its pods: no scale-in before that makes room under a quota that
+// counts objects.
+func TestAChildThatIsGivenUpIsNotScaledInFirst(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To[int32](9) })
+	w.zoneNodes("a", "b", "c")
+	w.settle(2 * time.Second)
+	var written []string
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			list := &kruise.CloneSetList{}
+			if err := w.api.List(ctx, list); err != nil {
+				return err
+			}
+			if _, ok := o.(*kruise.CloneSet); ok && len(list.Items) >= 3 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), errors.New("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=3, limited: count/clonesets.apps.kruise.io=3"))
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			written = append(written, "update "+o.GetLabels()[kruise.SubsetNameKey])
+			return c.Update(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			written = append(written, "delete "+o.GetLabels()[kruise.SubsetNameKey])
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
+	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // the quota refuses the new one
+	if got, want := fmt.Sprint(written), "[delete c]"; got != want {
+		t.Errorf("written is %s, want %s", got, want)
+	}
+	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
+	if got := w.counts(); got != "a=3 b=3 d=3" {
+		t.Errorf("the subsets have %s, want a=3 b=3 d=3; told is %q", got, w.told())
+	}
+}

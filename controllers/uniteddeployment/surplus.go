@@ -70,6 +70,10 @@ const giveUpAgain = time.Minute
 // subsets, and each would wait for the other. It is that with the fewest ready pods, and one at a time: not the next before a child was
 // created in its room, which another client may have taken. Those of another kind count for another quota, and one that goes in any case is
 // enough.
+//
+// It goes with all of its pods at once. A quota of this kind counts objects, so a child that is scaled in first makes no more room than
+// one that keeps its pods, and the pods of the new one come after the old one is gone in any case: each pod that went earlier would only
+// be missing for longer. Pods that are orphaned instead would belong to no workload, and no controller would delete them.
 func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
 	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.duplicates) > 0 {
 		return -1
