@@ -192,5 +192,5 @@ func (r *Reconciler) agentOf(ctx context.Context, node string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return availability.Ready(&p) }), nil
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return availability.IsRunningAndReady(&p) }), nil
 }

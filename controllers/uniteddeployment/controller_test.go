@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
@@ -493,10 +495,11 @@ func TestStuckPodsOfStatefulSetsGo(t *testing.T) {
 			set := w.child("a").Object.(*appsv1.StatefulSet)
 			for i := range 3 {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-					Name: fmt.Sprintf("%s-%d", set.Name, tc.first+i), Namespace: "shop", Labels: set.Spec.Template.Labels,
+					Name: fmt.Sprintf("%s-%d", set.Name, tc.first+i), Namespace: "shop", Labels: maps.Clone(set.Spec.Template.Labels),
 					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, statefulSets().GroupVersionKind)},
 				}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-				if i == 2 {
+				if i == 2 { // its StatefulSet does not wait for it, whatever it says to a budget
+					pod.Labels[policy.UnavailablePodLabelPrefix+"drained"] = "true"
 					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 				}
 				if err := w.api.Create(t.Context(), pod); err != nil {

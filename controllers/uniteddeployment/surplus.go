@@ -137,8 +137,9 @@ func quantitiesOf(text string) map[string]resource.Quantity {
 	return out
 }
 
-// replicasToKeep is how many replicas children have that stand in for so many ready pods, 0 for those that go. While others wait for
-// the room of their pods they give some up in any case.
+// replicasToKeep is how many replicas children have that stand in for so many available pods, 0 for those that go. One whose pods are
+// ready, and become available after minReadySeconds, stays, and stands in for none yet. While others wait for the room of their pods they
+// give some up in any case.
 func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
 	out, left, most := make([]int32, len(surplus)), keep, -1
 	for i, c := range surplus {
@@ -147,7 +148,7 @@ func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
 			continue
 		}
 		out[i] = c.replicasFor(left)
-		left -= min(left, c.ready)
+		left -= min(left, c.available)
 		crowded = crowded && out[i] == c.replicas
 		if most < 0 || out[i] > out[most] {
 			most = i
@@ -159,13 +160,13 @@ func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
 	return out
 }
 
-// replicasFor is how many replicas leave a child so many of its ready pods. A StatefulSet deletes the highest ordinals, ready or not;
-// the other kinds delete pods that are not ready first.
-func (c *child) replicasFor(ready int32) int32 {
+// replicasFor is how many replicas leave a child so many of its available pods. A StatefulSet deletes the highest ordinals, available or
+// not; the other kinds delete first the pods that are not ready, and then those that have been ready for the shortest time.
+func (c *child) replicasFor(available int32) int32 {
 	if c.kind.Kind == "StatefulSet" {
-		ready += max(c.replicas-c.ready, 0)
+		available += max(c.replicas-c.available, 0)
 	}
-	return min(ready, c.replicas)
+	return min(available, c.replicas)
 }
 
 // roomOf is the part of all pods that is given up, at least one, while pods of subsets find no node: those that stand in may

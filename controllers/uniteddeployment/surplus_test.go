@@ -251,7 +251,12 @@ func TestAStatefulSetThatStandsInKeepsReadyPods(t *testing.T) {
 // Pods of a StatefulSet that are not ready, and stay since ready ones have higher ordinals, may have the room that new pods wait for.
 func TestAStatefulSetThatStandsInGivesRoom(t *testing.T) {
 	of := func(name string, replicas, ready int32) *child {
-		return &child{kind: kind{GroupVersionKind: kruise.GroupVersion.WithKind(name)}, replicas: replicas, ready: ready}
+		return &child{kind: kind{GroupVersionKind: kruise.GroupVersion.WithKind(name)}, replicas: replicas, ready: ready, available: ready}
+	}
+	// within minReadySeconds are pods of it that are ready.
+	within := func(c *child, pods int32) *child {
+		c.ready += pods
+		return c
 	}
 	for name, tc := range map[string]struct {
 		surplus []*child
@@ -267,6 +272,9 @@ func TestAStatefulSetThatStandsInGivesRoom(t *testing.T) {
 		"another one gives room, since it is scaled in": {[]*child{of("StatefulSet", 10, 3), of("CloneSet", 3, 3)}, 4, true, []int32{10, 1}},
 		"a CloneSet deletes pods that are not ready":    {[]*child{of("CloneSet", 10, 3)}, 4, true, []int32{4}},
 		"no pod is lacking":                             {[]*child{of("StatefulSet", 10, 3)}, 0, true, []int32{0}},
+		"pods within minReadySeconds stand in for none": {[]*child{within(of("CloneSet", 3, 0), 3), of("CloneSet", 3, 3)}, 3, false, []int32{3, 3}},
+		"its available pods may have higher ordinals than those within minReadySeconds": {[]*child{within(of("StatefulSet", 5, 3), 2)}, 3, false, []int32{5}},
+		"a CloneSet deletes pods within minReadySeconds first":                          {[]*child{within(of("CloneSet", 5, 3), 2)}, 3, false, []int32{3}},
 	} {
 		if got := replicasToKeep(tc.surplus, tc.keep, tc.crowded); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)

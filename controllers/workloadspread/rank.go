@@ -145,7 +145,7 @@ func first(a, b *corev1.Pod) int {
 		return map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}[p.Status.Phase]
 	}
 	ready := func(p *corev1.Pod) int {
-		if availability.Ready(p) {
+		if availability.IsRunningAndReady(p) {
 			return 1
 		}
 		return 0

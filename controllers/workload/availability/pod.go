@@ -28,14 +28,19 @@ func Active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// Ready says whether a pod serves: active, running, with the condition Ready, and
-// without a label that calls it unavailable.
-func Ready(pod *corev1.Pod) bool {
+// IsRunningAndReady says whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. What labels
+// say to budgets is no matter of theirs.
+func IsRunningAndReady(pod *corev1.Pod) bool {
 	if !Active(pod) || pod.Status.Phase != corev1.PodRunning {
 		return false
 	}
 	c := inplace.Condition(pod, corev1.PodReady)
-	if c == nil || c.Status != corev1.ConditionTrue {
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// Ready says whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
+func Ready(pod *corev1.Pod) bool {
+	if !IsRunningAndReady(pod) {
 		return false
 	}
 	for key := range pod.Labels {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package availability_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// countsOfReady are the functions that look at whether pods are ready, and why that is right where others ask whether they are
+// available: ready for minReadySeconds, and not in the middle of an update in place. A function that compares the one with the other
+// holds pods for ever, or lets too many go.
+func countsOfReady() map[string]string {
+	const shown = "it shows both, each under its name"
+	return map[string]string{
+		"cloneset/scale.go:remove":                            "ReadyLimit bounds available pods, and is counted of available pods; the name is that of CS-01",
+		"cloneset/scale.go:scaleInput":                        "ReadyLimit bounds available pods, and is counted of available pods; the name is that of CS-01",
+		"cloneset/status.go:status":                           shown,
+		"containerrecreaterequest/decide.go:facts":            "a fact for policies; nothing is counted",
+		"containerrecreaterequest/step.go:snapshot":           "of a container, which has no minReadySeconds",
+		"daemonset/scale.go:look":                             "as Kubernetes does in a surge: an old pod goes when the new one is available, or when it is not ready itself",
+		"daemonset/status.go:ready":                           shown,
+		"daemonset/status.go:status":                          shown,
+		"ledger/judge.go:guarded":                             "budgets have no minReadySeconds: what they count and what they let go is ready and consistent on both sides",
+		"ledger/judge.go:judge":                               "budgets have no minReadySeconds: what they count and what they let go is ready and consistent on both sides",
+		"livenessprobe/restart.go:agentOf":                    "of a node agent, which is there or not",
+		"persistentpodstate/controller.go:record":             "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",
+		"persistentpodstate/events.go:onPods":                 "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",
+		"podprobemarker/marks/write.go:Facts":                 "a fact for policies; nothing is counted",
+		"sidecarset/hot.go:due":                               "a pod that is ready needs the container no more that a hot upgrade replaced; SidecarSets have no minReadySeconds",
+		"sidecarset/pods.go:Available":                        "SidecarSets have no minReadySeconds; consistent is what is needed besides",
+		"sidecarterminator/facts.go:facts":                    "a fact for policies; nothing is counted",
+		"statefulset/scale.go:decide":                         "the limit is all that may go: which pods these are was decided by what is available",
+		"statefulset/status.go:status":                        "an update is complete when all pods are ready, as in Kubernetes: both sides count ready pods",
+		"uniteddeployment/act.go:unavailable":                 "it raises maxUnavailable by pods that wait for room alone: were it by all that are not available, an update would not wait for minReadySeconds",
+		"uniteddeployment/act.go:unstick":                     "a StatefulSet waits for pods that are not ready for ever, and for minReadySeconds not",
+		"uniteddeployment/controller.go:marked":               "which events count",
+		"uniteddeployment/decide.go:facts":                    "a fact for policies; nothing is counted",
+		"uniteddeployment/explain.go:subset":                  shown,
+		"uniteddeployment/kinds.go:advancedStatefulSets":      "it reads both",
+		"uniteddeployment/kinds.go:cloneSets":                 "it reads both",
+		"uniteddeployment/kinds.go:deployments":               "it reads both",
+		"uniteddeployment/kinds.go:statefulSets":              "it reads both",
+		"uniteddeployment/places.go:waiting":                  "whether pods have to be read that may have found no node: those that are ready have one",
+		"uniteddeployment/rooms.go:reserved":                  "a pod that is ready has room, and stands for itself after unschedulableDuration",
+		"uniteddeployment/status.go:count":                    "the status has no count of available pods, as in OpenKruise",
+		"uniteddeployment/status.go:progress":                 "an update is complete when as many updated pods are ready as there are pods, as in OpenKruise",
+		"uniteddeployment/status.go:updatedReady":             "the status has no count of available pods, as in OpenKruise",
+		"uniteddeployment/step.go:gatherPods":                 "which kinds have no count of updated pods that are ready in their status",
+		"uniteddeployment/step.go:ready":                      "as the status of a child counts it, beside which it is counted",
+		"uniteddeployment/surplus.go:findChildToGiveUp":       "two counts of ready pods are compared: the fewest that serve go",
+		"uniteddeployment/surplus.go:replicasToKeep":          "a child with pods that serve stays, though none of them may be available yet; what it stands in for is what is available",
+		"workload/availability/pod.go:State":                  "budgets have no minReadySeconds",
+		"workload/availability/pod.go:Available":              "budgets have no minReadySeconds",
+		"workload/availability/pod.go:Ready":                  "it is what budgets ask",
+		"workload/budget/diff.go:Compute":                     "ReadyLimit is counted of pods that are not available, and bounds available ones",
+		"workload/containerstatus/containerstatus.go:IsReady": "of a container, which has no minReadySeconds",
+		"workload/disruption/disruption.go:plan":              "facts for policies, each under its name",
+		"workload/facts/pod.go:Available":                     "it is what available means",
+		"workload/facts/pod.go:build":                         "it reads it",
+		"workload/predownload/predownload.go:prepare":         "minUpdatedReadyPods is of ready pods, as its name says: both sides count these",
+		"workload/rollout/evidence.go:podFacts":               shown,
+		"workload/rollout/explain.go:notAvailable":            "it says why a pod is not available",
+		"workload/rollout/facts.go:Counts":                    "it counts both",
+		"workload/rollout/move.go:mayUpdate":                  "a budget is asked about pods that it counts, and these are ready",
+		"workload/rollout/refresh.go:besides":                 "which pods wait for their readiness gate",
+		"workload/rollout/refresh.go:next":                    "which pods become available by waiting",
+		"workloadspread/rank.go:first":                        "the order of pods of a subset, as in Kubernetes; nothing is counted",
+	}
+}
+
+// withoutCounts are folders whose code counts no pods, or only shows what others count.
+var withoutCounts = []string{"api", "certs", "cmd", "explain", "manager", "policybundle", "policyhost", "simulation", "webhook"}
+
+// TestEachCountOfReadyPodsHasAReason keeps the list of functions that ask whether pods are ready: a new one has to say why it does not ask
+// whether they are available.
+func TestEachCountOfReadyPodsHasAReason(t *testing.T) {
+	reasons, root := countsOfReady(), filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains(withoutCounts, rel) || d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !asksForReady(f) {
+				continue
+			}
+			name := filepath.ToSlash(rel) + ":" + f.Name.Name
+			if reasons[name] == "" {
+				t.Errorf("%s looks at whether pods are ready: say why it does not ask whether they are available", name)
+			}
+			delete(reasons, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range reasons {
+		t.Errorf("%s does not look at whether pods are ready", name)
+	}
+}
+
+// asksForReady reports whether a function reads a field or calls a function by which pods are ready.
+func asksForReady(f *ast.FuncDecl) (found bool) {
+	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "ready", "updatedReady", "countReady"}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			found = found || slices.Contains(names, n.Sel.Name)
+		case *ast.CallExpr:
+			called, ok := n.Fun.(*ast.Ident)
+			found = found || ok && (called.Name == "ready" || called.Name == "Ready" || called.Name == "IsRunningAndReady")
+		}
+		return !found
+	})
+	return found
+}
