@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -402,5 +404,50 @@ func TestClaimsAreSeenAsTheyWereWritten(t *testing.T) {
 	another.UID = "2"
 	if got := m.newest(another); got != another {
 		t.Error("another claim of the name is taken for the same")
+	}
+}
+
+// A claim that grows uses up maxUnavailable for a restart in place, as it does for an update.
+func TestARestartWaitsForAClaimThatGrows(t *testing.T) {
+	e := testEngine(t)
+	s := newStorage(t, e, Gates{AutoResizePVC: true}, func(set *kruise.StatefulSet) {
+		claims1Gi("full", kruise.OnPodRollingUpdateVolumeClaimUpdateStrategyType)(set)
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
+	})
+	s.r = rollout.New(New(Gates{AutoResizePVC: true}), rollout.Clients{Client: s.c, Live: s.c, Events: s.events}, e, rollout.WithClock(func() time.Time { return s.now }),
+		rollout.WithWindow(inflight.Fixed(1)), rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
+	run := func() {
+		for range 6 {
+			s.reconcile()
+			s.provide()
+			s.kubelet()
+			s.now = s.now.Add(time.Second)
+		}
+	}
+	run()
+	s.change(size("10Gi"))
+	run() // the claim of db-2 grows, and does not end
+	s.change(func(set *kruise.StatefulSet) {
+		set.Annotations = map[string]string{kruise.RestartInPlaceKey: s.now.UTC().Format(time.RFC3339)}
+	})
+	var restarted []string
+	for range 4 {
+		run()
+		list := &kruise.ContainerRecreateRequestList{}
+		if err := s.c.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			if o := &list.Items[i]; o.Status.CompletionTime == nil {
+				restarted = append(restarted, o.Spec.PodName)
+				o.Status.Phase, o.Status.CompletionTime = kruise.ContainerRecreateRequestCompleted, ptr.To(metav1.NewTime(s.now))
+				if err := s.c.Update(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if !slices.Equal(restarted, []string{"db-2"}) {
+		t.Errorf("restarted are %v, want db-2 alone: %+v", restarted, s.set().Status.Conditions)
 	}
 }

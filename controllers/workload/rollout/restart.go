@@ -185,7 +185,7 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 		u = *missing
 	}
 	for _, p := range f.Pods {
-		out := !f.isCondemned(p) && (s.underWay[p.UID] || !f.Available(p))
+		out := !f.isCondemned(p) && (s.underWay[p.UID] || !f.Steady(p)) // by the same measure as the candidates
 		add(&u.Total, out)
 		add(&u.AtTarget, out && !s.waiting[p.UID])
 	}
