@@ -227,7 +227,7 @@ type slowBuild struct {
 	err   error
 }
 
-// buildPlatform compiles bundles of the platform for a caller who waits for it within the limit. What takes longer goes on, and a
+// buildPlatform compiles bundles of the platform for a caller that waits within the limit. What takes longer goes on, and a
 // later call has what comes of it; until then it is refused at once.
 func (c *views) buildPlatform(ctx context.Context, content string, build func() (*view, error)) (*view, error) {
 	limit := c.maxTime()

@@ -52,7 +52,7 @@ func (l *Lane) SetTimes(patience, wait time.Duration) {
 	l.wait.Store(int64(wait))
 }
 
-// Enter waits for the turn of a compilation, and returns what its end is told by. The error is ErrBusy if the turn does not come.
+// Enter waits for the turn of a compilation. The caller calls leave when the compilation ends. The error is ErrBusy if the turn does not come.
 func (l *Lane) Enter(ctx context.Context) (leave func(), err error) {
 	late := time.NewTimer(time.Duration(l.wait.Load()))
 	defer late.Stop()

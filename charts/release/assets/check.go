@@ -81,7 +81,7 @@ func CheckSources(ctx context.Context, source, version string, pushed bool) (ima
 }
 
 // requireNothingIgnored refuses sources with files that Git leaves out and a release would have: in its programs, or in its chart, where a values file
-// of the one who makes it would be published.
+// of the person that makes the release would be published.
 func requireNothingIgnored(ctx context.Context, source string) error {
 	found, err := image.ListIgnoredSources(ctx, source)
 	if err != nil {

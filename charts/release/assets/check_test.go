@@ -67,7 +67,7 @@ func TestAReleaseIsOfACommitThatHasItsTag(t *testing.T) {
 	check("another tag", true, "")
 }
 
-// Git calls sources unchanged that have a file which it is told to leave out. The compiler and the chart take it.
+// Git calls sources unchanged that have a file which it ignores. The compiler and the chart take that file.
 func TestAReleaseHasNoFilesThatGitLeavesOut(t *testing.T) {
 	for file, want := range map[string]string{
 		"pkg/mine.go":                    "1 files that Git ignores would be a part of the release, and a release is made of a commit: remove them:\npkg/mine.go",

@@ -67,7 +67,7 @@ func FindOrigin(ctx context.Context, source string) (Origin, error) {
 	return o, nil
 }
 
-// ListIgnoredSources lists files that programs may be built of and that Git is told to leave out, by the repository or by the user who builds. Git does
+// ListIgnoredSources lists files that programs may be built of and that Git ignores, by the settings of the repository or of the user. Git does
 // not call such sources changed, but the compiler takes the files. Those of folders that have nothing of the commit, such as that of
 // a release, are none of them.
 func ListIgnoredSources(ctx context.Context, source string) ([]string, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/test/cluster/state"
 )
 
-// A cluster that runs is used by those who ask for what it is, in whatever words.
+// A cluster that runs is used again for each way to write its version.
 func TestWhichClusterIsUsedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		has  state.State
