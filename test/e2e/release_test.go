@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -90,7 +91,21 @@ var _ = Describe("a release", Serial, func() {
 		s.types("kubectl wait --for=jsonpath='{.status.updatedAvailableReplicas}'=2 cloneset/web --timeout=90s")
 		s.types(readCommand("charts/README.md", "```bash", "helm repo add"))
 		Expect(s.types("helm show chart regatta/kruise")).To(ContainSubstring("regatta.sh/image-digest: sha256:"))
-	}, SpecTimeout(8*time.Minute))
+
+		By("loading an archive of the image into the node, and moving to it without any registry")
+		tag, err := name.NewTag("kruise-manager:dev")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(buildOtherImage(ctx).WriteArchive(filepath.Join(s.home, "image.tar"), tag)).To(Succeed())
+		load := regexp.MustCompile("containerd on a node \\| `([^`]+)`").FindStringSubmatch(readDocument("charts/README.md"))
+		Expect(load).NotTo(BeNil())
+		s.types(fmt.Sprintf("nsenter --target %d --mount --wdns=%s %s", findMachine(ctx, cluster), s.home, load[1]))
+		moved := regexp.MustCompile("`(--set manager.image.repository=kruise-manager [^`]+)`").FindStringSubmatch(readDocument("charts/README.md"))
+		Expect(moved).NotTo(BeNil())
+		s.types(fmt.Sprintf("helm upgrade kruise %s --reset-then-reuse-values %s --set manager.imagePullPolicy=Never --set daemon.imagePullPolicy=Never --wait --timeout 3m", filepath.Join(shared.root, "charts/kruise"), moved[1]))
+		s.types("kubectl -n kruise-system rollout status daemonset/kruise-daemon --timeout=2m")
+		Expect(strings.Fields(s.types("kubectl -n kruise-system get pods --field-selector=status.phase=Running -o jsonpath='{.items[*].spec.containers[*].image}'"))).To(ContainElement("kruise-manager:dev"))
+		s.types("./regatta check")
+	}, SpecTimeout(9*time.Minute))
 })
 
 const webOfTwo = `
@@ -105,12 +120,25 @@ spec:
     spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "nginx:1.20"}]}
 `
 
-// readCommand is the first line of a document, in blocks of a kind, that begins so.
-func readCommand(file, block, prefix string) string {
+// findMachine returns the first process of the only node, which has the mounts of the node.
+func findMachine(ctx context.Context, cluster *local.Cluster) int {
+	GinkgoHelper()
+	found := cluster.Status(ctx).Processes[state.RealNode(1)]
+	Expect(found).To(HaveLen(1))
+	return found[0]
+}
+
+func readDocument(file string) string {
 	GinkgoHelper()
 	raw, err := os.ReadFile(filepath.Join(shared.root, file))
 	Expect(err).NotTo(HaveOccurred())
-	for _, line := range commandsOf(string(raw), block) {
+	return string(raw)
+}
+
+// readCommand is the first line of a document, in blocks of a kind, that begins so.
+func readCommand(file, block, prefix string) string {
+	GinkgoHelper()
+	for _, line := range commandsOf(readDocument(file), block) {
 		if strings.HasPrefix(line, prefix) {
 			return line
 		}
@@ -123,21 +151,35 @@ func readCommand(file, block, prefix string) string {
 func pushRelease(ctx context.Context, version, folder, registry string) {
 	GinkgoHelper()
 	here := []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}
-	report := func(step string) { fmt.Fprintln(GinkgoWriter, step) }
 	release, err := assets.WriteRelease(ctx, assets.Options{
 		Source: shared.root, Version: version, Notes: "News.\n", Folder: folder, Origin: image.Origin{Revision: strings.Repeat("0", 40), Created: time.Unix(1_700_000_000, 0)},
 		Platforms: here, Systems: here, Programs: image.Programs(), CommandLine: image.CommandLine(), Helm: filepath.Join(shared.installed.Tools, "helm"), Report: report,
-		Compile: func(_ context.Context, _ string, programs []image.Program, _ v1.Platform, _, _ string) ([]string, error) {
-			paths := make([]string, len(programs))
-			for i, program := range programs {
-				paths[i] = shared.programs[program.Name]
-			}
-			return paths, nil
-		},
+		Compile: useBuiltPrograms,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.PushRelease(ctx, registry, report)).To(Succeed())
 }
+
+// buildOtherImage builds the image at another time than the release: a kubelet does not run an image under a new name that it has pulled
+// by another one, unless it may pull it by the new name, too.
+func buildOtherImage(ctx context.Context) *image.Built {
+	GinkgoHelper()
+	origin := image.Origin{Revision: strings.Repeat("1", 40), Created: time.Unix(1_700_000_001, 0)}
+	built, err := image.BuildWith(ctx, useBuiltPrograms, shared.root, image.Programs(), []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}, origin, report)
+	Expect(err).NotTo(HaveOccurred())
+	return built
+}
+
+// useBuiltPrograms implements image.Compiler with the programs that were built for all specs.
+func useBuiltPrograms(_ context.Context, _ string, programs []image.Program, _ v1.Platform, _, _ string) ([]string, error) {
+	paths := make([]string, len(programs))
+	for i, program := range programs {
+		paths[i] = shared.programs[program.Name]
+	}
+	return paths, nil
+}
+
+func report(step string) { fmt.Fprintln(GinkgoWriter, step) }
 
 // startEmptyCluster starts a cluster beside that of the other specs.
 func startEmptyCluster(ctx context.Context) *local.Cluster {
