@@ -34,7 +34,7 @@ func TestRequestsAreFinished(t *testing.T) {
 			server := Finishing(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: ports[0], TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 				c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
 			}}}))
-			came, left, said := make(chan struct{}), make(chan struct{}), make(chan string, 1)
+			came, left, said, gone := make(chan struct{}), make(chan struct{}), make(chan string, 1), make(chan struct{})
 			server.Register("/validate-pod", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				close(came)
 				<-left
@@ -43,6 +43,9 @@ func TestRequestsAreFinished(t *testing.T) {
 				case <-time.After(200 * time.Millisecond):
 				}
 				said <- fmt.Sprint(r.Context().Err())
+				if tc.leaves {
+					<-gone // a client reads what comes between the end of its TLS session and that of its connection
+				}
 			}))
 			running, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
@@ -63,6 +66,7 @@ func TestRequestsAreFinished(t *testing.T) {
 			if err := <-answered; (err != nil) != tc.leaves {
 				t.Errorf("the client got: %v", err)
 			}
+			close(gone)
 			stop()
 			leave()
 			if err := <-ended; err != nil {
