@@ -193,7 +193,7 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 			s.Turn = 0
 		}
 		s.Restart()
-		lives.Draw(t, s.Life, s.user, lives.DrawDisruptions(s.Life), lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
+		lives.DrawActions(t, s.Life, s.user, lives.DrawDisruptions(s.Life), lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
 		lives.Release(s.Life)
 		s.DropBudget()
 		s.EndRestart()

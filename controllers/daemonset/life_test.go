@@ -113,7 +113,7 @@ func TestAnyLifeOfADaemonSet(t *testing.T) {
 		w := newWorld(t, e, standard, drawSet(t), lives.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
 		w.Options = append(w.Options, simulation.WithEveryAgent())
 		w.Restart()
-		lives.Draw(t, w.Life, w.user, lives.DrawDisruptions(w.Life), lives.DrawBudget(t, w.Life, w.set().Spec.Selector))
+		lives.DrawActions(t, w.Life, w.user, lives.DrawDisruptions(w.Life), lives.DrawBudget(t, w.Life, w.set().Spec.Selector))
 		lives.Release(w.Life)
 		w.DropBudget()
 		w.EndRestart()

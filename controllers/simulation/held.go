@@ -67,7 +67,7 @@ func (j *judge) asked(before witness.Sight, was, now *corev1.Pod) {
 	if why := j.s.cluster.witness.Broken(j.s.cluster.workload, before, after); why != "" {
 		j.find("Promise", was, now, why)
 	}
-	if why := j.overdraws(was, now); why != "" {
+	if why := j.findOverdraw(was, now); why != "" {
 		j.find("Budget", was, now, why)
 	}
 	if was == nil || !j.begins(before, was, now) {

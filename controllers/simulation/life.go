@@ -144,7 +144,7 @@ func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 		why = held
 	}
 	if why == "" {
-		why = l.overdraws(was, now)
+		why = l.findOverdraw(was, now)
 	}
 	l.recordBreach(why)
 }

@@ -42,9 +42,6 @@ func (l *Life) ProtectPods() {
 	l.Restart()
 }
 
-// Protected says whether ProtectPods was called.
-func (l *Life) Protected() bool { return l.guard != nil }
-
 // SetBudget has a budget of the pods of the Life, in place of the one before.
 func (l *Life) SetBudget(spec policy.PodUnavailableBudgetSpec) {
 	l.Helper()
@@ -80,12 +77,12 @@ func (l *Life) countBudgets() bool {
 	return did
 }
 
-// overdraws says what a write breaks of the budget, "" if nothing.
-func (l *Life) overdraws(was, now *corev1.Pod) string {
+// findOverdraw says what a write breaks of the budget, "" if nothing.
+func (l *Life) findOverdraw(was, now *corev1.Pod) string {
 	if l.guard == nil {
 		return ""
 	}
-	return l.guard.judge.overdraws(was, now)
+	return l.guard.judge.findOverdraw(was, now)
 }
 
 // LetAllWritesPass takes the webhooks away that ProtectPods put before the API server, to try out that a breach is found.

@@ -21,10 +21,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// overdraws is what a write that takes an available pod from its budget breaks of
+// findOverdraw is what a write that takes an available pod from its budget breaks of
 // what that promises, "" if nothing. It counts pods itself: neither the ledger nor
 // the status that the ledger lives on is asked how many are available.
-func (j *judge) overdraws(was, now *corev1.Pod) string {
+func (j *judge) findOverdraw(was, now *corev1.Pod) string {
 	if was == nil || !availability.Available(was) || now != nil && availability.Available(now) || availability.NoProtect(was) || j.exempt[was.Name] {
 		return ""
 	}

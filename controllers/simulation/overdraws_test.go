@@ -87,7 +87,7 @@ func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
 			if now != nil {
 				s.cluster.objects.set(was, now)
 			}
-			if got := s.judge.overdraws(was, now); got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
+			if got := s.judge.findOverdraw(was, now); got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -230,7 +230,7 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 		s.Restart()
 		more := lives.DrawDisruptions(s.Life)
 		more[""] = func(*rapid.T) { s.unbroken() }
-		lives.Draw(t, s.Life, s.user, more, lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
+		lives.DrawActions(t, s.Life, s.user, more, lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
 		lives.Release(s.Life)
 		s.DropBudget()
 		s.EndRestart()

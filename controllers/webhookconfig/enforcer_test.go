@@ -155,6 +155,24 @@ func (c *contested) sync(t *testing.T) {
 	}
 }
 
+// insistFor has another client insist on its change at each look for a time, and returns the longest time between two writes. counts has
+// the writes.
+func (c *contested) insistFor(t *testing.T, d time.Duration, insist func()) (longest time.Duration) {
+	t.Helper()
+	c.counts.writes = 0
+	begin, last := c.now, c.now
+	for c.now.Sub(begin) < d {
+		insist()
+		before := c.counts.writes
+		c.sync(t)
+		if c.counts.writes > before {
+			longest, last = max(longest, c.now.Sub(last)), c.now
+		}
+		c.now = c.now.Add(c.next())
+	}
+	return longest
+}
+
 func (c *contested) read(t *testing.T) ([]admissionv1.MutatingWebhook, []admissionv1.ValidatingWebhook) {
 	t.Helper()
 	m, v := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
@@ -348,17 +366,7 @@ func TestAClientThatInsistsIsPutBackWithinMinutes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.counts.writes = 0
-	begin, last, longest := c.now, c.now, time.Duration(0)
-	for c.now.Sub(begin) < 2*time.Hour {
-		insist()
-		before := c.counts.writes
-		c.sync(t)
-		if c.counts.writes > before {
-			longest, last = max(longest, c.now.Sub(last)), c.now
-		}
-		c.now = c.now.Add(c.next())
-	}
+	longest := c.insistFor(t, 2*time.Hour, insist)
 	if c.counts.writes < 20 || c.counts.writes > 40 || longest > changePace.longest+time.Second {
 		t.Errorf("in two hours it is put back %d times, %s apart at most", c.counts.writes, longest)
 	}

@@ -170,17 +170,7 @@ func TestAClientThatInsistsOnAnotherTwinIsPutBackWithinMinutes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.counts.writes = 0
-	begin, last, longest := c.now, c.now, time.Duration(0)
-	for c.now.Sub(begin) < time.Hour {
-		insist()
-		before := c.counts.writes
-		c.sync(t)
-		if c.counts.writes > before {
-			longest, last = max(longest, c.now.Sub(last)), c.now
-		}
-		c.now = c.now.Add(c.next())
-	}
+	longest := c.insistFor(t, time.Hour, insist)
 	if c.counts.writes < 10 || c.counts.writes > 25 || longest > changePace.longest+time.Second {
 		t.Errorf("in an hour it is put back %d times, %s apart at most", c.counts.writes, longest)
 	}

@@ -28,10 +28,10 @@ var faults = []simulation.Fault{
 	simulation.LostRace, simulation.LostAnswer, simulation.EndsBefore, simulation.EndsAfter, simulation.Refuses,
 }
 
-// Draw lets things happen at random: users do what user draws; kubelets, the cache, others and
+// DrawActions lets things happen at random: users do what user draws; kubelets, the cache, others and
 // time go on as far as they like; the controller works, and its writes may fail. More are other
 // things by name, as of rapid.T.Repeat.
-func Draw(t *rapid.T, s *simulation.Life, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
+func DrawActions(t *rapid.T, s *simulation.Life, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
 	d := drawn{s}
 	actions := map[string]func(*rapid.T){
 		"user": user, "kubelet": d.kubelet, "cache": d.cache, "cache again": d.cache,
@@ -88,7 +88,7 @@ func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
 }
 
 // DrawBudget has one of three lives protect its pods by a budget with a low limit that comes, changes and goes: what it draws is for
-// the last argument of Draw, and selector is that of the workload. DropBudget ends it.
+// the last argument of DrawActions, and selector is that of the workload. DropBudget ends it.
 func DrawBudget(t *rapid.T, l *simulation.Life, selector *metav1.LabelSelector) map[string]func(*rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "the pods have a budget") != 0 {
 		return nil
