@@ -120,6 +120,22 @@ type memory struct {
 	// told are the messages that events have reported of a revision.
 	told    map[string]bool
 	toldFor string
+	// surgeRoom is how many pods an update may still create beside others in this round.
+	surgeRoom int
+}
+
+func (m *memory) setSurgeRoom(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.surgeRoom = n
+}
+
+// takeSurgeRoom reports whether an update may create one more pod beside another in this round.
+func (m *memory) takeSurgeRoom() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.surgeRoom--
+	return m.surgeRoom >= 0
 }
 
 func newMemory() *memory {

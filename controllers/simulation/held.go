@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/witness"
@@ -24,7 +25,8 @@ type judge struct {
 	single  map[string]decision.Hold
 	order   []string // of rollout/rows, if it was asked in this round
 	rows    bool
-	exempt  map[string]bool // pods that a policy let go whatever their budgets say
+	exempt  map[string]bool    // pods that a policy let go whatever their budgets say
+	ignored map[types.UID]bool // pods that a budget leaves out and has counted as available, in lives
 	found   []Violation
 }
 

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -260,7 +261,7 @@ func (h *holds) surplus(before witness.Sight, p *corev1.Pod) bool {
 	}
 	node := c.typ.NodeOf(p)
 	for _, other := range c.all() {
-		if other.UID != p.UID && !rollout.Inactive(other) && c.typ.NodeOf(other) == node {
+		if other.UID != p.UID && !rollout.Inactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == node {
 			return true
 		}
 	}
@@ -290,11 +291,17 @@ func (h *holds) created(holding Holding, newest string, before witness.Sight, p 
 	return fmt.Sprintf("creates pod %s at revision %s, which is held by %v", p.Name, newest, holding)
 }
 
+// isSelected reports whether the workload selects a pod. One that was labelled in another way belongs to it no more.
+func (h *holds) isSelected(p *corev1.Pod) bool {
+	selector := h.l.cluster.spec().Selector
+	return selector == nil || selector.Matches(labels.Set(p.Labels))
+}
+
 // surges says whether a new pod stands beside one of its node that is held.
 func (h *holds) surges(holding Holding, p *corev1.Pod) bool {
 	c := h.l.cluster
 	return c.typ.NodeOf != nil && slices.ContainsFunc(c.all(), func(other *corev1.Pod) bool {
-		return other.UID != p.UID && !rollout.Inactive(other) && c.typ.NodeOf(other) == c.typ.NodeOf(p) && holding.Pod(other.Name, h.zone(other))
+		return other.UID != p.UID && !rollout.Inactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == c.typ.NodeOf(p) && holding.Pod(other.Name, h.zone(other))
 	})
 }
 

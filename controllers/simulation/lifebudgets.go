@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -42,13 +44,16 @@ func (l *Life) ProtectPods() {
 	l.Restart()
 }
 
-// SetBudget has a budget of the pods of the Life, in place of the one before.
+// SetBudget has a budget of the pods of the Life, in place of the one before. The controller of the workload sees at once which pods it
+// protects: no webhook looks at the writes of a pod's status, by which an update in place begins, so that the budget of a pod holds
+// from when the cache shows the annotation that names it.
 func (l *Life) SetBudget(spec policy.PodUnavailableBudgetSpec) {
 	l.Helper()
 	l.DropBudget()
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: l.Current().GetNamespace(), Name: lifeBudget, Generation: 1}, Spec: spec}
 	l.do(l.cluster.put(context.Background(), b))
 	l.countBudgets()
+	l.ShowAll(&corev1.Pod{})
 }
 
 // DropBudget deletes the budget, if there is one.
@@ -74,7 +79,20 @@ func (l *Life) countBudgets() bool {
 	l.guard.counters.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.Current().GetNamespace(), Name: lifeBudget}})
 	did, _, err := l.guard.counters.work(context.Background())
 	l.do(err)
+	l.noteIgnoredPods()
 	return did
+}
+
+// noteIgnoredPods has the judge count pods as available that the budget leaves out and that are so now: until the budget is counted again
+// it does not know, in OpenKruise neither, which of them have gone.
+func (l *Life) noteIgnoredPods() {
+	j := l.guard.judge
+	j.ignored = map[types.UID]bool{}
+	for _, p := range l.Pods() {
+		if b := j.budgetOf(p); b != nil && isIgnored(b, p) && availability.Available(p) {
+			j.ignored[p.UID] = true
+		}
+	}
 }
 
 // findOverdraw says what a write breaks of the budget, "" if nothing.

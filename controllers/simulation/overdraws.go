@@ -46,9 +46,9 @@ func (j *judge) findOverdraw(was, now *corev1.Pod) string {
 	if err != nil {
 		return fmt.Sprintf("cannot be judged by PodUnavailableBudget %s: %v", b.Name, err)
 	}
-	left, has := 0, covering(b)
+	left, has := len(j.ignored), covering(b)
 	for _, p := range j.s.everybody() {
-		if has(p) && availability.Available(p) {
+		if has(p) && availability.Available(p) && !j.ignored[p.UID] {
 			left++
 		}
 	}
@@ -131,7 +131,7 @@ func selecting(selector *metav1.LabelSelector) func(*corev1.Pod) bool {
 }
 
 func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.PubOperation) bool {
-	if b.Spec.IgnoredPodSelector != nil && selecting(b.Spec.IgnoredPodSelector)(pod) {
+	if isIgnored(b, pod) {
 		return false
 	}
 	named := b.Spec.ProtectOperations
@@ -139,6 +139,11 @@ func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.
 		return operation != policy.PubResizeOperation
 	}
 	return slices.Contains(named, operation)
+}
+
+// isIgnored reports whether a budget takes a pod out of its protection, though it counts it.
+func isIgnored(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
+	return b.Spec.IgnoredPodSelector != nil && selecting(b.Spec.IgnoredPodSelector)(pod)
 }
 
 // everybody are the pods of the CloneSet, and those of others that budgets have.

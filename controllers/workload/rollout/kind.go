@@ -81,8 +81,7 @@ type Type struct {
 	// node: the node is facts, the pods are by node, the last name first, and what changes a
 	// node has all workloads of the kind reconciled. It is nil for other kinds.
 	NodeOf func(*corev1.Pod) string
-	// PlainUpdates is true for kinds whose updates in place change no lifecycle state and ask
-	// no budget.
+	// PlainUpdates is true for kinds whose updates in place change no lifecycle state.
 	PlainUpdates bool
 	// Ordinals is true for kinds that number their pods: the numbers are facts.
 	Ordinals bool

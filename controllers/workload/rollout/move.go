@@ -166,7 +166,7 @@ const refusedAgain = time.Second
 // mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other is asked about: the
 // pods of a workload have the same budget, more likely than not.
 func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *kept) (bool, error) {
-	if r.c.budget == nil || r.c.typ.PlainUpdates || !restarts || !p.Ready {
+	if r.c.budget == nil || !restarts || !p.Ready {
 		return true, nil
 	}
 	if k.exhausted() {
