@@ -104,6 +104,7 @@ var _ = Describe("a release", Serial, func() {
 		s.types(fmt.Sprintf("helm upgrade kruise %s --reset-then-reuse-values %s --set manager.imagePullPolicy=Never --set daemon.imagePullPolicy=Never --wait --timeout 3m", filepath.Join(shared.root, "charts/kruise"), moved[1]))
 		s.types("kubectl -n kruise-system rollout status daemonset/kruise-daemon --timeout=2m")
 		Expect(strings.Fields(s.types("kubectl -n kruise-system get pods --field-selector=status.phase=Running -o jsonpath='{.items[*].spec.containers[*].image}'"))).To(ContainElement("kruise-manager:dev"))
+		s.types("./regatta check")
 	}, SpecTimeout(9*time.Minute))
 })
 

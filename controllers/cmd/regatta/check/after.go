@@ -163,6 +163,7 @@ const (
 	leaseName     = "kruise-manager"
 	leaseGrace    = 60 * time.Second // beyond what the lease says: clocks differ
 	leaseLookTime = 5 * time.Second
+	leaseLooks    = 4
 )
 
 // checkLease looks whether a manager leads. A lease that looks old is read again, since the clocks of this machine and of the manager may
@@ -182,43 +183,68 @@ func (i *inspector) checkLease(ctx context.Context) {
 		return
 	}
 	holder, age := *lease.Spec.HolderIdentity, i.now().Sub(lease.Spec.RenewTime.Time)
-	limit := leaseGrace
-	if s := lease.Spec.LeaseDurationSeconds; s != nil {
-		limit += time.Duration(*s) * time.Second
-	}
 	f := Finding{Fine, "manager", object, "spec.renewTime", holder + " leads", ""}
-	if age > limit || age < -leaseGrace {
-		i.pause(ctx, leaseLookTime)
-		again, ok := i.findLease(ctx, object, fix, namespace, name)
-		switch {
-		case !ok:
-			return
-		case again.Spec.RenewTime.Equal(lease.Spec.RenewTime):
-			f.Status, f.Message, f.Fix = Blocks, fmt.Sprintf("no manager leads: %s renewed it %s ago, and not since", holder, age.Round(time.Second)), fix
-		default:
-			f.Status, f.Message, f.Fix = Warns, fmt.Sprintf("%s leads, but its clock and that of this machine differ by %s", holder, age.Abs().Round(time.Second)), "set the clocks"
-		}
+	if i.looksRenewed(lease) {
+		i.addFinding(f)
+		return
+	}
+	i.pause(ctx, leaseLookTime)
+	again, ok := i.findLease(ctx, object, fix, namespace, name)
+	switch {
+	case !ok:
+		return
+	case again.Spec.RenewTime.Equal(lease.Spec.RenewTime):
+		f.Status, f.Message, f.Fix = Blocks, fmt.Sprintf("no manager leads: %s renewed it %s ago, and not since", holder, age.Round(time.Second)), fix
+	case i.looksRenewed(again): // by a manager that found it given up
+		f.Message = *again.Spec.HolderIdentity + " leads"
+	default:
+		f.Status, f.Message, f.Fix = Warns, fmt.Sprintf("%s leads, but its clock and that of this machine differ by %s", *again.Spec.HolderIdentity, age.Abs().Round(time.Second)), "set the clocks"
 	}
 	i.addFinding(f)
 }
 
-// findLease reads a lease that a manager holds or held.
-func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name string) (*coordinationv1.Lease, bool) {
-	lease := &coordinationv1.Lease{}
-	err := i.askServer(ctx, func(ctx context.Context) error {
-		return i.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, lease)
-	})
-	switch {
-	case apierrors.IsNotFound(err):
-		i.addFinding(Finding{Blocks, "manager", object, "metadata.name", "no manager has led yet", fix})
-	case err != nil:
-		i.addError("manager", object, "get", err)
-	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil:
-		i.addFinding(Finding{Blocks, "manager", object, "spec.holderIdentity", "no manager leads", fix})
-	default:
-		return lease, true
+// looksRenewed reports whether a lease was renewed in time by the clock of this machine.
+func (i *inspector) looksRenewed(lease *coordinationv1.Lease) bool {
+	limit := leaseGrace
+	if s := lease.Spec.LeaseDurationSeconds; s != nil {
+		limit += time.Duration(*s) * time.Second
 	}
-	return nil, false
+	age := i.now().Sub(lease.Spec.RenewTime.Time)
+	return -leaseGrace <= age && age <= limit
+}
+
+// findLease reads a lease that a manager holds or held. One that no manager holds is read again for a while: the leader of a version
+// that was upgraded gives its lease back when it ends, and the next manager takes it, or makes it, at its next try.
+func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name string) (*coordinationv1.Lease, bool) {
+	for look := 1; ; look++ {
+		lease := &coordinationv1.Lease{}
+		err := i.askServer(ctx, func(ctx context.Context) error {
+			return i.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, lease)
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			i.addError("manager", object, "get", err)
+			return nil, false
+		}
+		if err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && lease.Spec.RenewTime != nil {
+			return lease, true
+		}
+		if look < leaseLooks && i.mayHaveManager() && ctx.Err() == nil {
+			i.pause(ctx, leaseLookTime)
+			continue
+		}
+		f := Finding{Blocks, "manager", object, "spec.holderIdentity", "no manager leads", fix}
+		if err != nil {
+			f.Field, f.Message = "metadata.name", "no manager has led yet"
+		}
+		i.addFinding(f)
+		return nil, false
+	}
+}
+
+// mayHaveManager reports whether a manager may run: one is available, or runs outside of the cluster.
+func (i *inspector) mayHaveManager() bool {
+	wanted := i.manager.Spec.Replicas
+	return i.manager.Name != "" && (i.manager.Status.AvailableReplicas > 0 || wanted != nil && *wanted == 0)
 }
 
 // checkQuotas says which quotas of the namespaces of managers and agents are used up: pods of critical classes need one on some clusters.

@@ -262,21 +262,43 @@ func testManagers(t *testing.T, s *shop) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	i.checkManager(t.Context())
+	lease := func(spec string) {
+		s.patch(t, &coordinationv1.Lease{}, "kruise-system", "kruise-manager", `{"spec":`+spec+`}`, false)
+	}
 	renew := func(at time.Time) {
-		s.patch(t, &coordinationv1.Lease{}, "kruise-system", "kruise-manager", `{"spec":{"renewTime":`+jsonOf(t, metav1.NewMicroTime(at))+`}}`, false)
+		lease(`{"holderIdentity":"manager-1","renewTime":` + jsonOf(t, metav1.NewMicroTime(at)) + `}`)
+	}
+	old := func() { renew(time.Now().Add(-time.Hour)) }
+	released := func() { lease(`{"holderIdentity":"","renewTime":` + jsonOf(t, metav1.NewMicroTime(time.Now())) + `}`) }
+	takes := func() {
+		lease(`{"holderIdentity":"manager-2","renewTime":` + jsonOf(t, metav1.NewMicroTime(time.Now())) + `}`)
 	}
 	for name, tc := range map[string]struct {
-		meanwhile func()
+		before    func()
+		meanwhile []func()
 		want      string
 	}{
-		"no manager renews": {func() {}, "Blocks | manager | Lease kruise-system/kruise-manager | spec.renewTime | no manager leads: manager-1 renewed it 1h0m"},
-		"clocks differ":     {func() { renew(time.Now().Add(-time.Hour + time.Second)) }, "Warns | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-1 leads, but its clock"},
+		"no manager renews":                 {old, []func(){func() {}}, "Blocks | manager | Lease kruise-system/kruise-manager | spec.renewTime | no manager leads: manager-1 renewed it 1h0m"},
+		"clocks differ":                     {old, []func(){func() { renew(time.Now().Add(-time.Hour + time.Second)) }}, "Warns | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-1 leads, but its clock"},
+		"the next manager takes over":       {old, []func(){takes}, "Fine | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-2 leads"},
+		"it is given back, and taken":       {released, []func(){func() {}, takes}, "Fine | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-2 leads"},
+		"it is given back meanwhile":        {old, []func(){released, takes}, "Fine | manager | Lease kruise-system/kruise-manager | spec.renewTime | manager-2 leads"},
+		"it is given back, and never taken": {released, []func(){func() {}, func() {}, func() {}}, "Blocks | manager | Lease kruise-system/kruise-manager | spec.holderIdentity | no manager leads"},
 	} {
-		renew(time.Now().Add(-time.Hour))
-		i.report.Findings, i.pause = nil, func(context.Context, time.Duration) { tc.meanwhile() }
+		tc.before()
+		left := tc.meanwhile
+		i.report.Findings, i.pause = nil, func(context.Context, time.Duration) {
+			if len(left) == 0 {
+				t.Errorf("%s: it looks more often", name)
+				return
+			}
+			left[0]()
+			left = left[1:]
+		}
 		i.checkLease(t.Context())
-		if len(i.report.Findings) != 1 {
-			t.Errorf("%s: %v", name, i.report.Findings)
+		if len(i.report.Findings) != 1 || len(left) > 0 {
+			t.Errorf("%s: %v, and %d looks less", name, i.report.Findings, len(left))
 		}
 		wants(t, i.report, tc.want)
 	}
