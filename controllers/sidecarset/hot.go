@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,19 +140,18 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 		return false, err
 	}
 	var acts []func() error
+	var acted atomic.Bool
 	for _, p := range r.SelectPods(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f)) {
-		hold, err := r.AskBudget(ctx, p)
-		if err != nil {
-			return false, err
-		}
-		if hold != nil { // it keeps no other pod from its reset or update
-			k.events.Event(p.Pod, corev1.EventTypeWarning, kruise.SidecarSetResetContainerFailedReason,
-				fmt.Sprintf("reset sidecar container %s image empty waits for the budget of the pod: %s", lists[p][0].container, hold.Message))
-			continue
-		}
-		acts = append(acts, func() error { return k.reset(ctx, r, f, p, lists[p]) })
+		acts = append(acts, func() error {
+			if may, err := r.AskBudget(ctx, p); err != nil || !may { // it keeps no other pod from its reset or update
+				return err
+			}
+			acted.Store(true)
+			return k.reset(ctx, r, f, p, lists[p])
+		})
 	}
-	return len(acts) > 0, r.Parallel(acts)
+	err = r.Parallel(acts)
+	return acted.Load(), err
 }
 
 func (k *Kind) reset(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod, list []reset) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // hotLogs is a SidecarSet of a hot pair and of an agent beside it.
@@ -361,6 +363,62 @@ func TestAResetThatIsHeldKeepsNoOtherPodFromItsUpdate(t *testing.T) {
 				t.Errorf("%q are reset and %q are updated, want %q updated", reset, updated, tc.updated)
 			}
 		})
+	}
+}
+
+// A reset that waits for the budget of its pod says so in the status, and keeps no other pod from its own.
+func TestABudgetHoldsTheReset(t *testing.T) {
+	set := hotLogs()
+	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	w := started(t, "", 3, set)
+	w.edit("logs", image("logs:2"))
+	w.round("logs")
+	w.run()
+	w.spared = "shop/web-1"
+	w.told("")
+	for range 5 {
+		w.round("logs")
+		w.run()
+	}
+	if got := w.with("shipper-1", "empty"); got != "web-0 web-2" {
+		t.Errorf("%q are reset while a budget holds web-1", got)
+	}
+	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, kruise.UpdateHeld); c == nil || c.Status != metav1.ConditionTrue || c.Reason != "BudgetExceeded" {
+		t.Errorf("the condition is %+v", c)
+	}
+	events := w.told("")
+	if n := strings.Count(strings.Join(events, " "), "BudgetExceeded"); n != 1 || len(events) != 3 { // with those of the two resets
+		t.Errorf("%d of the events tell of it: %q", n, events)
+	}
+	w.spared = ""
+	w.round("logs")
+	if got := w.with("shipper-1", "empty"); got != "web-0 web-1 web-2" {
+		t.Errorf("%q are reset when the budget lets them", got)
+	}
+	w.run()
+	w.round("logs")
+	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, kruise.UpdateHeld); c == nil || c.Status != metav1.ConditionFalse {
+		t.Errorf("the condition is %+v when the budget lets them be reset", c)
+	}
+}
+
+// A budget that cannot be asked about one pod keeps no other pod from its reset.
+func TestABudgetThatGivesNoAnswerKeepsNoOtherPodFromItsReset(t *testing.T) {
+	set := hotLogs()
+	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	w := started(t, "", 3, set)
+	w.edit("logs", image("logs:2"))
+	w.round("logs")
+	w.run()
+	w.unasked = "shop/web-0"
+	if _, err := w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}}); err == nil || !strings.Contains(err.Error(), "web-0") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := w.with("shipper-1", "empty"); got != "web-1 web-2" {
+		t.Errorf("%q are reset", got)
+	}
+	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, rollout.PhaseUpdate); c == nil || c.Status != metav1.ConditionTrue {
+		t.Errorf("the condition is %+v", c)
 	}
 }
 

@@ -418,7 +418,7 @@ func TestABudgetHoldsTheUpdate(t *testing.T) {
 	w.spared = "shop/web-1"
 	w.edit("logs", image("logs:2"))
 	w.round("logs")
-	if got := w.with("shipper", "logs:2"); got != "web-0" {
+	if got := w.with("shipper", "logs:2"); got != "web-0 web-2" { // they are of no workload, and so of no budget of web-1
 		t.Errorf("%q are updated", got)
 	}
 	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, kruise.UpdateHeld); c == nil || c.Status != metav1.ConditionTrue || c.Reason != "BudgetExceeded" {
@@ -431,6 +431,34 @@ func TestABudgetHoldsTheUpdate(t *testing.T) {
 	}
 	if c := meta.FindStatusCondition(w.set("logs").Status.Conditions, kruise.UpdateHeld); c == nil || c.Status != metav1.ConditionFalse {
 		t.Errorf("the condition is %+v when the budget lets them be updated", c)
+	}
+}
+
+// A SidecarSet has pods of many workloads. A budget that refuses one of them is asked about no other of its workload in a round, and keeps
+// no pod of another workload from its update.
+func TestABudgetOfOneWorkloadKeepsNoOtherFromTheUpdate(t *testing.T) {
+	w := started(t, "", 4, logs(func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(4)) }))
+	for _, p := range w.pods() {
+		of := types.UID("a")
+		if p.Name == "web-1" {
+			of = "b"
+		}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: string(of), UID: of, Controller: ptr.To(true)}}
+		if err := w.api.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.spared = "shop/web-0" // it goes first
+	w.edit("logs", image("logs:2"))
+	for range 3 {
+		w.asked = nil
+		w.round("logs")
+	}
+	if got := w.with("shipper", "logs:2"); got != "web-1" {
+		t.Errorf("%q are updated", got)
+	}
+	if !slices.Equal(w.asked, []string{"web-0"}) {
+		t.Errorf("budgets are asked about %q in a round", w.asked)
 	}
 }
 

@@ -4,6 +4,7 @@ package sidecarset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,6 +61,10 @@ type world struct {
 	rounds *explain.Store
 	// spared is the pod, with its namespace, that its budget does not let be updated.
 	spared string
+	// asked are the pods about which budgets were asked.
+	asked []string
+	// unasked is the pod, with its namespace, about which no budget can be asked.
+	unasked string
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error
 	// unlisted is the answer to lists; they are answered if it is nil.
@@ -128,7 +133,12 @@ func (w *world) patchStatus(ctx context.Context, c client.Client, sub string, o 
 }
 
 func (w *world) budget(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
-	if client.ObjectKeyFromObject(pod).String() != w.spared {
+	w.asked = append(w.asked, pod.Name)
+	switch client.ObjectKeyFromObject(pod).String() {
+	case w.spared:
+	case w.unasked:
+		return nil, errors.New("no answer")
+	default:
 		return nil, nil
 	}
 	return &decision.Hold{Rule: "protection.budget.exceeded", Reason: "BudgetExceeded", Message: "No more."}, nil

@@ -181,5 +181,5 @@ func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
 	d, undecided := r.decide(ctx, f)
 	o, failed := r.move(ctx, f, d)
 	failed = errors.Join(undecided, failed, r.takeBack(ctx, f, d))
-	return f, Result{Decisions: r.orBeside(d), Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, failed))}
+	return f, Result{Decisions: r.orBeside(d), Outcome: r.addSpared(o), Err: errors.Join(err, phase(PhaseUpdate, failed))}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -38,9 +39,10 @@ type Outcome struct {
 // kept collects, from moves that run in parallel, the pods that stay as they are.
 type kept struct {
 	mu      sync.Mutex
-	hold    *decision.Hold         // the first refusal of a budget
-	refused []types.NamespacedName // by that budget, or not asked about after it
-	denied  []selection.Skip       // by the API server
+	hold    *decision.Hold               // the first refusal of a budget
+	holds   map[types.UID]*decision.Hold // the first refusal of pods that share a budget
+	refused []selection.Skip             // by a budget, or not asked about after it
+	denied  []selection.Skip             // by the API server
 }
 
 // move carries decisions out.
@@ -163,14 +165,14 @@ type Budget func(context.Context, *corev1.Pod) (*decision.Hold, error)
 // refusedAgain is when a pod that its budget refused is asked about again.
 const refusedAgain = time.Second
 
-// mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other is asked about: the
+// mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other of its workload is asked about: the
 // pods of a workload have the same budget, more likely than not.
 func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *kept) (bool, error) {
 	if r.c.budget == nil || !restarts || !p.Ready {
 		return true, nil
 	}
-	if k.exhausted() {
-		k.refuse(p.Key(), nil)
+	sharing := r.sharesBudget(p)
+	if k.refusesAnother(p.Key(), sharing) {
 		return false, nil
 	}
 	hold, err := r.c.budget(ctx, p.Pod)
@@ -178,35 +180,62 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 		return false, fmt.Errorf("asking the budget of pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	if hold != nil {
-		k.refuse(p.Key(), hold)
+		k.refuse(p.Key(), sharing, hold)
 		r.Again(refusedAgain)
 	}
 	return hold == nil, nil
 }
 
-// AskBudget asks the budget of a pod whether a container of it may restart now, for writes of a kind that are no updates. The hold is
-// why not, and then the controller asks again soon.
-func (r *Round) AskBudget(ctx context.Context, p *facts.Pod) (*decision.Hold, error) {
-	k := &kept{}
-	_, err := r.mayUpdate(ctx, p, true, k)
-	return k.hold, err
+// AskBudget asks the budget of a pod whether a container of it may restart now, for writes of a kind that are no updates. Where it may
+// not, the controller asks again soon, and the round reports the refusal as one of an update.
+func (r *Round) AskBudget(ctx context.Context, p *facts.Pod) (bool, error) {
+	return r.mayUpdate(ctx, p, true, &r.spared)
 }
 
-func (k *kept) exhausted() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.hold != nil
+// addSpared adds to an outcome what budgets refused beside the update.
+func (r *Round) addSpared(o Outcome) Outcome {
+	r.spared.mu.Lock()
+	defer r.spared.mu.Unlock()
+	o.BudgetHold, o.Kept = cmp.Or(o.BudgetHold, r.spared.hold), append(o.Kept, r.spared.refused...)
+	return o
 }
 
-// refuse notes a pod that is not updated, and why if its budget was asked.
-func (k *kept) refuse(pod types.NamespacedName, hold *decision.Hold) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.refused = append(k.refused, pod)
-	if hold != nil && k.hold == nil {
-		h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
-		k.hold = &h
+// sharesBudget tells the pods that share a budget from others: pods of a guest are of many workloads.
+func (r *Round) sharesBudget(p *facts.Pod) types.UID {
+	if _, ok := r.c.kind.(Guest); !ok {
+		return ""
 	}
+	if of := metav1.GetControllerOfNoCopy(p.Pod); of != nil {
+		return of.UID
+	}
+	return p.UID
+}
+
+// refusesAnother notes a pod that is not asked about, since its budget refused another one.
+func (k *kept) refusesAnother(pod types.NamespacedName, sharing types.UID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	hold := k.holds[sharing]
+	if hold != nil {
+		k.refused = append(k.refused, selection.Skip{Pod: pod, Hold: *hold})
+	}
+	return hold != nil
+}
+
+// refuse notes a pod that its budget refused, and why.
+func (k *kept) refuse(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
+	k.refused = append(k.refused, selection.Skip{Pod: pod, Hold: h})
+	if k.holds[sharing] != nil {
+		return
+	}
+	if k.holds == nil {
+		k.holds = map[types.UID]*decision.Hold{}
+	}
+	k.holds[sharing] = &h
+	k.hold = cmp.Or(k.hold, &h)
 }
 
 // deny notes a pod whose write the API server refused because of a budget or a rule of a
@@ -225,9 +254,7 @@ func (k *kept) deny(pod types.NamespacedName, err error) {
 func (k *kept) outcome(d Decisions) Outcome {
 	out := Outcome{Kept: k.denied, BudgetHold: k.hold}
 	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return compareNames(a.Pod, b.Pod) })
-	for _, pod := range k.refused {
-		out.Kept = append(out.Kept, selection.Skip{Pod: pod, Hold: *k.hold})
-	}
+	out.Kept = append(out.Kept, k.refused...)
 	stays := map[types.NamespacedName]bool{}
 	for _, s := range out.Kept {
 		stays[s.Pod] = true
