@@ -24,14 +24,15 @@ var (
 	webToken   = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*`)
 	header     = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:token|key|auth)[a-z-]*)(\\?["']?\s*[:=])[^\n]*`)
 	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+)[A-Za-z0-9._~+/=-]{6,}`)
-	// Before the @ may be a token alone. A URL may be signed in its query.
-	userInfo  = regexp.MustCompile(`://[^/\s"'?#@]+@`)
-	signature = regexp.MustCompile(`(?i)([?&](?:[a-z-]*signature|sig|key|code|auth)=)[^&\s"'#]+`)
-	// An assignment of a value: in quotes, of which the last may be cut off, or a word. Quotes may be those of a document in a text.
-	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\?["']?\s*(?:=>|:=|=|:)\s*[\[(]*)("(?s:[^"\\]|\\.)*(?:"|$)|\\"(?:[^"\\]|\\\\\\"|\\[^"])*(?:\\"|$)|'[^']*(?:'|$)|[^\s,;&"']+)`)
+	// Before the @ may be a token alone, or a password with any characters, if it does not begin like a port. A URL may be signed in its
+	// query, of which encoders of JSON and HTML write the & in another way.
+	userInfo  = regexp.MustCompile(`://(?:[^/\s"'?#:@]*:(?:[^\s"'0-9/]|[0-9]+[^\s"'0-9/])[^\s"']*|[^/\s"'?#]+)@`)
+	signature = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026)(?:[a-z-]*signature|sig|key|code|auth)=)[^&;\s"'#\\]+`)
+	// An assignment of a value: a list, in quotes, of which the last may be cut off, or a word. Quotes may be those of a document in a text.
+	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\*["']?\s*(?:=>|:=|=|:)\s*)(\[(?:"(?:[^"\\]|\\.)*"|[^\]"\n])*(?:\]|$)|\((?:"(?:[^"\\]|\\.)*"|[^)"\n])*(?:\)|$)|\\\\+"[^"]*(?:"|$)|"(?s:[^"\\]|\\.)*(?:"|$)|\\"(?:[^"\\]|\\\\\\"|\\[^"])*(?:\\"|$)|'[^']*(?:'|$)|[^\s,;&"']+)`)
 	// Words that a person made up go to the end of the line.
 	phrase   = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:pass(?:word|wd|phrase)?|pwd))(\s*:[ \t]+)([^\s"'\\][^\n"]*)`)
-	flagPair = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)([^\s-]\S*)`)
+	flagPair = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)("(?s:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s-]\S*)`)
 	word     = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
 )
 
@@ -106,9 +107,20 @@ func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
 		case !mask.Secretive(parts[1]) || parts[2] == ":" && !mask.Secretive(lastWordOf(parts[1])): // such as an image called token-service
 			return parts[1] + parts[2] + s.replaceNamed(parts[3], pattern)
 		}
-		s.addHidden(strings.Trim(parts[3], `"'\`))
+		s.hideValue(parts[3])
 		return parts[1] + keep.Replace(parts[2]) + mask.Text
 	})
+}
+
+// hideValue has a value hidden wherever it is, of a list each.
+func (s *scrubber) hideValue(value string) {
+	one := []string{value}
+	if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "(") {
+		one = strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("[]() ,", r) })
+	}
+	for _, text := range one {
+		s.addHidden(strings.Trim(text, `"'\`))
+	}
 }
 
 // lastWordOf is the last word of a name.

@@ -50,7 +50,17 @@ func TestText(t *testing.T) {
 		`password="a hunter2`:                                               `password=[masked]`,
 		`{\"password\":\"x\\\"hunter2\",\"b\":1}`:                           `{\"password\":[masked],\"b\":1}`,
 		`token => hunter2 and token := hunter2.`:                            `token => [masked] and token := [masked]`,
-		`tokens=["hunter2"] and more`:                                       `tokens=[[masked]] and more`,
+		`tokens=["hunter2"] and more`:                                       `tokens=[masked] and more`,
+		`tokens: ["hunter1","hunter]2"], b`:                                 `tokens: [masked], b`,
+		`passwords: [hunter1, hunter2] and more`:                            `passwords: [masked] and more`,
+		`run --password "a hunter2" --x 'y'`:                                `run --password [masked] --x 'y'`,
+		`run --password 'a hunter2' x`:                                      `run --password [masked] x`,
+		`dial postgres://ann:hu/nter2@db/x failed`:                          `dial postgres://[masked]@db/x failed`,
+		`dial postgres://ann:p@hunter2@db/x failed`:                         `dial postgres://[masked]@db/x failed`,
+		`pull docker://r.example.com:5000/x@sha256:ab`:                      `pull docker://r.example.com:5000/x@sha256:ab`,
+		`GET https://x.example.com/?x=1\u0026sig=hunter2\u0026y=2`:          `GET https://x.example.com/?x=1\u0026sig=[masked]\u0026y=2`,
+		`GET https://x.example.com/?x=1&amp;sig=hunter2&amp;y=2`:            `GET https://x.example.com/?x=1&amp;sig=[masked]&amp;y=2`,
+		`{\\\"password\\\":\\\"hunter2 x\\\",\\\"b\\\":1}`:                  `{\\\"password\\\":[masked],\\\"b\\\":1}`,
 		`run --token 0123 --verbose x`:                                      `run --token [masked] --verbose x`,
 		`got eyJhbGciOi.eyJzdWIi.c2lnbmF0 from it`:                          `got [masked] from it`,
 		`key AKIA0123456789ABCDEF of bucket`:                                `key [masked] of bucket`,
@@ -66,6 +76,15 @@ func TestText(t *testing.T) {
 		if again := s.maskText(got); again != got {
 			t.Errorf("%s: scrubbed again it is %s", got, again)
 		}
+	}
+}
+
+// Each secret of a list is hidden where it stands alone, too.
+func TestSecretsOfAListAreHiddenEverywhere(t *testing.T) {
+	s := newTestScrubber(t)
+	s.maskText(`tokens=["hunter1-first","hunter2-second"]`)
+	if got := s.newReplacer().Replace("refused hunter1-first and hunter2-second"); got != "refused [masked] and [masked]" {
+		t.Errorf("got %s", got)
 	}
 }
 
