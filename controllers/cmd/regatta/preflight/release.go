@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	chart "github.com/regatta-sh/regatta/charts/kruise"
+	"github.com/regatta-sh/regatta/controllers/features"
 )
 
 // release is what Helm keeps of the installation.
@@ -41,7 +43,7 @@ func (r release) owns(o client.Object) bool {
 // text is a value that a user set, or its default.
 func (r release) text(path, otherwise string) string {
 	v, found, err := unstructured.NestedFieldNoCopy(r.values, strings.Split(path, ".")...)
-	if !found || err != nil {
+	if !found || err != nil || v == nil { // null is the default
 		return otherwise
 	}
 	return fmt.Sprint(v)
@@ -116,16 +118,18 @@ func (l *look) values(object string) error {
 
 // reportPorts says which port of the release is that of a listener which only this chart has, and has the command move that one.
 func (l *look) reportPorts(object string, values map[string]any) {
-	taken := map[string]bool{}
-	port := func(listener string) string {
-		v, _, _ := unstructured.NestedFieldNoCopy(values, "manager", listener, "port")
-		taken[fmt.Sprint(v)] = true
-		return fmt.Sprint(v)
+	const own = "manager.decisions.port"
+	others := []string{"manager.metrics.port", "manager.webhook.port", "manager.healthProbe.port", "manager.pprofAddr"}
+	if onNode, _, _ := unstructured.NestedBool(values, "manager", "hostNetwork"); onNode && !strings.Contains(l.release.text(gatesValue, ""), string(features.KruiseDaemon)+"=false") {
+		others = append(others, "daemon.port")
+		if profiles, _, _ := unstructured.NestedBool(values, "daemon", "enablePprof"); profiles {
+			others = append(others, "daemon.pprofAddr")
+		}
 	}
-	own, clashes := port("decisions"), ""
-	for _, listener := range []string{"metrics", "webhook", "healthProbe"} {
-		if port(listener) == own {
-			clashes = "manager." + listener + ".port"
+	port, taken, clashes := readPort(values, own), map[string]bool{}, ""
+	for _, path := range others {
+		if taken[readPort(values, path)] = true; readPort(values, path) == port {
+			clashes = path
 		}
 	}
 	if clashes == "" {
@@ -135,9 +139,18 @@ func (l *look) reportPorts(object string, values map[string]any) {
 	for taken[strconv.Itoa(free)] {
 		free++
 	}
-	l.add(Row{Effect: Blocks, Object: object, Field: clashes, There: own, Here: "refused: manager.decisions.port is the same",
+	l.add(Row{Effect: Blocks, Object: object, Field: clashes, There: port, Here: "refused: " + own + " is the same",
 		Do: "move that one, as the command below does"})
-	l.release.setValue("manager.decisions.port", strconv.Itoa(free))
+	l.release.setValue(own, strconv.Itoa(free))
+}
+
+// lastPort is the port at the end of an address, or a port alone.
+var lastPort = regexp.MustCompile(`[0-9]+$`)
+
+// readPort is the port of a value.
+func readPort(values map[string]any, path string) string {
+	v, _, _ := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
+	return lastPort.FindString(fmt.Sprint(v))
 }
 
 // merge does what Helm does with values of users: those of a map replace defaults one by
