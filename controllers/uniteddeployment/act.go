@@ -307,7 +307,7 @@ func (t *round) unstick(ctx context.Context) error {
 			first += int(set.Spec.Ordinals.Start)
 		}
 		for _, pod := range p.pods {
-			if ordinal(pod.Name) < first || t.updated(pod) || ready(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
+			if ordinal(pod.Name) < first || t.updated(pod) || isReady(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
 				continue
 			}
 			stuck = append(stuck, pod)

@@ -166,7 +166,7 @@ func marked() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 			return is.Labels[kruise.SubsetNameKey] != "" && (was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase ||
-				ready(was) != ready(is) || was.Labels[kruise.ControllerRevisionHashKey] != is.Labels[kruise.ControllerRevisionHashKey] ||
+				isReady(was) != isReady(is) || was.Labels[kruise.ControllerRevisionHashKey] != is.Labels[kruise.ControllerRevisionHashKey] ||
 				(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil))
 		},
 	}

@@ -170,14 +170,14 @@ func (t *round) updated(pod *corev1.Pod) bool {
 func (t *round) reserved(p *part, pod *corev1.Pod, said string, labelled, waits bool) bool {
 	switch {
 	case said == "true":
-		if !ready(pod) || !t.updated(pod) {
+		if !isReady(pod) || !t.updated(pod) {
 			return true
 		}
 		left := readyAt(pod).Add(t.duration()).Sub(t.now)
 		t.sooner(left)
 		return left > 0
 	case p.marked && !labelled:
-		if ready(pod) && t.updated(pod) { // it was ready before anything was marked
+		if isReady(pod) && t.updated(pod) { // it was ready before anything was marked
 			return readyAt(pod).After(p.condition.LastTransitionTime.Time)
 		}
 		return true

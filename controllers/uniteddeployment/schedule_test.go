@@ -105,7 +105,7 @@ func (s *schedule) round(t *rapid.T) {
 			if pod.Spec.NodeName != "" {
 				p.placed++
 			}
-			if ready(pod) {
+			if isReady(pod) {
 				p.child.ready++
 			}
 		}

@@ -93,7 +93,7 @@ func (t *round) updatedReady(p *part) (n int32) {
 		return p.child.updatedReady
 	}
 	for _, pod := range p.pods {
-		if t.updated(pod) && ready(pod) {
+		if t.updated(pod) && isReady(pod) {
 			n++
 		}
 	}

@@ -297,7 +297,7 @@ func (t *round) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, kno
 	return known[ref.UID]
 }
 
-func ready(pod *corev1.Pod) bool { return availability.IsRunningAndReady(pod) }
+func isReady(pod *corev1.Pod) bool { return availability.IsRunningAndReady(pod) }
 
 // readyAt is since when a pod is ready.
 func readyAt(pod *corev1.Pod) time.Time {

@@ -52,7 +52,7 @@ func TestArchivesHaveTheFilesInOneOrder(t *testing.T) {
 
 func listTarGz(t *testing.T, packed []byte) (out []string) {
 	t.Helper()
-	archivetest.EachFile(t, archivetest.Decompress(t, bytes.NewReader(packed)), func(header *tar.Header, content string) {
+	archivetest.EachFile(t, archivetest.DecompressGzip(t, bytes.NewReader(packed)), func(header *tar.Header, content string) {
 		out = append(out, fmt.Sprintf("%s %s %s %s", header.Name, header.FileInfo().Mode(), header.ModTime.UTC().Format(time.RFC3339), content))
 	})
 	return out

@@ -19,6 +19,12 @@ import (
 func countsOfReady() map[string]string {
 	const shown = "it shows both, each under its name"
 	return map[string]string{
+		"persistentpodstate/controller.go:ready":              "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",
+		"uniteddeployment/step.go:readyAt":                    "since when a pod is ready, which is compared with when its subset was marked",
+		"workload/availability/pod.go:IsRunningAndReady":      "it is the question itself",
+		"workload/facts/pod.go:ready":                         "it tells ready, and since when, from which available follows",
+		"workload/inplace/ready.go:setReady":                  "it writes the condition",
+		"workload/rollout/events.go:relevant":                 "which events count",
 		"cloneset/scale.go:remove":                            "ReadyLimit bounds available pods, and is counted of available pods; the name is that of CS-01",
 		"cloneset/scale.go:scaleInput":                        "ReadyLimit bounds available pods, and is counted of available pods; the name is that of CS-01",
 		"cloneset/status.go:status":                           shown,
@@ -53,7 +59,7 @@ func countsOfReady() map[string]string {
 		"uniteddeployment/status.go:progress":                 "an update is complete when as many updated pods are ready as there are pods, as in OpenKruise",
 		"uniteddeployment/status.go:updatedReady":             "the status has no count of available pods, as in OpenKruise",
 		"uniteddeployment/step.go:gatherPods":                 "which kinds have no count of updated pods that are ready in their status",
-		"uniteddeployment/step.go:ready":                      "as the status of a child counts it, beside which it is counted",
+		"uniteddeployment/step.go:isReady":                    "as the status of a child counts it, beside which it is counted",
 		"uniteddeployment/surplus.go:findChildToGiveUp":       "two counts of ready pods are compared: the fewest that serve go",
 		"uniteddeployment/surplus.go:replicasToKeep":          "a child with pods that serve stays, though none of them may be available yet; what it stands in for is what is available",
 		"workload/availability/pod.go:State":                  "budgets have no minReadySeconds",
@@ -126,14 +132,14 @@ func TestEachCountOfReadyPodsHasAReason(t *testing.T) {
 
 // asksForReady reports whether a function reads a field or calls a function by which pods are ready.
 func asksForReady(f *ast.FuncDecl) (found bool) {
-	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "ready", "updatedReady", "countReady"}
+	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "ready", "PodReady", "updatedReady", "countReady"}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			found = found || slices.Contains(names, n.Sel.Name)
 		case *ast.CallExpr:
 			called, ok := n.Fun.(*ast.Ident)
-			found = found || ok && (called.Name == "ready" || called.Name == "Ready" || called.Name == "IsRunningAndReady")
+			found = found || ok && (called.Name == "ready" || called.Name == "isReady" || called.Name == "Ready" || called.Name == "IsRunningAndReady")
 		}
 		return !found
 	})

@@ -22,11 +22,11 @@ func ReadTar(t testing.TB, from io.Reader) map[string]string {
 // ReadTarGz does so for an archive that is compressed by gzip.
 func ReadTarGz(t testing.TB, from io.Reader) map[string]string {
 	t.Helper()
-	return ReadTar(t, Decompress(t, from))
+	return ReadTar(t, DecompressGzip(t, from))
 }
 
-// Decompress reads what gzip compressed.
-func Decompress(t testing.TB, from io.Reader) io.Reader {
+// DecompressGzip reads what gzip compressed.
+func DecompressGzip(t testing.TB, from io.Reader) io.Reader {
 	t.Helper()
 	uncompressed, err := gzip.NewReader(from)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// command changes the release over. Without flags Helm keeps the values that users set. What this chart refuses is set to null, or to what of it this
+// writeUpgradeCommand returns what changes the release over. Without flags Helm keeps the values that users set. What this chart refuses is set to null, or to what of it this
 // chart takes. Helm then forgets all other values unless --reset-then-reuse-values keeps them; --reuse-values would keep the defaults of
 // the other chart, too.
-func (r release) command() string {
+func (r release) writeUpgradeCommand() string {
 	if r.name == "" {
 		return ""
 	}
@@ -34,10 +34,10 @@ func (r release) command() string {
 	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s%s", quoteForShell(r.name), quoteForShell(r.namespace), flags.String())
 }
 
-// trial is the command, so that Helm renders the chart with the values of the release and changes nothing. Preflight compares values with the schema
+// writeTrialCommand returns the command so that Helm renders the chart with the values of the release and changes nothing. Preflight compares values with the schema
 // of the chart; those that contradict each other are refused by its templates, which Helm alone renders.
-func (r release) trial() string {
-	if command := r.command(); command != "" {
+func (r release) writeTrialCommand() string {
+	if command := r.writeUpgradeCommand(); command != "" {
 		return command + " --dry-run=server"
 	}
 	return ""

@@ -78,7 +78,7 @@ func (l *look) readRevision(ctx context.Context, object string) (bool, error) {
 		return false, err
 	}
 	var err error
-	if l.release.values, err = decode(secrets.Items[0].Data["release"]); err != nil {
+	if l.release.values, err = decodeRelease(secrets.Items[0].Data["release"]); err != nil {
 		return false, fmt.Errorf("reading release %s: %w", l.release.name, err)
 	}
 	return true, nil
@@ -87,9 +87,9 @@ func (l *look) readRevision(ctx context.Context, object string) (bool, error) {
 // mostOfRelease is how many bytes a release may have. A secret has 1 MiB at most, which can be made to unpack to a thousand times that.
 const mostOfRelease = 64 << 20
 
-// decode reads the values of a release from the secret that Helm keeps it in: JSON, with
+// decodeRelease reads the values of a release from the secret that Helm keeps it in: JSON, with
 // gzip, in base64.
-func decode(data []byte) (map[string]any, error) {
+func decodeRelease(data []byte) (map[string]any, error) {
 	zipped, err := base64.StdEncoding.DecodeString(string(data))
 	if err != nil {
 		return nil, fmt.Errorf("decoding it: %w", err)
