@@ -103,8 +103,11 @@ func (t *round) create(ctx context.Context) error {
 			names = append(names, p.Name)
 		}
 	}
-	if len(names) > 0 {
+	// Where no child is missing any more, such as after a subset was taken out of the spec, the next may need room again.
+	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil }) {
 		t.r.memory.Of(t.d).usedRoom = true
+	}
+	if len(names) > 0 {
 		slices.Sort(names)
 		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
 	}

@@ -78,7 +78,7 @@ type memory struct {
 	// gaveUp is the child that was given up last for the room of another one, and gaveUpAt when.
 	gaveUp   types.UID
 	gaveUpAt time.Time
-	// usedRoom is whether a child was created since.
+	// usedRoom is whether a child was created since, or none is missing.
 	usedRoom bool
 }
 

@@ -161,3 +161,42 @@ func TestAChildThatIsGivenUpIsNotScaledInFirst(t *testing.T) {
 		t.Errorf("the subsets have %s, want a=3 b=3 d=3; told is %q", got, w.told())
 	}
 }
+
+// A subset that is taken out of the spec needs no room any more, whatever took it, so that the next one that is renamed gets some.
+func TestRoomIsMadeAgainAfterASubsetThatGotNone(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To[int32](9) })
+	w.zoneNodes("a", "b", "c")
+	w.settle(2 * time.Second)
+	others := 0
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		list := &kruise.CloneSetList{}
+		if err := w.api.List(ctx, list); err != nil {
+			return err
+		}
+		if used := len(list.Items) + others; used >= 3 {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=%d, limited: count/clonesets.apps.kruise.io=3", used))
+		}
+		return c.Create(ctx, o, opts...)
+	}})
+	run := func() {
+		for range 70 {
+			_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // it fails while it is refused
+			w.run()
+			w.now = w.now.Add(time.Second)
+		}
+	}
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
+	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
+	others = 1 // another client takes the room of c
+	run()
+	if got := w.counts(); got != "a=3 b=3" {
+		t.Fatalf("the subsets have %s", got)
+	}
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:2] })
+	run()
+	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[1].Name = "e" })
+	run()
+	if got := w.counts(); got != "a=5 e=4" && got != "a=4 e=5" {
+		t.Errorf("the subsets have %s; told is %q", got, w.told())
+	}
+}
