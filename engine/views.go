@@ -118,11 +118,11 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan si
 		if c.isSlow(s.tenant) {
 			return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
 		}
-		leave, err := c.lane.Enter(context.Background())
+		release, err := c.lane.AcquireTurn(context.Background())
 		if err != nil {
 			return nil, fmt.Errorf("the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, err)
 		}
-		defer leave()
+		defer release()
 		if v := c.find(s.revision); v != nil {
 			s.note(nil)
 			return v, nil

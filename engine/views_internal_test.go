@@ -204,7 +204,7 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	subject := decision.Subject{Namespace: "shop", Name: "web"}
 	p := rollout.PlanPoint()
 	forget(e)
-	leave, err := e.views.lane.Enter(t.Context()) // another namespace is being compiled
+	release, err := e.views.lane.AcquireTurn(t.Context()) // another namespace is being compiled
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	if !e.Snapshot().Extended(p.Name, subject) || !e.Snapshot().Defines(p.Name, subject) {
 		t.Error("whether it takes part depends on compiling")
 	}
-	leave()
+	release()
 	if got, rec := Decide(t.Context(), e, p, subject, plan("y")); rec.Outcome != decision.Decided || len(got.Holds) == 0 {
 		t.Errorf("later: %s %s %+v", rec.Outcome, rec.Error, got.Holds)
 	}

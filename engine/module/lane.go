@@ -25,9 +25,9 @@ const (
 // ErrBusy is of policies that cannot be compiled since too many others are, which do not end.
 var ErrBusy = errors.New("other policies are being compiled, and that does not end; restart the process without the bundles that were put in last")
 
-// Lane lets one compilation begin after the other, since many at once would add up in memory. OPA cannot stop one, and rules of few
-// lines take it for ever, such as comprehensions in each other. So one that takes long steps aside: it goes on, and the next
-// begins. No more than mostAside are aside at a time.
+// Lane lets one compilation begin after the other, since many at once would add up in memory. OPA cannot stop one, and a few lines
+// of rules make one that does not end, such as comprehensions in each other. So one that takes long steps aside: it goes on, and the
+// next begins. No more than mostAside are aside at a time.
 type Lane struct {
 	slot chan struct{}
 	// patience and wait are lanePatience and laneWait, but for tests.
@@ -52,8 +52,9 @@ func (l *Lane) SetTimes(patience, wait time.Duration) {
 	l.wait.Store(int64(wait))
 }
 
-// Enter waits for the turn of a compilation. The caller calls leave when the compilation ends. The error is ErrBusy if the turn does not come.
-func (l *Lane) Enter(ctx context.Context) (leave func(), err error) {
+// AcquireTurn waits for the turn of a compilation. The caller calls release when the compilation ends; more calls of it do nothing. The
+// error is ErrBusy if the turn does not come.
+func (l *Lane) AcquireTurn(ctx context.Context) (release func(), err error) {
 	late := time.NewTimer(time.Duration(l.wait.Load()))
 	defer late.Stop()
 	select {
@@ -63,51 +64,52 @@ func (l *Lane) Enter(ctx context.Context) (leave func(), err error) {
 	case <-late.C:
 		return nil, ErrBusy
 	}
-	p := &passage{lane: l}
+	t := &turn{lane: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p.timer = time.AfterFunc(time.Duration(l.patience.Load()), func() {
+	t.timer = time.AfterFunc(time.Duration(l.patience.Load()), func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
-			p.stepAside()
+			t.stepAside()
 			return nil
 		})
 	})
-	return p.leave, nil
+	return t.release, nil
 }
 
-// passage is one compilation in a lane.
-type passage struct {
-	lane        *Lane
-	timer       *time.Timer
-	aside, left bool
+// turn is that of one compilation in a lane.
+type turn struct {
+	lane            *Lane
+	timer           *time.Timer
+	aside, released bool
 }
 
 // stepAside lets the next one begin, or tries again later where too many are aside.
-func (p *passage) stepAside() {
-	p.lane.mu.Lock()
-	defer p.lane.mu.Unlock()
+func (t *turn) stepAside() {
+	t.lane.mu.Lock()
+	defer t.lane.mu.Unlock()
 	switch {
-	case p.left || p.aside:
-	case p.lane.aside < mostAside:
-		p.aside = true
-		p.lane.aside++
-		<-p.lane.slot
+	case t.released || t.aside:
+	case t.lane.aside < mostAside:
+		t.aside = true
+		t.lane.aside++
+		<-t.lane.slot
 	default:
-		p.timer.Reset(time.Duration(p.lane.patience.Load()))
+		t.timer.Reset(time.Duration(t.lane.patience.Load()))
 	}
 }
 
-func (p *passage) leave() {
-	p.lane.mu.Lock()
-	defer p.lane.mu.Unlock()
-	if p.left {
+// release ends the turn.
+func (t *turn) release() {
+	t.lane.mu.Lock()
+	defer t.lane.mu.Unlock()
+	if t.released {
 		return
 	}
-	p.left = true
-	p.timer.Stop()
-	if p.aside {
-		p.lane.aside--
+	t.released = true
+	t.timer.Stop()
+	if t.aside {
+		t.lane.aside--
 	} else {
-		<-p.lane.slot
+		<-t.lane.slot
 	}
 }

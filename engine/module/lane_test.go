@@ -28,20 +28,20 @@ func TestACompilationThatDoesNotEndStepsAside(t *testing.T) {
 	defer func() { lane = before }()
 	lane = NewLane()
 	lane.SetTimes(time.Millisecond, time.Minute)
-	var leave []func()
+	var release []func()
 	for range mostAside + 1 {
 		if err := compile(); err != nil {
-			t.Fatalf("with %d that do not end: %v", len(leave), err)
+			t.Fatalf("with %d that do not end: %v", len(release), err)
 		}
-		end, err := lane.Enter(t.Context())
+		end, err := lane.AcquireTurn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave = append(leave, end)
+		release = append(release, end)
 	}
 	lane.SetTimes(time.Millisecond, time.Millisecond)
 	if err := compile(); !errors.Is(err, ErrBusy) {
-		t.Errorf("compiling with %d that do not end: %v", len(leave), err)
+		t.Errorf("compiling with %d that do not end: %v", len(release), err)
 	}
 	if _, err := Prepare(t.Context(), rego.New(rego.Query("1"))); !errors.Is(err, ErrBusy) {
 		t.Errorf("preparing: %v", err)
@@ -52,12 +52,12 @@ func TestACompilationThatDoesNotEndStepsAside(t *testing.T) {
 	if _, err := Prepare(ctx, rego.New(rego.Query("1"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("preparing for a caller that has gone: %v", err)
 	}
-	leave[0]()
+	release[0]()
 	if err := compile(); err != nil { // the one that has the lane steps aside
 		t.Errorf("once one has ended: %v", err)
 	}
 	for range 2 { // the second time does nothing
-		for _, end := range leave {
+		for _, end := range release {
 			end()
 		}
 	}

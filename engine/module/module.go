@@ -64,7 +64,7 @@ func checkNumbers(m *ast.Module) error {
 // IsTest says whether a file holds tests, which are not part of the policy.
 func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
-// Compile compiles modules together, strictly. It may take for ever: the caller bounds how long it waits.
+// Compile compiles modules together, strictly. OPA cannot stop a compilation that does not end, so that the caller bounds how long it waits.
 func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, error) {
 	all := maps.Clone(modules)
 	if all == nil {
@@ -74,12 +74,12 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 		return nil, err
 	}
 	c := NewCompiler(opts...)
-	leave, err := lane.Enter(context.Background())
+	release, err := lane.AcquireTurn(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("compiling modules: %w", err)
 	}
 	func() {
-		defer leave()
+		defer release()
 		c.Compile(all)
 	}()
 	if c.Failed() {
@@ -93,11 +93,11 @@ var lane = NewLane()
 
 // Prepare prepares a query of modules that are compiled.
 func Prepare(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
-	leave, err := lane.Enter(ctx)
+	release, err := lane.AcquireTurn(ctx)
 	if err != nil {
 		return rego.PreparedEvalQuery{}, err
 	}
-	defer leave()
+	defer release()
 	return r.PrepareForEval(ctx)
 }
 

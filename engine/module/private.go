@@ -16,14 +16,17 @@ func privateBuiltins(all []*ast.Builtin) []*ast.Builtin {
 	out := slices.Clone(all)
 	for i, b := range out {
 		args := b.Decl.NamedFuncArgs()
-		if args.Variadic != nil || !hasObject(b.Decl.NamedResult()) && !slices.ContainsFunc(args.Args, hasObject) {
+		if !hasObject(b.Decl.NamedResult()) && !hasObject(args.Variadic) && !slices.ContainsFunc(args.Args, hasObject) {
 			continue
 		}
 		own := *b
 		for at, arg := range args.Args {
 			args.Args[at] = copyType(arg)
 		}
-		own.Decl = types.NewFunction(args.Args, copyType(b.Decl.NamedResult()))
+		result := copyType(b.Decl.NamedResult())
+		if own.Decl = types.NewFunction(args.Args, result); args.Variadic != nil {
+			own.Decl = types.NewVariadicFunction(args.Args, copyType(args.Variadic), result)
+		}
 		out[i] = &own
 	}
 	return out
