@@ -27,7 +27,7 @@ type options struct {
 	viewBytes   int
 	tenantBytes int
 	invalid     func(namespace string, err error)
-	// compiledLate is called when bundles of the platform are compiled that were refused with SlowError.
+	// compiledLate is called when bundles are compiled that were refused with SlowError.
 	compiledLate func()
 	spares       func(decision.Subject) bool
 	// fair is how long the evaluations of one tenant may take within the window.
@@ -153,6 +153,6 @@ func WithShare(part float64) Option {
 	}
 }
 
-// WithCompiledLate has f called when bundles of the platform that were refused with SlowError are compiled after all: what puts
-// them in again finds them compiled. It must not block.
+// WithCompiledLate has f called when bundles that were refused with SlowError are compiled after all, or no longer keep others from
+// being compiled: what puts them in again finds them compiled. It is called in a goroutine of its own, and may block.
 func WithCompiledLate(f func()) Option { return func(o *options) { o.compiledLate = f } }

@@ -199,6 +199,13 @@ func (s *scope) note(err error) {
 	s.checked.Store(true)
 }
 
+// forgetFailure forgets why the own bundles do not compile: it is not known any longer.
+func (s *scope) forgetFailure() {
+	if s.failure.Swap(nil) != nil {
+		s.checked.Store(false)
+	}
+}
+
 // failed is why the own bundles do not compile; nil if they do, or it is not known yet.
 func (s *scope) failed() error {
 	if err := s.failure.Load(); err != nil {

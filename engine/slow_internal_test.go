@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func TestABundleThatTakesLongToCompileIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// What is being compiled for ever is not begun again, and what is compiled after all is not compiled again.
+// What is being compiled and does not end is not begun again, and what is compiled after all is not compiled again.
 func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 	late := make(chan struct{}, 2)
 	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
@@ -58,32 +59,88 @@ func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 	build := func() (*view, error) { begun <- struct{}{}; <-end; return want, nil }
 	e.views.limit.Store(int64(time.Millisecond))
 	for range 3 {
-		if v, err := e.views.buildPlatform(t.Context(), "slow", build); v != nil || !errors.As(err, new(SlowError)) {
+		if v, err := e.views.buildPlatform(t.Context(), "slow", []string{"slow"}, build); v != nil || !errors.As(err, new(SlowError)) {
 			t.Errorf("got %v, %v", v, err)
 		}
 	}
+	e.views.limit.Store(int64(compileLimit))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the caller has gone"))
-	e.views.limit.Store(int64(compileLimit))
-	if _, err := e.views.buildPlatform(ctx, "other", build); err == nil || err.Error() != "the caller has gone" {
+	if _, err := e.views.buildPlatform(ctx, "other", []string{"other"}, build); err == nil || err.Error() != "the caller has gone" {
 		t.Errorf("for a caller that has gone: %v", err)
 	}
+	joined := make(chan error) // another caller is not refused for that
+	go func() {
+		v, err := e.views.buildPlatform(t.Context(), "other", []string{"other"}, build)
+		if v != want {
+			t.Errorf("the other is %v", v)
+		}
+		joined <- err
+	}()
 	close(end)
+	if err := <-joined; err != nil {
+		t.Errorf("for another caller: %v", err)
+	}
 	<-late
 	<-late
-	var found int
-	for _, content := range []string{"slow", "other"} { // the last one is kept
-		if len(e.views.slow) == 1 && e.views.slow[content] != nil {
-			if v, err := e.views.buildPlatform(t.Context(), content, build); v != want || err != nil {
-				t.Errorf("%s: %v, %v", content, v, err)
-			}
-			found++
+	for content := range e.views.platforms { // the last one is kept
+		if v, err := e.views.buildPlatform(t.Context(), content, nil, build); v != want || err != nil {
+			t.Errorf("%s: %v, %v", content, v, err)
 		}
 	}
-	if len(begun) != 2 || found != 1 || len(e.views.slow) != 0 {
-		t.Errorf("%d were begun, want 2; %d are found, and %d kept", len(begun), found, len(e.views.slow))
+	if len(begun) != 2 || len(e.views.platforms) != 0 {
+		t.Errorf("%d were begun, want 2; %d are kept", len(begun), len(e.views.platforms))
 	}
-	if _, err := e.views.buildPlatform(t.Context(), "panics", func() (*view, error) { panic("x") }); err == nil {
+	if _, err := e.views.buildPlatform(t.Context(), "panics", nil, func() (*view, error) { panic("x") }); err == nil {
 		t.Error("a panic is no error")
+	}
+}
+
+// A new bundle of the platform that is compiled beyond the limit is not compiled again with each change of the others. These are.
+func TestSlowCompilationsOfOneBundleOfThePlatformAreBounded(t *testing.T) {
+	e := builtinEngine(t)
+	want, end := e.Snapshot().cluster.platform, make(chan struct{})
+	build := func() (*view, error) { <-end; return want, nil }
+	e.views.limit.Store(int64(time.Millisecond))
+	for i := range 10 {
+		if _, err := e.views.buildPlatform(t.Context(), fmt.Sprint("slow with ", i), []string{"slow"}, build); !errors.As(err, new(SlowError)) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := e.views.buildPlatform(t.Context(), "slow and new", []string{"new", "slow"}, build); !errors.As(err, new(SlowError)) {
+		t.Errorf("with another new one: %v", err)
+	}
+	if len(e.views.platforms) != mostOwnSlow {
+		t.Errorf("%d are being compiled", len(e.views.platforms))
+	}
+	e.views.limit.Store(int64(compileLimit))
+	for _, added := range [][]string{nil, {"new"}} {
+		if v, err := e.views.buildPlatform(t.Context(), fmt.Sprint("without it ", added), added, func() (*view, error) { return want, nil }); v != want || err != nil {
+			t.Errorf("without it, with %v: %v", added, err)
+		}
+	}
+	close(end)
+}
+
+// That others were being compiled is not kept as what came of bundles of the platform, and what is not put in is forgotten.
+func TestWhatCameOfBundlesOfThePlatformIsNotKeptForLong(t *testing.T) {
+	late := make(chan struct{}, 2)
+	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
+	want := e.Snapshot().cluster.platform
+	e.views.limit.Store(int64(time.Millisecond))
+	for _, came := range []error{fmt.Errorf("compiling: %w", module.ErrBusy), nil} {
+		end := make(chan struct{})
+		if _, err := e.views.buildPlatform(t.Context(), "slow", nil, func() (*view, error) { <-end; return want, came }); !errors.As(err, new(SlowError)) {
+			t.Errorf("got %v", err)
+		}
+		close(end)
+		<-late
+		b := e.views.platforms["slow"]
+		if kept := b != nil; kept != (came == nil) {
+			t.Errorf("%v is kept: %v", came, kept)
+		}
+		if e.views.forgetPlatform("slow", b); len(e.views.platforms) != 0 {
+			t.Errorf("kept are %v", e.views.platforms)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -21,7 +22,7 @@ type Snapshot struct {
 	set      bundle.Set
 	missing  []Missing
 	// spared is the same without the bundles that are withheld; nil if none are.
-	spared  func() (*Snapshot, error)
+	spared  *sparedSnapshot
 	cluster *scope
 	// scopes has the namespaces with bundles of their own or with canaries. Such
 	// a bundle can only hold in its namespace because it exists nowhere else.
@@ -53,7 +54,7 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 		if v, ok := known[content]; ok {
 			return v, nil
 		}
-		v, err := e.views.buildPlatform(ctx, content, func() (*view, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
+		v, err := e.views.buildPlatform(ctx, content, findAdded(part[1:], from), func() (*view, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
 		if err != nil {
 			return nil, err
 		}
@@ -79,11 +80,40 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 		}
 	}
 	if len(set.Withheld()) > 0 {
-		s.spared = sync.OnceValues(func() (*Snapshot, error) {
+		s.spared = &sparedSnapshot{compile: func() (*Snapshot, error) {
 			return e.compile(context.Background(), set.Deciding(), []*Snapshot{s})
-		})
+		}}
 	}
 	return s, nil
+}
+
+// sparedAgain is when policies are compiled again of which it is not known whether they compile.
+const sparedAgain = time.Minute
+
+// sparedSnapshot is compiled once it is needed, and again where it was not compiled in time or had no turn.
+type sparedSnapshot struct {
+	compile func() (*Snapshot, error)
+
+	mu    sync.Mutex
+	known bool
+	out   *Snapshot
+	again time.Time
+}
+
+// find returns the snapshot, nil if it does not compile or that is not known.
+func (p *sparedSnapshot) find(now time.Time) *Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known || now.Before(p.again) {
+		return p.out
+	}
+	out, err := p.compile()
+	if p.known = !isPassing(err); err != nil {
+		p.again = now.Add(sparedAgain)
+		return nil
+	}
+	p.out = out
+	return out
 }
 
 // sparing is what decides about a subject that bundles are spared from which are withheld.
@@ -92,8 +122,8 @@ func (e *Engine) sparing(s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
 	}
-	out, err := s.spared()
-	if err != nil {
+	out := s.spared.find(e.clock())
+	if out == nil {
 		return s
 	}
 	of := *out

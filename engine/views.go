@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -36,26 +33,10 @@ const buildWait = time.Second
 // asideWait is the same for decisions that no caller waits to act on.
 const asideWait = 30 * time.Second
 
-// compileLimit is how long it may take to compile the policies of a namespace, or those of the platform. OPA cannot stop it: beyond the
-// limit they count as policies that do not compile, until they are compiled after all.
-const compileLimit = time.Minute
-
-// mostOwnSlow bounds how many compilations of bundles of one namespace go on beyond the limit, as the bundles of the platform change.
-const mostOwnSlow = 2
-
-// SlowError refuses policies that are not compiled within a time.
-type SlowError struct{ Within time.Duration }
-
-func (err SlowError) Error() string {
-	return fmt.Sprintf("compiling them did not end within %s; what takes long is comprehensions in each other, keys of objects in each other, "+
-		"and comparing values that are made of one another: write these in other ways", err.Within)
-}
-
 // views keeps compiled policies of namespaces, those that were used last.
 type views struct {
 	most   int
 	points []decision.Name
-	builds singleflight.Group
 	// lane has scopes compiled one after the other, data and queries included: many at once would add up in memory.
 	lane *module.Lane
 	// waiting counts decisions whose policies are to be compiled. Checks let them go first, for a while.
@@ -64,22 +45,24 @@ type views struct {
 	limit atomic.Int64
 	// tell is called with why a scope does not compile that a decision needs. It must not block.
 	tell func(s *scope, err error)
-	// compiledLate is called when bundles of the platform are compiled after all that were not within the limit.
+	// compiledLate is called when bundles that were refused are compiled, or no longer keep others from being compiled. It may block.
 	compiledLate func()
 
 	mu    sync.Mutex
 	held  int
 	order *list.List // of *view, those used last first
 	of    map[string]*list.Element
+	// building has, by revision, the scopes that are being compiled.
+	building map[string]*building
 	// slowOf counts, by namespace, what is being compiled beyond the limit.
 	slowOf map[string]int
-	// slow has, by content, what of the platform is being compiled beyond the limit, and the last that was after all.
-	slow map[string]*slowBuild
+	// platforms has, by content, what of the platform is being compiled, and the last that was compiled beyond the limit.
+	platforms map[string]*platformBuild
 }
 
 func newViews(most int, points []decision.Name) *views {
 	c := &views{most: most, points: points, tell: func(*scope, error) {}, compiledLate: func() {}, lane: module.NewLane(),
-		order: list.New(), of: map[string]*list.Element{}, slowOf: map[string]int{}, slow: map[string]*slowBuild{}}
+		order: list.New(), of: map[string]*list.Element{}, building: map[string]*building{}, slowOf: map[string]int{}, platforms: map[string]*platformBuild{}}
 	c.limit.Store(int64(compileLimit))
 	return c
 }
@@ -112,86 +95,147 @@ func (c *views) keep(v *view, check bool) {
 	}
 }
 
-// build compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
-func (c *views) build(s *scope, check bool, spent func(time.Duration)) <-chan singleflight.Result {
-	return c.builds.DoChan(s.revision, func() (any, error) {
-		if c.isSlow(s.tenant) {
-			return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
-		}
-		release, err := c.lane.AcquireTurn(context.Background())
-		if err != nil {
-			return nil, fmt.Errorf("the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, err)
-		}
-		defer release()
-		if v := c.find(s.revision); v != nil {
-			s.note(nil)
-			return v, nil
-		}
-		if err := s.failed(); err != nil {
-			return nil, err
-		}
-		start := time.Now()
-		v, err := c.compile(s, check, func() (*view, error) { return s.build(context.Background(), c.points, c.most) })
-		if spent != nil {
-			spent(time.Since(start))
-		}
-		if err != nil {
-			return nil, s.failed()
-		}
-		c.keep(v, check)
-		return v, nil
-	})
+// building is a scope that is being compiled.
+type building struct {
+	done chan struct{}
+	// scopes are those with this revision that wait for it, and whether one is of a decision. Each snapshot may have another one.
+	scopes map[*scope]bool
+	// slow is why it is refused beyond the limit; nil before.
+	slow error
+	view *view
+	err  error
 }
 
-// maxTime is how long it may take to compile a scope.
-func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
-
-// compile notes what becomes of a scope: also that it is not compiled within the limit, until it is after all.
-func (c *views) compile(s *scope, check bool, build func() (*view, error)) (v *view, err error) {
-	var mu sync.Mutex
-	ended, slow, limit := false, false, c.maxTime()
-	note := func(last bool, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ended {
-			return
-		}
-		if ended = last; last {
-			if slow {
-				c.countSlow(s.tenant, -1)
-			}
-		} else {
-			slow = true
-			c.countSlow(s.tenant, 1)
-		}
-		s.note(err)
-		if failed := s.failed(); failed != nil && !check {
-			c.tell(s, failed)
-		}
+// build compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
+func (c *views) build(s *scope, check bool, spent func(time.Duration)) *building {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.building[s.revision]
+	if b == nil {
+		b = &building{done: make(chan struct{}), scopes: map[*scope]bool{}}
+		c.building[s.revision] = b
+		recovery.Go("engine", func() {
+			var v *view
+			err := recovery.Call("engine", func() (err error) {
+				v, err = c.compile(b, s, check, spent)
+				return err
+			})
+			c.finishBuild(b, s, v, err)
+		}, nil)
 	}
+	if b.slow != nil && check { // it is refused, and the caller does not wait
+		return b
+	}
+	b.scopes[s] = b.scopes[s] || !check
+	if b.slow != nil {
+		c.noteOutcome(s, b.slow, true)
+	}
+	return b
+}
+
+// compile compiles a scope in its turn.
+func (c *views) compile(b *building, s *scope, check bool, spent func(time.Duration)) (*view, error) {
+	if c.isSlow(s.tenant) {
+		return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
+	}
+	release, err := c.lane.AcquireTurn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if v := c.find(s.revision); v != nil {
+		return v, nil
+	}
+	if err := s.failed(); err != nil {
+		return nil, err
+	}
+	limit := c.maxTime()
 	late := time.AfterFunc(limit, func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
-			note(false, SlowError{limit})
+			c.refuseSlow(b, s, SlowError{limit})
 			return nil
 		})
 	})
 	defer late.Stop()
-	err = recovery.Call("engine", func() (err error) {
-		v, err = build()
-		return err
-	})
-	note(true, err)
-	return v, err
+	start := time.Now()
+	v, err := s.build(context.Background(), c.points, c.most)
+	if spent != nil {
+		spent(time.Since(start))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.keep(v, check && c.whySlow(b) == nil) // what took long is compiled no more than once
+	return v, nil
 }
 
-func (c *views) countSlow(tenant string, by int) {
+// refuseSlow notes that a scope is not compiled within the limit.
+func (c *views) refuseSlow(b *building, s *scope, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.slowOf[tenant] += by; c.slowOf[tenant] <= 0 {
-		delete(c.slowOf, tenant)
+	if c.building[s.revision] != b {
+		return // it has ended
+	}
+	b.slow = err
+	c.slowOf[s.tenant]++
+	for of, decides := range b.scopes {
+		c.noteOutcome(of, err, decides)
 	}
 }
 
+// noteOutcome notes whether a scope compiles, and reports that it does not where a decision needs it.
+func (c *views) noteOutcome(s *scope, err error, decides bool) {
+	s.note(err)
+	if failed := s.failed(); failed != nil && decides {
+		c.tell(s, failed)
+	}
+}
+
+// whySlow is why what is being compiled is refused since it takes long; nil if it is not.
+func (c *views) whySlow(b *building) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return b.slow
+}
+
+// finishBuild notes what came of a scope. That it had no turn is no fault of its bundles, and a later decision has it compiled.
+func (c *views) finishBuild(b *building, s *scope, v *view, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.building, s.revision)
+	b.view, b.err = v, err
+	switch {
+	case errors.Is(err, module.ErrBusy):
+		b.err = fmt.Errorf("the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, err)
+		for of := range b.scopes {
+			of.forgetFailure()
+		}
+	case errors.As(err, new(UnfitError)): // it was not compiled, and is not to be for now
+	default:
+		for of, decides := range b.scopes {
+			c.noteOutcome(of, err, decides)
+		}
+		if err != nil {
+			b.err = UnfitError{Namespace: s.tenant, Err: err}
+		}
+	}
+	close(b.done)
+	if b.slow == nil {
+		return
+	}
+	if c.slowOf[s.tenant]--; c.slowOf[s.tenant] <= 0 {
+		delete(c.slowOf, s.tenant)
+	}
+	c.reportCompiledLate()
+}
+
+// reportCompiledLate reports it in a goroutine of its own: what puts bundles in waits for what it compiles.
+func (c *views) reportCompiledLate() { recovery.Go("engine", c.compiledLate, nil) }
+
+// maxTime is how long it may take to compile a scope.
+func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
+
+// isSlow says whether so much of a namespace is being compiled beyond the limit that no more of it is.
 func (c *views) isSlow(tenant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,84 +249,23 @@ func (c *views) check(ctx context.Context, s *scope) error {
 	}
 	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
 	defer look.Stop()
-	built := c.build(s, true, nil)
+	b := c.build(s, true, nil)
 	for {
 		select {
-		case r := <-built:
-			return r.Err
+		case <-b.done:
+			return b.err
+		default:
+		}
+		if err := c.whySlow(b); err != nil {
+			return UnfitError{Namespace: s.tenant, Err: err}
+		}
+		select {
+		case <-b.done:
+			return b.err
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
-			if err := s.failed(); err != nil { // it is not compiled within the limit
-				return err
-			}
 		}
-	}
-}
-
-// slowBuild is bundles of the platform that are being compiled.
-type slowBuild struct {
-	ended bool
-	view  *view
-	err   error
-}
-
-// buildPlatform compiles bundles of the platform for a caller that waits within the limit. What takes longer goes on, and a
-// later call has what comes of it; until then it is refused at once.
-func (c *views) buildPlatform(ctx context.Context, content string, build func() (*view, error)) (*view, error) {
-	limit := c.maxTime()
-	c.mu.Lock()
-	before := c.slow[content]
-	if before != nil && before.ended {
-		delete(c.slow, content)
-	}
-	c.mu.Unlock()
-	switch {
-	case before != nil && before.ended:
-		return before.view, before.err
-	case before != nil:
-		return nil, SlowError{limit}
-	}
-	b, done := &slowBuild{}, make(chan struct{})
-	recovery.Go("engine", func() {
-		defer close(done)
-		var v *view
-		err := recovery.Call("engine", func() (err error) {
-			v, err = build()
-			return err
-		})
-		c.end(content, b, v, err)
-	}, nil)
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	var err error = SlowError{limit}
-	select {
-	case <-done:
-		return b.view, b.err
-	case <-late.C:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b.ended { // a moment ago
-		return b.view, b.err
-	}
-	c.slow[content] = b
-	return nil, err
-}
-
-// end notes what came of bundles of the platform. Of those that took longer than the limit the last is kept.
-func (c *views) end(content string, b *slowBuild, v *view, err error) {
-	c.mu.Lock()
-	b.ended, b.view, b.err = true, v, err
-	late := c.slow[content] == b
-	if late {
-		maps.DeleteFunc(c.slow, func(_ string, other *slowBuild) bool { return other.ended && other != b })
-	}
-	c.mu.Unlock()
-	if late {
-		c.compiledLate()
 	}
 }
 
@@ -313,12 +296,10 @@ func (c *views) await(ctx context.Context, s *scope, wait time.Duration, spent f
 	defer c.waiting.Add(-1)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	b := c.build(s, false, spent)
 	select {
-	case r := <-c.build(s, false, spent):
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.(*view), nil
+	case <-b.done:
+		return b.view, b.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the caller did not wait for the policies of namespace %s: %w: %w", s.tenant, errNotCompiled, context.Cause(ctx))
 	case <-timer.C:

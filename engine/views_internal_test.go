@@ -243,12 +243,9 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	forget(e)
 	e.views.limit.Store(int64(20 * time.Millisecond))
 	shop := e.Snapshot().scopes["shop"]
-	begun, end, built := make(chan struct{}), make(chan struct{}), make(chan error)
-	go func() {
-		_, err := e.views.compile(shop, false, func() (*view, error) { close(begun); <-end; return nil, nil })
-		built <- err
-	}()
-	<-begun
+	end, affected := make(chan struct{}), shop.affected
+	shop.affected = func() map[*ast.Rule]bool { <-end; return affected() }
+	built := e.views.build(shop, false, nil)
 	if got := <-told; !strings.HasPrefix(got, "shop: the policies of namespace shop do not compile with those of the platform: compiling them did not end within 20ms") {
 		t.Errorf("told is %q", got)
 	}
@@ -270,8 +267,8 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 		t.Errorf("it is put in itself: %v", err)
 	}
 	close(end)
-	if err := <-built; err != nil {
-		t.Fatal(err)
+	if <-built.done; built.err != nil {
+		t.Fatal(built.err)
 	}
 	if rec := decide("shop"); rec.Outcome != decision.Decided {
 		t.Errorf("later: %s %s", rec.Outcome, rec.Error)
@@ -281,18 +278,14 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 // What one namespace has compiled for ever is bounded, whatever the platform changes meanwhile, and keeps no other from being compiled.
 func TestSlowCompilationsOfOneNamespaceAreBounded(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
-	for range mostOwnSlow {
-		e.views.countSlow("shop", 1)
-	}
+	e.views.slowOf["shop"] = mostOwnSlow
 	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := e.Activate(t.Context(), bundle.Set{holds(t, "bank", "y")}); err != nil {
 		t.Errorf("one of another namespace: %v", err)
 	}
-	for range mostOwnSlow {
-		e.views.countSlow("shop", -1)
-	}
+	delete(e.views.slowOf, "shop")
 	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil || len(e.views.slowOf) != 0 {
 		t.Errorf("once they have ended: %v, counted %v", err, e.views.slowOf)
 	}

@@ -61,8 +61,7 @@ func (h *Host) reportInvalid(namespace string, err error) {
 	h.reportChanged(slices.DeleteFunc(keys, func(k Key) bool { return k.Namespace != namespace }))
 }
 
-// reportCompiledLate has all bundles followed anew: one of the platform that was refused, since compiling it took too long, is
-// compiled.
+// reportCompiledLate has all bundles followed anew: one that was refused, since compiling it took too long, is compiled.
 func (h *Host) reportCompiledLate() {
 	klog.InfoS("Policies are compiled that took too long: they are put in again")
 	h.reportChanged(h.library.Keys())

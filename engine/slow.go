@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/regatta-sh/regatta/engine/bundle"
+	"github.com/regatta-sh/regatta/engine/module"
+	"github.com/regatta-sh/regatta/engine/recovery"
+)
+
+// compileLimit is how long it may take to compile the policies of a namespace, or those of the platform. OPA cannot stop it: beyond the
+// limit they count as policies that do not compile, until they are compiled after all.
+const compileLimit = time.Minute
+
+// mostOwnSlow bounds how many compilations of bundles of one namespace go on beyond the limit, as the bundles of the platform change,
+// and how many of one new bundle of the platform, as others do.
+const mostOwnSlow = 2
+
+// keptLate is how long bundles of the platform that were compiled beyond the limit are kept for what puts them in again.
+const keptLate = 10 * time.Minute
+
+// SlowError refuses policies that are not compiled within a time.
+type SlowError struct{ Within time.Duration }
+
+func (err SlowError) Error() string {
+	return fmt.Sprintf("compiling them did not end within %s; what takes long is comprehensions in each other, keys of objects in each other, "+
+		"and comparing values that are made of one another: write these in other ways", err.Within)
+}
+
+// isPassing says of an error of a compilation that a later one may have another outcome.
+func isPassing(err error) bool {
+	return errors.As(err, new(SlowError)) || errors.Is(err, module.ErrBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// platformBuild is bundles of the platform that are being compiled, for all callers that ask for them.
+type platformBuild struct {
+	began time.Time
+	done  chan struct{}
+	// added are the bundles that no active policies have, as name@revision.
+	added []string
+	// left says that a caller has gone without an answer, and ended that there is one.
+	left, ended bool
+	view        *view
+	err         error
+}
+
+// buildPlatform compiles bundles of the platform once for all callers that wait within the limit. What takes longer goes on, and a
+// later call has what comes of it; until then it is refused at once. added are the bundles that are not active yet: as the others
+// change, only so many compilations with them go on.
+func (c *views) buildPlatform(ctx context.Context, content string, added []string, build func() (*view, error)) (*view, error) {
+	limit := c.maxTime()
+	c.mu.Lock()
+	b := c.platforms[content]
+	switch {
+	case b == nil && c.countSlowPlatforms(added, limit) >= mostOwnSlow:
+		c.mu.Unlock()
+		return nil, SlowError{limit}
+	case b == nil:
+		b = &platformBuild{began: time.Now(), done: make(chan struct{}), added: added}
+		c.platforms[content] = b
+		recovery.Go("engine", func() {
+			var v *view
+			err := recovery.Call("engine", func() (err error) {
+				v, err = build()
+				return err
+			})
+			c.finishPlatform(content, b, v, err)
+		}, nil)
+	case b.ended:
+		delete(c.platforms, content)
+	}
+	c.mu.Unlock()
+	late := time.NewTimer(limit - time.Since(b.began))
+	defer late.Stop()
+	var err error = SlowError{limit}
+	select {
+	case <-b.done:
+		return b.view, b.err
+	case <-late.C:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.ended { // a moment ago
+		return b.view, b.err
+	}
+	b.left = true
+	return nil, err
+}
+
+// countSlowPlatforms counts what is being compiled beyond the limit and has no new bundles but some of these.
+func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow int) {
+	for _, b := range c.platforms {
+		if !b.ended && len(b.added) > 0 && time.Since(b.began) >= limit &&
+			!slices.ContainsFunc(b.added, func(id string) bool { return !slices.Contains(added, id) }) {
+			slow++
+		}
+	}
+	return slow
+}
+
+// finishPlatform notes what came of bundles of the platform. It is kept for a while where a caller has gone without it, but only the last,
+// and not that others were being compiled.
+func (c *views) finishPlatform(content string, b *platformBuild, v *view, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.ended, b.view, b.err = true, v, err
+	close(b.done)
+	if !b.left || isPassing(err) {
+		delete(c.platforms, content)
+	} else {
+		maps.DeleteFunc(c.platforms, func(_ string, other *platformBuild) bool { return other.ended && other != b })
+		time.AfterFunc(keptLate, func() { c.forgetPlatform(content, b) })
+	}
+	if b.left {
+		c.reportCompiledLate()
+	}
+}
+
+// forgetPlatform forgets what was compiled and is not put in.
+func (c *views) forgetPlatform(content string, b *platformBuild) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.platforms[content] == b {
+		delete(c.platforms, content)
+	}
+}
+
+// findAdded are the bundles of a set that none of some snapshots has.
+func findAdded(set bundle.Set, from []*Snapshot) []string {
+	known := map[string]bool{}
+	for _, other := range from {
+		if other != nil {
+			for _, id := range other.set.IDs() {
+				known[id] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(set.IDs(), func(id string) bool { return known[id] })
+}
