@@ -31,9 +31,9 @@ type (
 // act creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
 // is neither created nor deleted, but goes on to a new template. A child that cannot be written keeps none of the others.
 func (t *round) act(ctx context.Context, a allocated) error {
-	provisioned := t.deleteDuplicates(ctx)
-	var failed error
+	var provisioned, failed error
 	if a.held == nil {
+		provisioned = t.deleteDuplicates(ctx)
 		failed = message.JoinErrors(t.create(ctx), t.reduceSurplus(ctx))
 		provisioned = message.JoinErrors(provisioned, failed)
 		t.keepWhatIsMissing()
@@ -170,8 +170,9 @@ func (t *round) keepWhatIsMissing() {
 	}
 }
 
+// deleteDuplicates deletes the children of subsets that have another one, but for those of subsets that are held.
 func (t *round) deleteDuplicates(ctx context.Context) error {
-	_, err := t.deleteAll(ctx, t.duplicates)
+	_, err := t.deleteAll(ctx, slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.name()) != nil }))
 	if err != nil {
 		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
 	}

@@ -51,6 +51,11 @@ func (t *round) decide(ctx context.Context) allocated {
 	return a
 }
 
+// keepsReplaced reports whether a subset that is held has children of another kind, and none of that of the template.
+func (t *round) keepsReplaced(p *part) bool {
+	return p.child == nil && t.placement.HeldAt(p.Name) != nil && p.replaced > 0
+}
+
 // partitionOf is how many pods of a subset are to stay at the old revision (UD-08).
 func (t *round) partitionOf(p *part) int32 {
 	if update := t.d.Spec.UpdateStrategy.ManualUpdate; update != nil {

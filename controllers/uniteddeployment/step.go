@@ -64,6 +64,8 @@ type part struct {
 	// marked is whether it was False when the round began.
 	marked, unschedulable bool
 	placed, reserved      int
+	// replaced is how many replicas its children of another kind have.
+	replaced int32
 	// refused is why its child could not be created in this round.
 	refused error
 	// late are old pods that an update did not reach in time.
@@ -72,9 +74,11 @@ type part struct {
 	replicas, partition int32
 }
 
+// current is how many pods a subset has. Those of children of another kind are its share while a hold keeps them, and no other subset gets
+// them.
 func (p *part) current() int {
 	if p.child == nil {
-		return 0
+		return int(p.replaced)
 	}
 	return int(p.child.replicas)
 }
@@ -192,6 +196,7 @@ func (t *round) gather(ctx context.Context) error {
 		case i < 0, c.kind.GroupVersionKind != t.kind.GroupVersionKind:
 			t.surplus = append(t.surplus, c)
 			if i >= 0 {
+				t.parts[i].replaced += c.replicas
 				t.replaced = append(t.replaced, &part{Subset: t.parts[i].Subset, child: c})
 			}
 		case t.parts[i].child != nil:

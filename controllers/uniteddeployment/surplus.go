@@ -178,6 +178,9 @@ const roomOf = 4
 func (t *round) podsToKeep(ctx context.Context) (missing int32, crowded bool, err error) {
 	var wanted int32
 	for _, p := range t.parts {
+		if t.keepsReplaced(p) { // no other child stands in for pods that are there
+			continue
+		}
 		want := max(p.replicas-int32(p.reserved), 0) //nolint:gosec // pods are fewer
 		wanted += want
 		available := int32(0)
