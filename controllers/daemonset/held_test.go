@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -104,5 +105,53 @@ func TestASurgeLetsOnePodBeCreated(t *testing.T) {
 	w.settle()
 	if got, want := w.did(), "-n1=1 -n2=2 +n1=1 +n2=1"; got != want {
 		t.Errorf("it did %s, want %s%s", got, want, w.Story())
+	}
+}
+
+// A pod that an update creates beside another one is a new pod: what holds the scaling holds it too.
+func TestASurgeIsHeldWithTheScaling(t *testing.T) {
+	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
+	for name, hold := range map[string][2]string{
+		"rollout/scale holds": {simulation.HoldScale, "All"},
+		"rollout/scale fails": {simulation.HoldFailing, "Scale"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, e, standard, testSet(surge(1)), lives.Nodes(2)...)
+			w.settle()
+			w.did()
+			w.hold(hold[0], hold[1])
+			w.change(image("2"))
+			w.settleWithin(time.Minute)
+			if got := w.did(); got != "" {
+				t.Errorf("it did %s%s", got, w.Story())
+			}
+			w.hold("x", "")
+			w.settle()
+			if got, want := w.did(), "+n2=2 -n2=1 +n1=2 -n1=1"; got != want {
+				t.Errorf("when nothing is held it did %s, want %s%s", got, want, w.Story())
+			}
+		})
+	}
+}
+
+// An update in place restarts containers, so that the budget of a pod allows it first: the webhook of pods does not see that a pod leaves
+// its services before its image changes.
+func TestABudgetHoldsUpdatesInPlace(t *testing.T) {
+	for _, most := range []int32{0, 1} {
+		w := newWorld(t, testEngine(t), standard, testSet(inPlace, maxUnavailable(3)), lives.Nodes(3)...)
+		w.ProtectPods()
+		w.settle()
+		w.did()
+		w.SetBudget(policy.PodUnavailableBudgetSpec{Selector: w.set().Spec.Selector, MaxUnavailable: number(most)})
+		w.change(image("2"))
+		w.settleWithin(time.Minute)
+		if did := w.did(); did != "" && most == 0 || w.lost > int(most) {
+			t.Errorf("with %d that may be unavailable it did %s, and had up to %d pods unavailable%s", most, did, w.lost, w.Story())
+		}
+		w.DropBudget()
+		w.settleWithin(time.Minute)
+		if got := w.set().Status.UpdatedNumberScheduled; got != 3 {
+			t.Errorf("without a budget %d are updated%s", got, w.Story())
+		}
 	}
 }

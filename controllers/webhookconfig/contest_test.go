@@ -5,10 +5,13 @@ package webhookconfig
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"pgregory.net/rapid"
 )
 
@@ -131,5 +134,36 @@ func TestAContestIsOverWhenItIsCalm(t *testing.T) {
 	look(false)
 	if !look(true).write || c.changes.times != 1 {
 		t.Errorf("it is not over: %+v", c.changes)
+	}
+}
+
+// TestAContestMakesFewEvents holds that a client which changes something else each time makes an event a minute, and that the last of
+// its changes is reported.
+func TestAContestMakesFewEvents(t *testing.T) {
+	now, events := time.Unix(1_000_000, 0), record.NewFakeRecorder(1000)
+	w := &Writer{Now: func() time.Time { return now }, Events: events}
+	var c contest
+	want := []admissionv1.ValidatingWebhook{{Name: "a"}}
+	look := func(label int, changed string) {
+		read := []admissionv1.ValidatingWebhook{{Name: "a"}, {Name: changed}}
+		left := exemptions{"a": {leavesOut(label)}}
+		if err := settleWebhooks(w, &c, &admissionv1.ValidatingWebhookConfiguration{}, read, want, left, "", changed != "", func([]admissionv1.ValidatingWebhook) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 600 {
+		look(i, fmt.Sprint("changed-", i))
+		now = now.Add(time.Second)
+	}
+	if most := 2 * 11; len(events.Events) > most {
+		t.Errorf("in ten minutes there are %d events, want at most %d", len(events.Events), most)
+	}
+	for len(events.Events) > 0 {
+		<-events.Events
+	}
+	now = now.Add(lookAgain)
+	look(600, "changed-600")
+	if text := <-events.Events; !strings.Contains(text, "changed-600") {
+		t.Errorf("the last event is %q", text)
 	}
 }

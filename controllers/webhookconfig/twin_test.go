@@ -3,6 +3,8 @@
 package webhookconfig
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -189,5 +192,30 @@ func TestAClientThatInsistsOnAnotherTwinIsPutBackWithinMinutes(t *testing.T) {
 	insist()
 	if c.sync(t); c.counts.writes == before {
 		t.Error("another policy waits for the client")
+	}
+}
+
+// noPolicies refuses writes of policies of the API server's own, as another policy may.
+type noPolicies struct{ client.Client }
+
+func (c noPolicies) Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if u, ok := o.(interface{ GetKind() *string }); ok && *u.GetKind() == "ValidatingAdmissionPolicy" {
+		return errors.New("policies are refused")
+	}
+	return c.Client.Apply(ctx, o, opts...)
+}
+
+// A policy that cannot be written keeps no namespace without its webhooks, and the error says why it is not there.
+func TestATwinThatCannotBeWrittenLeavesNothingElseUnprotected(t *testing.T) {
+	_, api := connect(t)
+	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
+	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
+	w.Client = noPolicies{api}
+	if err := w.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "policies are refused") {
+		t.Errorf("got %v", err)
+	}
+	v := &admissionv1.ValidatingWebhookConfiguration{}
+	if get(t, api, ConfigurationName, v); len(v.Webhooks) == 0 {
+		t.Error("there are no webhooks")
 	}
 }

@@ -82,8 +82,8 @@ type Writer struct {
 	waiting bool
 	// claimed is when this process saw the claims of the configuration first, by their IDs.
 	claimed map[string]time.Time
-	// reported is the last message by the kind of the object and the reason, so that each is reported once.
-	reported map[string]string
+	// reported is what was reported last, by the kind of the object and the reason, so that each message is reported once.
+	reported map[string]reportedMessage
 	// validating and mutating are what other clients make of the configurations, overridden is how many webhooks of them are not as
 	// they should be, and again is when that is put back next.
 	validating, mutating contest
@@ -232,20 +232,31 @@ func first(texts []string) string {
 	return fmt.Sprintf("%s (and %d more)", texts[0], len(texts)-1)
 }
 
-// report reports a message once, and logs when it no longer holds.
+// reportedMessage is a message and when an event had one of its reason last. It is empty when that is over.
+type reportedMessage struct {
+	text string
+	at   time.Time
+}
+
+// report reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
+// lookAgain: the controller looks at the configurations by then and reports what there is.
 func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
-		w.reported = map[string]string{}
+		w.reported = map[string]reportedMessage{}
 	}
 	key := fmt.Sprintf("%T %s", on, reason)
-	if w.reported[key] == message {
+	before, now := w.reported[key], w.Now()
+	switch {
+	case before.text == message:
 		return
-	}
-	w.reported[key] = message
-	if message == "" {
+	case message == "":
+		w.reported[key] = reportedMessage{"", before.at}
 		ctrl.Log.Info("This is over", "reason", reason)
 		return
+	case now.Sub(before.at) < lookAgain:
+		return
 	}
+	w.reported[key] = reportedMessage{message, now}
 	ctrl.Log.Error(nil, prefix+message, "reason", reason)
 	w.Events.Event(on, corev1.EventTypeWarning, reason, prefix+message)
 }
