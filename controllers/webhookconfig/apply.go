@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -21,21 +22,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
 )
 
-// write applies what differs. The twin comes first: it protects while the rest
-// is on its way.
+// write applies what differs. The twin comes first: it protects while the rest is on its way. What cannot be written keeps nothing else from
+// being written.
 func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
-	if err := w.twin(ctx, at.validating, want); err != nil {
-		return err
-	}
+	twin := w.twin(ctx, at.validating, want)
 	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
-	if err := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
+	validating := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
 		return w.applyValidating(ctx, at.validating, webhooks)
-	}); err != nil {
-		return err
-	}
-	if err := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, reach.Encode(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
+	})
+	mutating := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, reach.Encode(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
 		return w.mutate(ctx, at.mutating, webhooks, want.claims)
-	}); err != nil {
+	})
+	if err := errors.Join(mutating, validating, twin); err != nil { // a conflict comes first: it is tried again at once
 		return err
 	}
 	if w.Overridden != nil {

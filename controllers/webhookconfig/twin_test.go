@@ -199,7 +199,7 @@ func TestAClientThatInsistsOnAnotherTwinIsPutBackWithinMinutes(t *testing.T) {
 type noPolicies struct{ client.Client }
 
 func (c noPolicies) Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	if u, ok := o.(interface{ GetKind() *string }); ok && *u.GetKind() == "ValidatingAdmissionPolicy" {
+	if u, ok := o.(interface{ GetKind() string }); ok && u.GetKind() == "ValidatingAdmissionPolicy" {
 		return errors.New("policies are refused")
 	}
 	return c.Client.Apply(ctx, o, opts...)
