@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -29,13 +28,6 @@ func TestListsThatAreCopied(t *testing.T) {
 		}
 		if want := name != "copied"; ptr.Deref(asked.UnsafeDisableDeepCopy, false) != want || asked.Namespace != "shop" {
 			t.Errorf("%s: got %+v", name, asked)
-		}
-	}
-	for _, on := range []bool{false, true} {
-		o, _ := newOptions(t)
-		o.CopyCached = on
-		if got := o.managerOptions(runtime.NewScheme(), nil).NewClient != nil; got != on {
-			t.Errorf("with --disable-no-deepcopy=%t the manager has a client of its own: %t", on, got)
 		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/cgroup"
 	"github.com/regatta-sh/regatta/engine/rank"
@@ -76,10 +77,13 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		return err
 	}
 	crecovery.SetUpProcess()
-	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme, clients))
+	statusEvents := &lateRecorder{}
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(scheme, clients, statusEvents))
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
+	recorder := message.Recorder(mgr.GetEventRecorderFor("kruise-manager"))
+	statusEvents.Store(&recorder)
 	ranks, rounds := rememberedBytes(cgroup.Files())
 	p := parts{
 		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(explain.WithMaxBytes(rounds)), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
@@ -111,7 +115,7 @@ func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policy
 	return policyhost.New(config, o.webhooks.namespace, replica, opts...)
 }
 
-func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.Clients) ctrl.Options {
+func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.Clients, events *lateRecorder) ctrl.Options {
 	opts := ctrl.Options{
 		NewCache:                   crecovery.NewCache,
 		Scheme:                     scheme,
@@ -136,10 +140,8 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 			},
 			DefaultTransform: cacheTransform,
 		},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-	}
-	if o.CopyCached {
-		opts.NewClient = newCopying
+		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		NewClient: o.newClient(events),
 	}
 	if o.Pprof {
 		opts.PprofBindAddress = o.PprofAddr

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// failedUpdateStatus is the reason of the event. It is ours: OpenKruise has it in the log of its manager alone.
+const failedUpdateStatus = "FailedUpdateStatus"
+
+// statusReporter is a client that records an event on an object of ours whose status the API server refuses. The status cannot say so
+// itself, and what it says stays as it was.
+type statusReporter struct {
+	client.Client
+	events *lateRecorder
+}
+
+// lateRecorder records events once there is a manager, which makes its client first.
+type lateRecorder = atomic.Pointer[record.EventRecorder]
+
+// newClient makes the client of a manager.
+func (o *Options) newClient(events *lateRecorder) client.NewClientFunc {
+	return func(config *rest.Config, options client.Options) (client.Client, error) {
+		c, err := client.New(config, options)
+		if err != nil {
+			return nil, err
+		}
+		if o.CopyCached {
+			c = copying{c}
+		}
+		return statusReporter{c, events}, nil
+	}
+}
+
+// Status implements client.StatusClient.
+func (c statusReporter) Status() client.SubResourceWriter {
+	return statusWriter{c.Client.Status(), c}
+}
+
+type statusWriter struct {
+	client.SubResourceWriter
+	reporter statusReporter
+}
+
+// Create implements client.SubResourceWriter.
+func (w statusWriter) Create(ctx context.Context, o, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	return w.reporter.reportRefusal(o, w.SubResourceWriter.Create(ctx, o, sub, opts...))
+}
+
+// Update implements client.SubResourceWriter.
+func (w statusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	return w.reporter.reportRefusal(o, w.SubResourceWriter.Update(ctx, o, opts...))
+}
+
+// Patch implements client.SubResourceWriter.
+func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	return w.reporter.reportRefusal(o, w.SubResourceWriter.Patch(ctx, o, patch, opts...))
+}
+
+// reportRefusal returns the error of a write of a status. It records it where the API server has answered and another try of the same write would
+// be refused, too: not where the object has changed or is gone.
+func (c statusReporter) reportRefusal(o client.Object, err error) error {
+	if err == nil || !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	kind, unknown := c.GroupVersionKindFor(o)
+	if unknown != nil || !strings.HasSuffix(kind.Group, ".kruise.io") {
+		return err
+	}
+	if events := c.events.Load(); events != nil {
+		(*events).Event(o, corev1.EventTypeWarning, failedUpdateStatus, fmt.Sprintf("the status cannot be written: %v", err))
+	}
+	return err
+}
