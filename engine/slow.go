@@ -118,7 +118,12 @@ func (c *views) finishPlatform(content string, b *platformBuild, v *view, err er
 		delete(c.platforms, content)
 	} else {
 		maps.DeleteFunc(c.platforms, func(_ string, other *platformBuild) bool { return other.ended && other != b })
-		time.AfterFunc(keptLate, func() { c.forgetPlatform(content, b) })
+		time.AfterFunc(keptLate, func() {
+			_ = recovery.Call("engine", func() error { // it reports what it recovers
+				c.forgetPlatform(content, b)
+				return nil
+			})
+		})
 	}
 	if b.left {
 		c.reportCompiledLate()
