@@ -3,6 +3,7 @@
 package webhookconfig
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -77,4 +78,19 @@ guards := {
 
 func TestNoFailedCallLeavesAConfigurationBehind(t *testing.T) {
 	newFaultScenario(t).Run(t)
+}
+
+func TestAConfigurationThatCannotBeWrittenIsReportedWhileItLasts(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return strings.HasSuffix(c.Kind, "WebhookConfiguration") },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			validating := &admissionv1.ValidatingWebhookConfiguration{}
+			c.Must(c.Client.Get(c.Context(), client.ObjectKey{Name: ConfigurationName}, validating))
+			if len(validating.Webhooks) == 0 {
+				return "there are no webhooks"
+			}
+			return ""
+		},
+	})
 }

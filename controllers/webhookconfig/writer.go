@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
@@ -36,6 +37,8 @@ const Owner = "kruise-protection"
 const (
 	UndecidedReason = "ProtectionUndecided"
 	LeftOutReason   = "GuardLeftOut"
+	// NotWrittenReason is the reason of an event of a configuration that cannot be written.
+	NotWrittenReason = "WebhookNotWritten"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=get;list;watch;patch
@@ -82,7 +85,7 @@ type Writer struct {
 	waiting bool
 	// claimed is when this process saw the claims of the configuration first, by their IDs.
 	claimed map[string]time.Time
-	// reported is what was reported last, by the kind of the object and the reason, so that each message is reported once.
+	// reported is what was reported last, by the kind of the object and the reason.
 	reported map[string]reportedMessage
 	// validating and mutating are what other clients make of the configurations, overridden is how many webhooks of them are not as
 	// they should be, and again is when that is put back next.
@@ -197,7 +200,9 @@ func (w *Writer) once(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.write(ctx, at, want); err != nil {
+	err = w.write(ctx, at, want)
+	w.report(at.validating, NotWrittenReason, whyNotWritten(err), "")
+	if err != nil {
 		return err
 	}
 	w.wanted = want.validating
@@ -238,8 +243,19 @@ type reportedMessage struct {
 	at   time.Time
 }
 
-// report reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
-// lookAgain: the controller looks at the configurations by then and reports what there is.
+// whyNotWritten is the message of an error of write, empty where there is none to report. A conflict is tried again at once.
+func whyNotWritten(err error) string {
+	if err == nil || apierrors.IsConflict(err) {
+		return ""
+	}
+	return fmt.Sprintf("What is protected cannot be written, so that it stays as it was: %v", err)
+}
+
+// reportAgain is when a message that still holds is reported again: an API server keeps events for an hour.
+const reportAgain = 30 * time.Minute
+
+// report reports a message, again while it holds, and logs when it no longer holds. A reason whose messages change all the time makes an
+// event every lookAgain: the controller looks at the configurations by then and reports what there is.
 func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
 		w.reported = map[string]reportedMessage{}
@@ -247,7 +263,7 @@ func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	key := fmt.Sprintf("%T %s", on, reason)
 	before, now := w.reported[key], w.Now()
 	switch {
-	case before.text == message:
+	case before.text == message && (message == "" || now.Sub(before.at) < reportAgain):
 		return
 	case message == "":
 		w.reported[key] = reportedMessage{"", before.at}
