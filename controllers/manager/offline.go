@@ -137,6 +137,9 @@ func (o *offline) answers(ctx context.Context) bool {
 // serveUntil serves until ctx is done.
 func serveUntil(ctx context.Context, addr string, handler http.Handler, secure *tls.Config) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if ctx.Err() != nil && err != nil {
+		return nil // the process ends before it has served anything
+	}
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", addr, err)
 	}

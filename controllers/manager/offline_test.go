@@ -4,6 +4,7 @@ package manager
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -199,4 +200,16 @@ func TestAStartWithoutTheAPIServer(t *testing.T) {
 		eventually(t, "ready", p.ready)
 		end(p)
 	})
+}
+
+// A process that ends before it listens has not failed.
+func TestServingEndsBeforeItBegins(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := serveUntil(ended, "127.0.0.1:0", http.NewServeMux(), nil); err != nil {
+		t.Error(err)
+	}
+	if err := serveUntil(t.Context(), "256.0.0.1:0", http.NewServeMux(), nil); err == nil {
+		t.Error("an address that cannot be had is no error")
+	}
 }
