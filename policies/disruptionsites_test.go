@@ -71,6 +71,9 @@ var disruptions = map[string]string{
 	"controllers/livenessprobe/restart.go ask":                      restartsAsked,
 	"controllers/livenessprobe/restart.go takeBack":                 ownRecords,
 	"controllers/livenessprobe/restart.go tell":                     podMarks,
+	"controllers/manager/refusedstatus.go Create":                   statuses, // of those who call it
+	"controllers/manager/refusedstatus.go Patch":                    statuses,
+	"controllers/manager/refusedstatus.go Update":                   statuses,
 	"controllers/nodeimage/controller.go Reconcile":                 ownRecords,
 	"controllers/nodeimage/controller.go create":                    ownRecords,
 	"controllers/nodeimage/keep.go failOverdue":                     statuses,
