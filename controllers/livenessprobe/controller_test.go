@@ -54,7 +54,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, nodepodprobe.WithLiveness(true)),
+		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("nodepodprobe-controller"), nodepodprobe.WithLiveness(true)),
 		livenessprobe.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor("livenessprobe-controller"), "agents", livenessprobe.WithGrace(time.Second)),
 	} {
 		if err := c.SetupWithManager(mgr); err != nil {

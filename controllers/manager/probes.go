@@ -37,7 +37,7 @@ func (s *startup) probes(ctx context.Context) {
 }
 
 func (p parts) probesTo() error {
-	nodes := nodepodprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(),
+	nodes := nodepodprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("nodepodprobe-controller"),
 		nodepodprobe.WithWorkers(p.NodePodProbeWorkers), nodepodprobe.WithWindow(p.writes), nodepodprobe.WithKicks(p.events.workloads["NodePodProbe"]), nodepodprobe.WithRateLimiter(p.rateLimiter()),
 		nodepodprobe.WithMarkers(p.Gates.Enabled(features.PodProbeMarkerGate)), nodepodprobe.WithLiveness(p.Gates.Enabled(features.EnhancedLivenessProbe)))
 	if err := nodes.SetupWithManager(p.mgr); err != nil {

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -25,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/step"
@@ -37,6 +39,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
 	// heldAgain is when pods are looked at again that a rule leaves as they are.
@@ -52,6 +55,7 @@ const (
 type Reconciler struct {
 	client client.Client
 	live   client.Reader
+	events record.EventRecorder
 	marks  marks.Writer
 
 	markers  bool
@@ -117,9 +121,9 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 
 // New makes a Reconciler. The client's cache must have nodes.Index; live reads past
 // it.
-func New(c client.Client, live client.Reader, e *engine.Engine, opts ...Option) *Reconciler {
+func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, workers: 3, markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
+		client: c, live: live, events: events, workers: 3, markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
 		marks: marks.Writer{Client: c, Engine: e, Now: time.Now},
 	}
 	for _, opt := range opts {
@@ -178,7 +182,9 @@ func (r *Reconciler) create(ctx context.Context, node *corev1.Node, name string)
 	}
 	o := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating NodePodProbe %s: %w", name, err)
+		err = fmt.Errorf("creating NodePodProbe %s: %w", name, err)
+		failure.RecordFailure(r.events, node, err)
+		return err
 	}
 	return nil
 }

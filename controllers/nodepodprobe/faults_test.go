@@ -19,6 +19,29 @@ import (
 )
 
 func TestNoFailedCallLeavesAPodWithoutItsMarks(t *testing.T) {
+	newFaultScenario(t).Run(t)
+}
+
+func TestAPodTellsThatItsMarksCannotBeWrittenWhileItLasts(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			pods := &corev1.PodList{}
+			c.Must(c.Client.List(c.Context(), pods))
+			for i := range pods.Items {
+				if pods.Items[i].Labels["idle"] != "true" {
+					return "pod " + pods.Items[i].Name + " has no mark"
+				}
+			}
+			return ""
+		},
+	})
+}
+
+// newFaultScenario is a marker with two pods of one node whose probes succeed.
+func newFaultScenario(t *testing.T) faultinjection.Scenario {
+	t.Helper()
 	e := rules.Engine(t, "")
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -35,15 +58,15 @@ func TestNoFailedCallLeavesAPodWithoutItsMarks(t *testing.T) {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}}
 		objects = append(objects, pod)
 	}
-	faultinjection.Scenario{
+	return faultinjection.Scenario{
 		Objects: objects,
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, WithClock(env.Clock))
+			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
 		},
 		Requests: []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "n1"}}},
 		Others:   succeedProbes,
-	}.Run(t)
+	}
 }
 
 // succeedProbes is a node agent whose probes succeed.

@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -257,6 +258,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 				return nil
 			}
 			if err != nil {
+				failure.RecordFailure(r.events, p.pod, err)
 				return err
 			}
 			mu.Lock()

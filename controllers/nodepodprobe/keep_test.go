@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,7 +26,7 @@ func TestANodePodProbeIsStalledNoMoreOnceItsGateIsOn(t *testing.T) {
 	probes.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "shop", Name: "gone", UID: "u"}}
 	probes.Status.Conditions = []metav1.Condition{{Type: gatedkinds.Stalled, Status: metav1.ConditionTrue, Reason: gatedkinds.FeatureGateOff}}
 	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, probes).WithStatusSubresource(probes).WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of).Build()
-	r := New(c, c, rules.Engine(t, ""))
+	r := New(c, c, rules.Engine(t, ""), record.NewFakeRecorder(100))
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(probes)}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -63,7 +64,7 @@ func TestTakingOverFromOpenKruiseWritesNothing(t *testing.T) {
 			return written(o)
 		},
 	}).Build()
-	r := New(c, c, e)
+	r := New(c, c, e, record.NewFakeRecorder(100))
 	for _, name := range names {
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
 			t.Error(err)

@@ -57,7 +57,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s := &stage{T: t, Client: direct, kicks: make(chan event.GenericEvent, 1)}
 	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, nodepodprobe.WithKicks(s.kicks)),
+		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("nodepodprobe-controller"), nodepodprobe.WithKicks(s.kicks)),
 		podprobemarker.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("podprobemarker-controller"), podprobemarker.WithServerless(true)),
 	} {
 		if err := c.SetupWithManager(mgr); err != nil {

@@ -87,6 +87,21 @@ func repaint(t *testing.T, c *faultinjection.Cluster, pod *corev1.Pod) {
 	c.PatchStatus(pod, before)
 }
 
+func TestAPodTellsThatWhatItsContainersRunCannotBeWrittenWhileItLasts(t *testing.T) {
+	newFaultScenario(t).RunWait(t, faultinjection.Wait{
+		Refuse: func(c faultinjection.Call) bool { return c.Kind == "Pod" },
+		Tells:  "an admission webhook refuses it",
+		Reaches: func(c *faultinjection.Cluster) string {
+			pods := &corev1.PodList{}
+			c.Must(c.Client.List(c.Context(), pods))
+			if set, err := runtimemeta.Of(&pods.Items[0]); err != nil || len(set.Containers) != 2 {
+				return "the annotation is not written"
+			}
+			return ""
+		},
+	})
+}
+
 func TestNoFailedCallLeavesAContainerWithItsOldEnv(t *testing.T) {
 	newFaultScenario(t).Run(t)
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
@@ -165,7 +166,9 @@ func (a *Agent) write(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeCo
 	}
 	err = a.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	if err != nil && !recreated(ctx, a.live, pod) {
-		return fmt.Errorf("writing what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
+		err = fmt.Errorf("writing what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
+		failure.RecordFailure(a.events, pod, err)
+		return err
 	}
 	return nil
 }

@@ -33,11 +33,8 @@ func TestAllControllersAreTestedWithFaults(t *testing.T) {
 // withoutWaits are folders whose controllers have no test of a wait, and why.
 func withoutWaits() map[string]string {
 	return map[string]string{
-		"controllers/gatedkinds":    "the condition that it writes is itself what says of a wait",
-		"controllers/nodepodprobe":  "no object of a user's is there to tell on: a write that fails is in the log of the manager alone, and is tried again within a minute",
-		"controllers/policyhost":    "it writes nothing: those who ask it tell of their answers",
-		"controllers/webhookconfig": "no object of a user's is there to tell on: a write that fails is in the log of the manager alone, and is tried again within a minute",
-		"nodeagent/containermeta":   "a write that fails is in the log of the node agent alone, and is tried again within a minute",
+		"controllers/gatedkinds": "the condition that it writes is itself what says of a wait",
+		"controllers/policyhost": "it writes nothing: those who ask it tell of their answers",
 	}
 }
 
