@@ -251,11 +251,12 @@ func whyNotWritten(err error) string {
 	return fmt.Sprintf("What is protected cannot be written, so that it stays as it was: %v", err)
 }
 
-// reportAgain is when a message that still holds is reported again: an API server keeps events for an hour.
+// reportAgain is when it is reported again that a configuration cannot be written: an API server keeps events for an hour. What other
+// clients make of the configurations is in these for all to see.
 const reportAgain = 30 * time.Minute
 
-// report reports a message, again while it holds, and logs when it no longer holds. A reason whose messages change all the time makes an
-// event every lookAgain: the controller looks at the configurations by then and reports what there is.
+// report reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
+// lookAgain: the controller looks at the configurations by then and reports what there is.
 func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
 		w.reported = map[string]reportedMessage{}
@@ -263,7 +264,7 @@ func (w *Writer) report(on client.Object, reason, message, prefix string) {
 	key := fmt.Sprintf("%T %s", on, reason)
 	before, now := w.reported[key], w.Now()
 	switch {
-	case before.text == message && (message == "" || now.Sub(before.at) < reportAgain):
+	case before.text == message && (message == "" || reason != NotWrittenReason || now.Sub(before.at) < reportAgain):
 		return
 	case message == "":
 		w.reported[key] = reportedMessage{"", before.at}
