@@ -96,7 +96,8 @@ spec:
 			}
 			Expect(after[node]).To(Equal(pod))
 		}
-		Expect(u.kubectl("describe", "daemon", "nginx")).To(And(ContainSubstring("Created pod: nginx-"), ContainSubstring("Deleted pod: nginx-"), ContainSubstring("daemonset-controller")))
+		describe := func() string { return u.kubectl("describe", "daemon", "nginx") }
+		Eventually(describe).Should(And(ContainSubstring("Created pod: nginx-"), ContainSubstring("Deleted pod: nginx-"), ContainSubstring("daemonset-controller")))
 
 		u.apply(fmt.Sprintf(manifest, fmt.Sprintf("partition: %d\n      paused: true", nodes-2), "nginx:1.25"))
 		Eventually(func() string { return u.why("ads/nginx") }).Should(And(ContainSubstring("RolloutPaused"), MatchRegexp(`nodes +\S+ (held|waiting): `)))

@@ -36,9 +36,9 @@ var _ = Describe("the CloneSet tutorial", func() {
 		Expect(u.kubectl("get", "cloneset", "cs-demo")).To(MatchRegexp(`NAME +DESIRED +UPDATED +UPDATED_READY +UPDATED_AVAILABLE +READY +TOTAL +AGE\ncs-demo +3 +3 +3 +3 +3 +3`))
 		first := u.pods("cs")
 		Expect(first).To(HaveLen(3))
-		described := u.kubectl("describe", "cloneset", "cs-demo")
+		describe := func() string { return u.kubectl("describe", "cloneset", "cs-demo") } // its events come behind its status
 		for name, pod := range first {
-			Expect(described).To(MatchRegexp(`Normal +SuccessfulCreate .*cloneset-controller +succeed to create pod %s`, name))
+			Eventually(describe).Should(MatchRegexp(`Normal +SuccessfulCreate .*cloneset-controller +succeed to create pod %s`, name))
 			Expect(pod.OwnerReferences).To(HaveLen(1))
 			Expect(pod.OwnerReferences[0].APIVersion + " " + pod.OwnerReferences[0].Kind).To(Equal("apps.kruise.io/v1alpha1 CloneSet"))
 			Expect(name).To(MatchRegexp(`^cs-demo-[a-z0-9]{5}$`))
