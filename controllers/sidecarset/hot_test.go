@@ -366,14 +366,21 @@ func TestAResetThatIsHeldKeepsNoOtherPodFromItsUpdate(t *testing.T) {
 	}
 }
 
-// A reset that waits for the budget of its pod says so in the status, and keeps no other pod from its own.
-func TestABudgetHoldsTheReset(t *testing.T) {
+// startHotUpgrade is three pods whose next version runs, so that their resets come next.
+func startHotUpgrade(t *testing.T) *world {
+	t.Helper()
 	set := hotLogs()
 	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 	w := started(t, "", 3, set)
 	w.edit("logs", image("logs:2"))
 	w.round("logs")
 	w.run()
+	return w
+}
+
+// A reset that waits for the budget of its pod says so in the status, and keeps no other pod from its own.
+func TestABudgetHoldsTheReset(t *testing.T) {
+	w := startHotUpgrade(t)
 	w.spared = "shop/web-1"
 	w.told("")
 	for range 5 {
@@ -404,12 +411,7 @@ func TestABudgetHoldsTheReset(t *testing.T) {
 
 // A budget that cannot be asked about one pod keeps no other pod from its reset.
 func TestABudgetThatGivesNoAnswerKeepsNoOtherPodFromItsReset(t *testing.T) {
-	set := hotLogs()
-	set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(3))
-	w := started(t, "", 3, set)
-	w.edit("logs", image("logs:2"))
-	w.round("logs")
-	w.run()
+	w := startHotUpgrade(t)
 	w.unasked = "shop/web-0"
 	if _, err := w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}}); err == nil || !strings.Contains(err.Error(), "web-0") {
 		t.Errorf("the error is %v", err)

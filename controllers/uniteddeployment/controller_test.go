@@ -182,17 +182,24 @@ func TestManyPodsCostFewWrites(t *testing.T) {
 	}
 }
 
+// duplicateChild creates a second child of a subset, and returns the first one.
+func (w *world) duplicateChild(subset string) *child {
+	w.Helper()
+	first := w.child(subset)
+	twin := first.DeepCopyObject().(*kruise.CloneSet)
+	twin.ObjectMeta = metav1.ObjectMeta{Name: "web-" + subset + "-00000", Namespace: "shop", Labels: first.GetLabels(), OwnerReferences: first.GetOwnerReferences()}
+	if err := w.api.Create(w.Context(), twin); err != nil {
+		w.Fatal(err)
+	}
+	return first
+}
+
 // Of two children of a subset the older one stays, and one of another kind goes.
 func TestDuplicatesAndOtherKindsGo(t *testing.T) {
 	w := newWorld(t, nil)
 	w.reconcile()
 	w.now = w.now.Add(time.Minute)
-	first := w.child("a")
-	twin := first.DeepCopyObject().(*kruise.CloneSet)
-	twin.ObjectMeta = metav1.ObjectMeta{Name: "web-a-00000", Namespace: "shop", Labels: first.GetLabels(), OwnerReferences: first.GetOwnerReferences()}
-	if err := w.api.Create(t.Context(), twin); err != nil {
-		t.Fatal(err)
-	}
+	first := w.duplicateChild("a")
 	w.reconcile()
 	if left := w.child("a"); len(w.children()) != 3 || left.GetUID() != first.GetUID() {
 		t.Errorf("%d children are left, of subset a %s", len(w.children()), left.GetName())

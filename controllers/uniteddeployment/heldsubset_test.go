@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
@@ -52,12 +50,7 @@ func TestADuplicateOfAHeldSubsetStays(t *testing.T) {
 			w.reconcile()
 			w.edit(func(d *kruise.UnitedDeployment) { d.Annotations = map[string]string{"held": "yes"} })
 			w.now = w.now.Add(time.Minute)
-			first := w.child("a")
-			twin := first.DeepCopyObject().(*kruise.CloneSet)
-			twin.ObjectMeta = metav1.ObjectMeta{Name: "web-a-00000", Namespace: "shop", Labels: first.GetLabels(), OwnerReferences: first.GetOwnerReferences()}
-			if err := w.api.Create(t.Context(), twin); err != nil {
-				t.Fatal(err)
-			}
+			w.duplicateChild("a")
 			w.reconcile()
 			if n := len(w.children()); n != 4 {
 				t.Errorf("%d children are left while the subset is held", n)
