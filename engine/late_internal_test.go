@@ -131,13 +131,13 @@ func TestWhatDecidesWithoutWithheldBundlesIsCompiledAgain(t *testing.T) {
 		{sparedAgain, module.ErrBusy, want, 3},
 	} {
 		now, failed = now.Add(step.after), step.failed
-		if got := spared.find(now); got != step.want || asked != step.asked {
+		if got := spared.findSnapshot(now); got != step.want || asked != step.asked {
 			t.Errorf("%s later, %v: got %p, asked %d times, want %d", step.after, step.failed, got, asked, step.asked)
 		}
 	}
 	wrong := &sparedSnapshot{compile: func() (*Snapshot, error) { asked++; return nil, errors.New("it does not compile") }}
 	for range 2 {
-		if got := wrong.find(now); got != nil || asked != 4 {
+		if got := wrong.findSnapshot(now); got != nil || asked != 4 {
 			t.Errorf("what does not compile is %p, asked %d times", got, asked)
 		}
 		now = now.Add(sparedAgain)

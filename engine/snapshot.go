@@ -100,8 +100,8 @@ type sparedSnapshot struct {
 	again time.Time
 }
 
-// find returns the snapshot, nil if it does not compile or that is not known.
-func (p *sparedSnapshot) find(now time.Time) *Snapshot {
+// findSnapshot returns the snapshot, nil if it does not compile or that is not known.
+func (p *sparedSnapshot) findSnapshot(now time.Time) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known || now.Before(p.again) {
@@ -122,7 +122,7 @@ func (e *Engine) sparing(s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
 	}
-	out := s.spared.find(e.clock())
+	out := s.spared.findSnapshot(e.clock())
 	if out == nil {
 		return s
 	}

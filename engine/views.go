@@ -106,8 +106,8 @@ type building struct {
 	err  error
 }
 
-// build compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
-func (c *views) build(s *scope, check bool, spent func(time.Duration)) *building {
+// ensureBuild compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
+func (c *views) ensureBuild(s *scope, check bool, spent func(time.Duration)) *building {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.building[s.revision]
@@ -117,7 +117,7 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) *building
 		recovery.Go("engine", func() {
 			var v *view
 			err := recovery.Call("engine", func() (err error) {
-				v, err = c.compile(b, s, check, spent)
+				v, err = c.compileScope(b, s, check, spent)
 				return err
 			})
 			c.finishBuild(b, s, v, err)
@@ -133,8 +133,8 @@ func (c *views) build(s *scope, check bool, spent func(time.Duration)) *building
 	return b
 }
 
-// compile compiles a scope in its turn.
-func (c *views) compile(b *building, s *scope, check bool, spent func(time.Duration)) (*view, error) {
+// compileScope compiles a scope in its turn.
+func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.Duration)) (*view, error) {
 	if c.isSlow(s.tenant) {
 		return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
 	}
@@ -249,7 +249,7 @@ func (c *views) check(ctx context.Context, s *scope) error {
 	}
 	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
 	defer look.Stop()
-	b := c.build(s, true, nil)
+	b := c.ensureBuild(s, true, nil)
 	for {
 		select {
 		case <-b.done:
@@ -296,7 +296,7 @@ func (c *views) await(ctx context.Context, s *scope, wait time.Duration, spent f
 	defer c.waiting.Add(-1)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	b := c.build(s, false, spent)
+	b := c.ensureBuild(s, false, spent)
 	select {
 	case <-b.done:
 		return b.view, b.err

@@ -245,7 +245,7 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	shop := e.Snapshot().scopes["shop"]
 	end, affected := make(chan struct{}), shop.affected
 	shop.affected = func() map[*ast.Rule]bool { <-end; return affected() }
-	built := e.views.build(shop, false, nil)
+	built := e.views.ensureBuild(shop, false, nil)
 	if got := <-told; !strings.HasPrefix(got, "shop: the policies of namespace shop do not compile with those of the platform: compiling them did not end within 20ms") {
 		t.Errorf("told is %q", got)
 	}

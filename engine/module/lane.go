@@ -73,7 +73,7 @@ func (l *Lane) AcquireTurn(ctx context.Context) (release func(), err error) {
 			return nil
 		})
 	})
-	return t.release, nil
+	return t.endTurn, nil
 }
 
 // turn is that of one compilation in a lane.
@@ -98,8 +98,8 @@ func (t *turn) stepAside() {
 	}
 }
 
-// release ends the turn.
-func (t *turn) release() {
+// endTurn ends the turn.
+func (t *turn) endTurn() {
 	t.lane.mu.Lock()
 	defer t.lane.mu.Unlock()
 	if t.released {

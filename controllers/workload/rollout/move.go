@@ -180,7 +180,7 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 		return false, fmt.Errorf("asking the budget of pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	if hold != nil {
-		k.refuse(p.Key(), sharing, hold)
+		k.recordRefusal(p.Key(), sharing, hold)
 		r.Again(refusedAgain)
 	}
 	return hold == nil, nil
@@ -222,8 +222,8 @@ func (k *kept) refusesAnother(pod types.NamespacedName, sharing types.UID) bool 
 	return hold != nil
 }
 
-// refuse notes a pod that its budget refused, and why.
-func (k *kept) refuse(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
+// recordRefusal notes a pod that its budget refused, and why.
+func (k *kept) recordRefusal(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
