@@ -54,5 +54,8 @@ func readyForNodes(ctx context.Context, cache string, options Options) error {
 	if err := nodes.CheckPath("the cache of programs", cache); err != nil {
 		return err
 	}
+	if err := nodes.CheckDisk(dir); err != nil {
+		return err
+	}
 	return nodes.Install(ctx, options.Out)
 }

@@ -48,6 +48,17 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
+func TestCheckDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	if err := checkDisk(dir, 1); err != nil {
+		t.Errorf("a disk with room: %v", err)
+	}
+	err := checkDisk(dir, 1<<62)
+	if err == nil || !strings.Contains(err.Error(), "real nodes need") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a disk without room: %v", err)
+	}
+}
+
 func TestNodesDoNotShareNames(t *testing.T) {
 	s := testState(t)
 	one, twelve := newNode(s, 1), newNode(s, 12)
