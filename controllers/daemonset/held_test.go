@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
@@ -152,6 +153,32 @@ func TestABudgetHoldsUpdatesInPlace(t *testing.T) {
 		w.settleWithin(time.Minute)
 		if got := w.set().Status.UpdatedNumberScheduled; got != 3 {
 			t.Errorf("without a budget %d are updated%s", got, w.Story())
+		}
+	}
+}
+
+// limitPods lets a DaemonSet have no more than three pods.
+const limitPods = `package override.rollout
+
+import data.rollout
+
+room := max([0, 3 - input.counts.total])
+
+scale := object.union(rollout.scale, {"create": min([rollout.scale.create, room]), "createCurrent": 0})
+`
+
+// What the scaling creates counts when rollout/scale is asked about the surge of the same round.
+func TestASurgeCountsWhatTheScalingCreates(t *testing.T) {
+	w := newWorld(t, rules.Engine(t, limitPods), standard, testSet(surge(1)), lives.Nodes(3)...)
+	w.settle()
+	w.did()
+	w.Delete(w.Pods()[0])
+	w.change(image("2"))
+	for range 5 {
+		w.Reconcile()
+		active := slices.DeleteFunc(w.Pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		if len(active) != 3 {
+			t.Fatalf("there are %d pods, want 3%s", len(active), w.Story())
 		}
 	}
 }

@@ -62,13 +62,14 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		}
 	}
 	removed, failed := s.remove(ctx, s.decideDeletion(ctx, n), most)
-	s.decideSurge(ctx)
+	s.decideSurge(ctx, len(create))
 	return removed, errors.Join(err, failed)
 }
 
 // decideSurge asks rollout/scale how many of the pods that an update replaces may have the next one beside them. The update of this round
-// creates no more, since a hold of the scaling holds them, too.
-func (s *scaler) decideSurge(ctx context.Context) {
+// creates no more, since a hold of the scaling holds them, too. Pods that the scaling creates in this round count as if they were there,
+// though their creation may fail.
+func (s *scaler) decideSurge(ctx context.Context, created int) {
 	most := 0
 	if s.f.Strategy.MaxSurge > 0 {
 		most = min(s.k.Difference(s.f).Update, s.f.Strategy.MaxSurge)
@@ -76,6 +77,7 @@ func (s *scaler) decideSurge(ctx context.Context) {
 	if most > 0 {
 		in := s.f.ScaleInput()
 		in.Up = most
+		in.Counts.Total += created
 		most = max(rollout.AskScale(ctx, s.r, s.f, in).Create, 0)
 	}
 	s.memory.setSurgeRoom(most)
