@@ -170,9 +170,14 @@ func (t *round) keepWhatIsMissing() {
 	}
 }
 
-// deleteDuplicates deletes the children of subsets that have another one, but for those of subsets that are held.
+// findDuplicatesToDelete returns the children of subsets that have another one, but for those of subsets that are held.
+func (t *round) findDuplicatesToDelete() []*child {
+	return slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.name()) != nil })
+}
+
+// deleteDuplicates deletes children of subsets that have another one.
 func (t *round) deleteDuplicates(ctx context.Context) error {
-	_, err := t.deleteAll(ctx, slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.name()) != nil }))
+	_, err := t.deleteAll(ctx, t.findDuplicatesToDelete())
 	if err != nil {
 		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
 	}

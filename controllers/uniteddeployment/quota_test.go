@@ -86,37 +86,25 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 			w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To[int32](9) })
 			w.zoneNodes("a", "b", "c")
 			w.settle(2 * time.Second)
-			w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				list := &kruise.CloneSetList{}
-				if err := w.api.List(ctx, list); err != nil {
-					return err
-				}
-				used := len(list.Items)
+			create := w.createWithinQuota(quota, func(own int) int {
 				if tc.others {
-					used = quota
+					return quota
 				}
-				switch _, ok := o.(*kruise.CloneSet); {
-				case tc.err != nil && o.GetGenerateName() != "":
+				return own
+			})
+			w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if tc.err != nil && o.GetGenerateName() != "" {
 					return tc.err
-				case ok && used >= quota:
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=%d, limited: count/clonesets.apps.kruise.io=%d", used, quota))
 				}
-				return c.Create(ctx, o, opts...)
+				return create(ctx, c, o, opts...)
 			}})
 			w.edit(tc.rename)
 			w.crash = tc.crash
-			run := func(seconds int) {
-				for range seconds {
-					_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // it fails while it is refused
-					w.run()
-					w.now = w.now.Add(time.Second)
-				}
-			}
-			run(5)
+			w.runRefused(5)
 			if got := w.counts(); got != tc.first {
 				t.Errorf("at first the subsets have %s, want %s", got, tc.first)
 			}
-			run(70)
+			w.runRefused(70)
 			if got := w.counts(); got != tc.then {
 				t.Errorf("in the end the subsets have %s, want %s; told is %q", got, tc.then, w.told())
 			}
@@ -132,16 +120,7 @@ func TestAChildThatIsGivenUpIsNotScaledInFirst(t *testing.T) {
 	w.settle(2 * time.Second)
 	var written []string
 	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			list := &kruise.CloneSetList{}
-			if err := w.api.List(ctx, list); err != nil {
-				return err
-			}
-			if _, ok := o.(*kruise.CloneSet); ok && len(list.Items) >= 3 {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), errors.New("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=3, limited: count/clonesets.apps.kruise.io=3"))
-			}
-			return c.Create(ctx, o, opts...)
-		},
+		Create: w.createWithinQuota(3, func(own int) int { return own }),
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			written = append(written, "update "+o.GetLabels()[kruise.SubsetNameKey])
 			return c.Update(ctx, o, opts...)
@@ -168,35 +147,66 @@ func TestRoomIsMadeAgainAfterASubsetThatGotNone(t *testing.T) {
 	w.zoneNodes("a", "b", "c")
 	w.settle(2 * time.Second)
 	others := 0
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-		list := &kruise.CloneSetList{}
-		if err := w.api.List(ctx, list); err != nil {
-			return err
-		}
-		if used := len(list.Items) + others; used >= 3 {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(), fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=%d, limited: count/clonesets.apps.kruise.io=3", used))
-		}
-		return c.Create(ctx, o, opts...)
-	}})
-	run := func() {
-		for range 70 {
-			_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key}) // it fails while it is refused
-			w.run()
-			w.now = w.now.Add(time.Second)
-		}
-	}
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(3, func(own int) int { return own + others })})
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
 	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
 	others = 1 // another client takes the room of c
-	run()
+	w.runRefused(70)
 	if got := w.counts(); got != "a=3 b=3" {
 		t.Fatalf("the subsets have %s", got)
 	}
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets = d.Spec.Topology.Subsets[:2] })
-	run()
+	w.runRefused(70)
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[1].Name = "e" })
-	run()
+	w.runRefused(70)
 	if got := w.counts(); got != "a=5 e=4" && got != "a=4 e=5" {
 		t.Errorf("the subsets have %s; told is %q", got, w.told())
+	}
+}
+
+// A duplicate that stays, since its subset is held, makes no room for a child that a quota refuses: another one is given up for it.
+func TestADuplicateThatIsHeldMakesNoRoom(t *testing.T) {
+	w := newWorld(t, func(d *kruise.UnitedDeployment) { d.Spec.Replicas = ptr.To[int32](9) })
+	w.rule(`hold contains {"target": "a", "reason": "Freeze", "message": "m"} if input.deployment.annotations.held`)
+	w.zoneNodes("a", "b", "c")
+	w.settle(2 * time.Second)
+	w.duplicateChild("a")
+	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(4, func(own int) int { return own })})
+	w.edit(func(d *kruise.UnitedDeployment) {
+		d.Annotations = map[string]string{"held": "yes"}
+		d.Spec.Topology.Subsets[2].Name = "d"
+	})
+	w.runRefused(70)
+	found := map[string]int{}
+	for _, c := range w.children() {
+		found[c.name()]++
+	}
+	if found["a"] != 2 || found["d"] != 1 || found["c"] != 0 {
+		t.Errorf("the children are %v; told is %q", found, w.told())
+	}
+}
+
+// createWithinQuota creates CloneSets as long as those that are in use, of so many of the world's own, are fewer than a quota allows.
+func (w *world) createWithinQuota(quota int, countUsed func(own int) int) func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+	return func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		list := &kruise.CloneSetList{}
+		if err := w.api.List(ctx, list); err != nil {
+			return err
+		}
+		used := countUsed(len(list.Items))
+		if _, ok := o.(*kruise.CloneSet); ok && used >= quota {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "clonesets"}, o.GetName(),
+				fmt.Errorf("exceeded quota: few, requested: count/clonesets.apps.kruise.io=1, used: count/clonesets.apps.kruise.io=%d, limited: count/clonesets.apps.kruise.io=%d", used, quota))
+		}
+		return c.Create(ctx, o, opts...)
+	}
+}
+
+// runRefused reconciles once a second, which fails while a child is refused.
+func (w *world) runRefused(seconds int) {
+	for range seconds {
+		_, _ = w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: w.key})
+		w.run()
+		w.now = w.now.Add(time.Second)
 	}
 }

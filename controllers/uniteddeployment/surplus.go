@@ -75,7 +75,7 @@ const giveUpAgain = time.Minute
 // one that keeps its pods, and the pods of the new one come after the old one is gone in any case: each pod that went earlier would only
 // be missing for longer. Pods that are orphaned instead would belong to no workload, and no controller would delete them.
 func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
-	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.duplicates) > 0 {
+	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.findDuplicatesToDelete()) > 0 {
 		return -1
 	}
 	found := -1
