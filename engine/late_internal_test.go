@@ -131,15 +131,44 @@ func TestWhatDecidesWithoutWithheldBundlesIsCompiledAgain(t *testing.T) {
 		{sparedAgain, module.ErrBusy, want, 3},
 	} {
 		now, failed = now.Add(step.after), step.failed
-		if got := spared.findSnapshot(now); got != step.want || asked != step.asked {
+		if got := spared.findSnapshot(now, time.Minute); got != step.want || asked != step.asked {
 			t.Errorf("%s later, %v: got %p, asked %d times, want %d", step.after, step.failed, got, asked, step.asked)
 		}
 	}
 	wrong := &sparedSnapshot{compile: func() (*Snapshot, error) { asked++; return nil, errors.New("it does not compile") }}
 	for range 2 {
-		if got := wrong.findSnapshot(now); got != nil || asked != 4 {
+		if got := wrong.findSnapshot(now, time.Minute); got != nil || asked != 4 {
 			t.Errorf("what does not compile is %p, asked %d times", got, asked)
 		}
 		now = now.Add(sparedAgain)
+	}
+}
+
+// No decision waits until what decides without withheld bundles is compiled, which may take long: the whole decides until then.
+func TestNoDecisionWaitsForALongCompilationWithoutWithheldBundles(t *testing.T) {
+	want, end, asked := &Snapshot{}, make(chan struct{}), make(chan struct{}, 10)
+	spared := &sparedSnapshot{compile: func() (*Snapshot, error) { asked <- struct{}{}; <-end; return want, nil }}
+	for range 3 {
+		if got := spared.findSnapshot(time.Now(), time.Millisecond); got != nil {
+			t.Errorf("before it is compiled it is %p", got)
+		}
+	}
+	close(end)
+	if got := spared.findSnapshot(time.Now(), time.Minute); got != want || len(asked) != 1 {
+		t.Errorf("then it is %p, compiled %d times", got, len(asked))
+	}
+}
+
+// A panic of the compiler is an error of one compilation.
+func TestAPanicOfACompilationWithoutWithheldBundlesIsAnError(t *testing.T) {
+	asked, now := 0, time.Now()
+	spared := &sparedSnapshot{compile: func() (*Snapshot, error) { asked++; panic("x") }}
+	for range 2 {
+		if got := spared.findSnapshot(now, time.Minute); got != nil || asked != 1 {
+			t.Errorf("it is %p, compiled %d times", got, asked)
+		}
+	}
+	if spared.findSnapshot(now.Add(sparedAgain), time.Minute); asked != 2 {
+		t.Errorf("a minute later it was compiled %d times", asked)
 	}
 }

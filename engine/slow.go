@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,8 +22,12 @@ const compileLimit = time.Minute
 // and how many of one new bundle of the platform, as others do.
 const mostOwnSlow = 2
 
-// keptLate is how long bundles of the platform that were compiled beyond the limit are kept for what puts them in again.
-const keptLate = 10 * time.Minute
+// keptLate is how long bundles of the platform that were compiled beyond the limit are kept for what puts them in again, and mostKeptLate how
+// many of them: one set may need several, such as those of the platform and those with canaries, and each try stops at the first that is missing.
+const (
+	keptLate     = 10 * time.Minute
+	mostKeptLate = 4
+)
 
 // SlowError refuses policies that are not compiled within a time.
 type SlowError struct{ Within time.Duration }
@@ -47,6 +50,7 @@ type platformBuild struct {
 	added []string
 	// left says that a caller has gone without an answer, and ended that there is one.
 	left, ended bool
+	endedAt     time.Time
 	view        *view
 	err         error
 }
@@ -73,8 +77,6 @@ func (c *views) buildPlatform(ctx context.Context, content string, added []strin
 			})
 			c.finishPlatform(content, b, v, err)
 		}, nil)
-	case b.ended:
-		delete(c.platforms, content)
 	}
 	c.mu.Unlock()
 	late := time.NewTimer(limit - time.Since(b.began))
@@ -107,17 +109,17 @@ func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow in
 	return slow
 }
 
-// finishPlatform notes what came of bundles of the platform. It is kept for a while where a caller has gone without it, but only the last,
-// and not that others were being compiled.
+// finishPlatform notes what came of bundles of the platform. It is kept for a while where a caller has gone without it, but not that others
+// were being compiled.
 func (c *views) finishPlatform(content string, b *platformBuild, v *view, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b.ended, b.view, b.err = true, v, err
+	b.ended, b.endedAt, b.view, b.err = true, time.Now(), v, err
 	close(b.done)
 	if !b.left || isPassing(err) {
 		delete(c.platforms, content)
 	} else {
-		maps.DeleteFunc(c.platforms, func(_ string, other *platformBuild) bool { return other.ended && other != b })
+		c.forgetOldestPlatform()
 		time.AfterFunc(keptLate, func() {
 			_ = recovery.Call("engine", func() error { // it reports what it recovers
 				c.forgetPlatform(content, b)
@@ -130,7 +132,23 @@ func (c *views) finishPlatform(content string, b *platformBuild, v *view, err er
 	}
 }
 
-// forgetPlatform forgets what was compiled and is not put in.
+// forgetOldestPlatform forgets the one that ended first where more than mostKeptLate are kept.
+func (c *views) forgetOldestPlatform() {
+	oldest, kept := "", 0
+	for content, b := range c.platforms {
+		if !b.ended {
+			continue
+		}
+		if kept++; oldest == "" || b.endedAt.Before(c.platforms[oldest].endedAt) {
+			oldest = content
+		}
+	}
+	if kept > mostKeptLate {
+		delete(c.platforms, oldest)
+	}
+}
+
+// forgetPlatform forgets what was compiled beyond the limit.
 func (c *views) forgetPlatform(content string, b *platformBuild) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

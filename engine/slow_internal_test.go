@@ -83,13 +83,13 @@ func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 	}
 	<-late
 	<-late
-	for content := range e.views.platforms { // the last one is kept
+	for _, content := range []string{"slow", "other"} { // both are kept
 		if v, err := e.views.buildPlatform(t.Context(), content, nil, build); v != want || err != nil {
 			t.Errorf("%s: %v, %v", content, v, err)
 		}
 	}
-	if len(begun) != 2 || len(e.views.platforms) != 0 {
-		t.Errorf("%d were begun, want 2; %d are kept", len(begun), len(e.views.platforms))
+	if len(begun) != 2 {
+		t.Errorf("%d were begun, want 2", len(begun))
 	}
 	if _, err := e.views.buildPlatform(t.Context(), "panics", nil, func() (*view, error) { panic("x") }); err == nil {
 		t.Error("a panic is no error")
@@ -141,6 +141,57 @@ func TestWhatCameOfBundlesOfThePlatformIsNotKeptForLong(t *testing.T) {
 		}
 		if e.views.forgetPlatform("slow", b); len(e.views.platforms) != 0 {
 			t.Errorf("kept are %v", e.views.platforms)
+		}
+	}
+}
+
+// Policies that need several compilations beyond the limit, as those of the platform and those with canaries, are put in after as many
+// tries: what one of them has compiled is not lost while the next one is compiled.
+func TestSeveralSlowCompilationsOfOneSetEnd(t *testing.T) {
+	late := make(chan struct{}, 20)
+	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
+	want := e.Snapshot().cluster.platform
+	e.views.limit.Store(int64(time.Millisecond))
+	begun := 0
+	for try := range 6 {
+		var err error
+		for _, content := range []string{"platform", "canary"} {
+			end := make(chan struct{})
+			_, err = e.views.buildPlatform(t.Context(), content, []string{content}, func() (*view, error) { begun++; <-end; return want, nil })
+			close(end)
+			if err != nil {
+				break
+			}
+		}
+		if err == nil {
+			if begun != 2 {
+				t.Errorf("%d were begun", begun)
+			}
+			return
+		}
+		if !errors.As(err, new(SlowError)) {
+			t.Fatalf("try %d: %v", try, err)
+		}
+		<-late
+	}
+	t.Errorf("it was never put in; %d were begun", begun)
+}
+
+// Of what was compiled beyond the limit only the last is kept.
+func TestWhatIsKeptOfSlowCompilationsIsBounded(t *testing.T) {
+	late := make(chan struct{}, 20)
+	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
+	want := e.Snapshot().cluster.platform
+	e.views.limit.Store(int64(time.Millisecond))
+	for i := range 3 * mostKeptLate {
+		end := make(chan struct{})
+		if _, err := e.views.buildPlatform(t.Context(), fmt.Sprint(i), nil, func() (*view, error) { <-end; return want, nil }); !errors.As(err, new(SlowError)) {
+			t.Fatalf("got %v", err)
+		}
+		close(end)
+		<-late
+		if kept := len(e.views.platforms); kept != min(i+1, mostKeptLate) || e.views.platforms[fmt.Sprint(i)] == nil {
+			t.Errorf("%d are kept after %d", kept, i+1)
 		}
 	}
 }

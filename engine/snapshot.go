@@ -12,6 +12,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // Snapshot is one revision of all policies. It never changes, so decisions that
@@ -98,22 +99,52 @@ type sparedSnapshot struct {
 	known bool
 	out   *Snapshot
 	again time.Time
+	// compiling is closed when a compilation ends; nil while there is none.
+	compiling chan struct{}
 }
 
-// findSnapshot returns the snapshot, nil if it does not compile or that is not known.
-func (p *sparedSnapshot) findSnapshot(now time.Time) *Snapshot {
+// findSnapshot returns the snapshot, nil if it does not compile or that is not known after the time that the caller waits.
+func (p *sparedSnapshot) findSnapshot(now time.Time, wait time.Duration) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known || now.Before(p.again) {
 		return p.out
 	}
-	out, err := p.compile()
-	if p.known = !isPassing(err); err != nil {
+	ended := p.compiling
+	if ended == nil {
+		ended = make(chan struct{})
+		p.compiling = ended
+		recovery.Go("engine", func() { p.compileOnce(now) }, nil)
+	}
+	p.mu.Unlock()
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+	}
+	p.mu.Lock()
+	return p.out
+}
+
+// compileOnce compiles the snapshot and notes what came of it. A panic is an error that another compilation may not have.
+func (p *sparedSnapshot) compileOnce(now time.Time) {
+	var out *Snapshot
+	known := false
+	err := recovery.Call("engine", func() (err error) {
+		out, err = p.compile()
+		known = !isPassing(err)
+		return err
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.compiling)
+	p.compiling = nil
+	if p.known = known; err != nil {
 		p.again = now.Add(sparedAgain)
-		return nil
+		return
 	}
 	p.out = out
-	return out
 }
 
 // sparing is what decides about a subject that bundles are spared from which are withheld.
@@ -122,7 +153,7 @@ func (e *Engine) sparing(s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
 	}
-	out := s.spared.findSnapshot(e.clock())
+	out := s.spared.findSnapshot(e.clock(), buildWait*e.patience)
 	if out == nil {
 		return s
 	}
