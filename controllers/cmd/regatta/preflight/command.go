@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// writeUpgradeCommand returns what changes the release over. Without flags Helm keeps the values that users set. What this chart refuses is set to null, or to what of it this
-// chart takes. Helm then forgets all other values unless --reset-then-reuse-values keeps them; --reuse-values would keep the defaults of
-// the other chart, too.
-func (r release) writeUpgradeCommand() string {
+// formatUpgradeCommand returns the command that upgrades the release to this chart. Without flags Helm keeps the values that users set.
+// The command sets each value that this chart refuses to null, or to the part of it that this chart accepts. Helm then forgets all other
+// values unless --reset-then-reuse-values keeps them. --reuse-values would keep the defaults of the other chart, too.
+func (r release) formatUpgradeCommand() string {
 	if r.name == "" {
 		return ""
 	}
@@ -34,10 +34,11 @@ func (r release) writeUpgradeCommand() string {
 	return fmt.Sprintf("helm upgrade %s charts/kruise --namespace %s%s", quoteForShell(r.name), quoteForShell(r.namespace), flags.String())
 }
 
-// writeTrialCommand returns the command so that Helm renders the chart with the values of the release and changes nothing. Preflight compares values with the schema
-// of the chart; those that contradict each other are refused by its templates, which Helm alone renders.
-func (r release) writeTrialCommand() string {
-	if command := r.writeUpgradeCommand(); command != "" {
+// formatTrialCommand returns the upgrade command with a flag for a dry run: Helm renders the chart with the values of the release and
+// changes nothing. Preflight compares values with the schema of the chart. Its templates refuse values that contradict each other, and only
+// Helm renders them.
+func (r release) formatTrialCommand() string {
+	if command := r.formatUpgradeCommand(); command != "" {
 		return command + " --dry-run=server"
 	}
 	return ""

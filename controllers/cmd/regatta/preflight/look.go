@@ -70,7 +70,7 @@ func (l *look) report(ctx context.Context) (Report, error) {
 	slices.SortStableFunc(l.rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Effect), slices.Index(order, b.Effect)), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
 	})
-	return Report{Command: l.release.writeUpgradeCommand(), Try: l.release.writeTrialCommand(), Rows: l.rows}, nil
+	return Report{Command: l.release.formatUpgradeCommand(), Try: l.release.formatTrialCommand(), Rows: l.rows}, nil
 }
 
 // kubernetes says whether the API server is one that Regatta runs on.

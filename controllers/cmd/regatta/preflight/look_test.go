@@ -88,16 +88,16 @@ func TestTheCommandKeepsWhatItCan(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := "helm upgrade kruise charts/kruise --namespace default" + tc.want
-			if got := l.release.writeUpgradeCommand(); got != want {
+			if got := l.release.formatUpgradeCommand(); got != want {
 				t.Errorf("the command is\n%s\nwant\n%s", got, want)
 			}
-			if got := l.release.writeTrialCommand(); got != want+" --dry-run=server" {
+			if got := l.release.formatTrialCommand(); got != want+" --dry-run=server" {
 				t.Errorf("the trial is %s", got)
 			}
 		})
 	}
 	evil := release{name: "a; rm -rf b", namespace: "$(c)"}
-	if got := evil.writeUpgradeCommand(); got != "helm upgrade 'a; rm -rf b' charts/kruise --namespace '$(c)'" {
+	if got := evil.formatUpgradeCommand(); got != "helm upgrade 'a; rm -rf b' charts/kruise --namespace '$(c)'" {
 		t.Errorf("a name that a shell would run: %s", got)
 	}
 	var out bytes.Buffer
