@@ -170,20 +170,6 @@ func (t *round) keepWhatIsMissing() {
 	}
 }
 
-// findDuplicatesToDelete returns the children of subsets that have another one, but for those of subsets that are held.
-func (t *round) findDuplicatesToDelete() []*child {
-	return slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.name()) != nil })
-}
-
-// deleteDuplicates deletes children of subsets that have another one.
-func (t *round) deleteDuplicates(ctx context.Context) error {
-	_, err := t.deleteAll(ctx, t.findDuplicatesToDelete())
-	if err != nil {
-		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
-	}
-	return err
-}
-
 // deleteAll deletes children, each if it is the one that was seen, and returns those that are gone.
 func (t *round) deleteAll(ctx context.Context, all []*child) (gone []*child, err error) {
 	acts, done := make([]func() error, len(all)), make([]bool, len(all))

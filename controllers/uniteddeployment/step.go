@@ -3,7 +3,6 @@
 package uniteddeployment
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -171,9 +170,7 @@ func (t *round) gather(ctx context.Context) error {
 		}
 		all = append(all, found...)
 	}
-	slices.SortStableFunc(all, func(a, b *child) int { // the first of a subset stays
-		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortStableFunc(all, compareChildren)
 	subsets := t.d.Spec.Topology.Subsets
 	for i := range subsets {
 		p := &part{Subset: &subsets[i]}
@@ -189,7 +186,7 @@ func (t *round) gather(ctx context.Context) error {
 	for _, c := range all {
 		i := slices.IndexFunc(t.parts, func(p *part) bool { return p.Name == c.name() })
 		switch {
-		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone
+		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone, unless another one has it
 			if i >= 0 && c.kind.GroupVersionKind == t.kind.GroupVersionKind && t.parts[i].child == nil {
 				t.parts[i].child = c
 			}
