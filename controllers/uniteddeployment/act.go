@@ -104,7 +104,8 @@ func (t *round) create(ctx context.Context) error {
 		}
 	}
 	// Where no child is missing any more, such as after a subset was taken out of the spec, the next may need room again.
-	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil }) {
+	// A subset whose child a hold keeps from being created waits for no room.
+	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil && !p.held }) {
 		t.r.memory.Of(t.d).usedRoom = true
 	}
 	if len(names) > 0 {
@@ -119,6 +120,7 @@ func (t *round) create(ctx context.Context) error {
 func (t *round) planChild(ctx context.Context, p *part) (act func() error, err error) {
 	d, revision, err := t.toCreate(ctx, p)
 	if err != nil || d == nil {
+		p.held = err == nil
 		return nil, err
 	}
 	list := t.kind.makeList()

@@ -65,8 +65,9 @@ type part struct {
 	placed, reserved      int
 	// replaced is how many replicas its children of another kind have.
 	replaced int32
-	// refused is why its child could not be created in this round.
+	// refused is why its child could not be created in this round, and held is whether a hold kept it from being created.
 	refused error
+	held    bool
 	// late are old pods that an update did not reach in time.
 	late int
 	// replicas is what it is to have, and partition how many of them stay old.
