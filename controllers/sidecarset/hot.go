@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,19 +138,9 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 	if err != nil || len(lists) == 0 {
 		return false, err
 	}
-	var acts []func() error
-	var acted atomic.Bool
-	for _, p := range r.SelectPods(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f)) {
-		acts = append(acts, func() error {
-			if may, err := r.AskBudget(ctx, p); err != nil || !may { // it keeps no other pod from its reset or update
-				return err
-			}
-			acted.Store(true)
-			return k.reset(ctx, r, f, p, lists[p])
-		})
-	}
-	err = r.Parallel(acts)
-	return acted.Load(), err
+	return r.WriteBeside(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f), func(p *facts.Pod) error {
+		return k.reset(ctx, r, f, p, lists[p])
+	})
 }
 
 func (k *Kind) reset(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod, list []reset) error {

@@ -65,8 +65,12 @@ type world struct {
 	asked []string
 	// unasked is the pod, with its namespace, about which no budget can be asked.
 	unasked string
+	// refuses says whether the budget of a pod refuses an update; nil where the budget of no other pod than spared does.
+	refuses func(*corev1.Pod) bool
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error
+	// onPatch is called before a pod is patched, and may refuse that.
+	onPatch func(*corev1.Pod) error
 	// unlisted is the answer to lists; they are answered if it is nil.
 	unlisted error
 	// statusRefusal is the answer to patches of the status of pods.
@@ -122,6 +126,11 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	if _, ok := o.(*corev1.Pod); ok && w.refusal != nil {
 		return w.refusal
 	}
+	if pod, ok := o.(*corev1.Pod); ok && w.onPatch != nil {
+		if err := w.onPatch(pod); err != nil {
+			return err
+		}
+	}
 	return c.Patch(ctx, o, patch, opts...)
 }
 
@@ -134,9 +143,9 @@ func (w *world) patchStatus(ctx context.Context, c client.Client, sub string, o 
 
 func (w *world) budget(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 	w.asked = append(w.asked, pod.Name)
-	switch client.ObjectKeyFromObject(pod).String() {
-	case w.spared:
-	case w.unasked:
+	switch key := client.ObjectKeyFromObject(pod).String(); {
+	case key == w.spared, w.refuses != nil && w.refuses(pod):
+	case key == w.unasked:
 		return nil, errors.New("no answer")
 	default:
 		return nil, nil

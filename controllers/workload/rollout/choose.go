@@ -5,16 +5,49 @@ package rollout
 import (
 	"context"
 	"slices"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// SelectPods asks plan and rank which of some pods may be disrupted now by what a kind does to pods beside the update, as
-// many as maxUnavailable has room for beside those that are busy. What holds them is reported as a hold of the update.
-func (r *Round) SelectPods(ctx context.Context, f *Facts, candidate, busy func(*facts.Pod) bool) (out []*facts.Pod) {
+// WriteBeside writes pods for what a kind does to them beside the update, such as a reset. It asks plan and rank which of the candidates may
+// be disrupted now, as many as maxUnavailable has room for beside those that are busy, and the budget of each. What holds them is reported
+// as a hold of the update, and so is what a budget refuses: the controller asks again soon. It reports whether a write was begun.
+func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(*facts.Pod) bool, write func(*facts.Pod) error) (bool, error) {
+	p := r.placesBeside(ctx, f, candidate, busy)
+	if p == nil {
+		return false, nil
+	}
+	var acted atomic.Bool
+	var errs []error
+	for began, again := r.c.now(), true; again; again = r.regainPlaces(p, &r.spared, began) {
+		var taken []types.NamespacedName
+		taken, r.beside.Skipped = p.takePods()
+		acts := make([]func() error, len(taken))
+		for i, pod := range taken {
+			acts[i] = func() error {
+				if may, err := r.mayUpdate(ctx, p.pods[pod], true, &r.spared); err != nil || !may { // it keeps no other pod from its write
+					return err
+				}
+				acted.Store(true)
+				err := write(p.pods[pod])
+				r.spared.deny(pod, err)
+				return err
+			}
+		}
+		errs = append(errs, r.Parallel(acts))
+	}
+	return acted.Load(), message.JoinErrors(errs...)
+}
+
+// placesBeside asks plan and rank about the candidates of WriteBeside. It returns the places that these may have, nil if there are none.
+func (r *Round) placesBeside(ctx context.Context, f *Facts, candidate, busy func(*facts.Pod) bool) *places {
 	var candidates []*facts.Pod
 	un := selection.Unavailable{}
 	for _, p := range f.Pods {
@@ -28,27 +61,20 @@ func (r *Round) SelectPods(ctx context.Context, f *Facts, candidate, busy func(*
 	in := f.PlanInput()
 	in.Update, in.MaxUnavailable = len(candidates), f.Strategy.MaxUnavailable
 	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
-	d := Decisions{Looked: true, Plan: &rec, Holds: wholeFirst(plan.Holds)}
-	for _, h := range d.Holds {
+	r.beside = &Decisions{Looked: true, Plan: &rec, Holds: wholeFirst(plan.Holds)}
+	for _, h := range r.beside.Holds {
 		r.until(h)
 	}
 	limits := selection.Clamp(in, plan)
-	if slices.ContainsFunc(d.Holds, decision.Hold.Whole) || limits.Limit == 0 {
-		d.Skipped = skipAll(candidates, d.Holds)
-		r.beside = &d
+	if slices.ContainsFunc(r.beside.Holds, decision.Hold.Whole) || limits.Limit == 0 {
+		r.beside.Skipped = skipAll(candidates, r.beside.Holds)
 		return nil
 	}
 	order := r.order(ctx, f, plan, in, candidate)
 	for i := range order.candidates {
 		order.candidates[i].Available = !busy(order.pods[order.candidates[i].Pod])
 	}
-	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, un)
-	d.Skipped = skipped
-	r.beside = &d
-	for _, pod := range taken {
-		out = append(out, order.pods[pod])
-	}
-	return out
+	return newPlaces(order, r.beside.Holds, limits, un)
 }
 
 // orBeside are the decisions about the update, or those about what a kind does beside it where nothing is to be updated.

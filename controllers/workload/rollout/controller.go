@@ -179,7 +179,7 @@ func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
 		return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, failed))}
 	}
 	d, undecided := r.decide(ctx, f)
-	o, failed := r.move(ctx, f, d)
+	d, o, failed := r.moveTaken(ctx, f, d)
 	failed = errors.Join(undecided, failed, r.takeBack(ctx, f, d))
 	return f, Result{Decisions: r.orBeside(d), Outcome: r.addSpared(o), Err: errors.Join(err, phase(PhaseUpdate, failed))}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -24,6 +23,8 @@ type Decisions struct {
 	// Take are the pods to be moved now, Skipped the candidates that are not, and why.
 	Take    []Move
 	Skipped []selection.Skip
+	// updates are what else may be taken in the place of pods that are refused; nil where nothing may, and after the pods were moved.
+	updates *updates
 }
 
 // Move is a pod that is to be moved, and how.
@@ -53,33 +54,18 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 		return d, nil
 	}
 	order := r.order(ctx, f, plan, in, f.Candidate)
-	changes := &changes{r: r, f: f, known: map[changeOf]Change{}}
-	if err := changes.stand(ctx, &order); err != nil {
+	u := &updates{places: newPlaces(order, d.Holds, limits, walkFrom), changes: &changes{r: r, f: f, known: map[changeOf]Change{}}, room: recreations{f: f, un: walkFrom}}
+	if err := u.changes.stand(ctx, &u.ordered); err != nil {
 		return d, err
 	}
-	room := recreations{f: f, un: walkFrom}
-	if err := changes.holdRoomless(ctx, &order, &room); err != nil {
+	if err := u.changes.holdRoomless(ctx, &u.ordered, &u.room); err != nil {
 		return d, err
 	}
-	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, walkFrom)
-	d.Skipped = skipped
-	var errs []error
-	for _, pod := range taken {
-		p := order.pods[pod]
-		change, err := changes.of(ctx, p)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case change.Action != points.Wait && !room.takeIfRoom(p, change.Action == points.Recreate):
-			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: roomlessHold()})
-		case change.Action == points.Wait:
-			r.Again(undecidedAgain)
-			d.Skipped = append(d.Skipped, selection.Skip{Pod: pod, Hold: change.hold(p)})
-		default:
-			d.Take = append(d.Take, Move{p, change})
-		}
+	if _, ok := f.kind.(Guest); ok { // all pods of other kinds are of one workload
+		d.updates = u
 	}
-	return d, message.JoinErrors(errs...)
+	_, err := u.takeMoves(ctx, &d)
+	return d, err
 }
 
 // recreations counts the pods that are taken against what may be unavailable while pods are

@@ -46,18 +46,16 @@ type kept struct {
 }
 
 // move carries decisions out.
-func (r *Round) move(ctx context.Context, f *Facts, d Decisions) (Outcome, error) {
-	k := &kept{}
-	acts := make([]func() error, len(d.Take))
-	for i, m := range d.Take {
+func (r *Round) move(ctx context.Context, f *Facts, moves []Move, k *kept) error {
+	acts := make([]func() error, len(moves))
+	for i, m := range moves {
 		acts[i] = func() error {
 			err := r.movePod(ctx, f, m, k)
 			k.deny(m.Pod.Key(), err)
 			return err
 		}
 	}
-	err := r.Parallel(acts)
-	return k.outcome(d), err
+	return r.Parallel(acts)
 }
 
 // movePod moves one pod as it was decided for its revision.
@@ -184,12 +182,6 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 		r.Again(refusedAgain)
 	}
 	return hold == nil, nil
-}
-
-// AskBudget asks the budget of a pod whether a container of it may restart now, for writes of a kind that are no updates. Where it may
-// not, the controller asks again soon, and the round reports the refusal as one of an update.
-func (r *Round) AskBudget(ctx context.Context, p *facts.Pod) (bool, error) {
-	return r.mayUpdate(ctx, p, true, &r.spared)
 }
 
 // addSpared adds to an outcome what budgets refused beside the update.

@@ -33,8 +33,8 @@ type Round struct {
 	created created
 	pulls   func(node string) []points.ImagePull // nil if nothing is pulled ahead
 	journal []decision.Record
-	beside  *Decisions // of SelectPods
-	spared  kept       // of AskBudget
+	beside  *Decisions // of WriteBeside
+	spared  kept       // of WriteBeside
 	// unknown says of namespaces why policies cannot be told their labels: their pods are held.
 	unknown map[string]string
 	// scaleHolds are those of rollout/scale that are not how scaling goes.

@@ -51,6 +51,17 @@ type Unavailable struct {
 	AtTarget int // at the revision that pods are moved to
 }
 
+// CountUse returns the room that a candidate uses up when it is taken.
+func (l Limits) CountUse(c Candidate) (room Unavailable) {
+	if c.Available {
+		room.Total++
+	}
+	if c.Available || l.Unavailable != rollout.UnavailableAlways {
+		room.AtTarget++
+	}
+	return room
+}
+
 // Skip is a candidate that was not taken, and the hold that kept it.
 type Skip struct {
 	Pod  types.NamespacedName
@@ -82,7 +93,6 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 	if lim.Unavailable != "" {
 		cands = unavailableFirst(cands, holds, lim.Limit)
 	}
-	moved := 0 // that need room
 	for i, c := range cands {
 		if hold := holdOf(c, holds); hold != nil {
 			skipped = append(skipped, Skip{c.Pod, *hold})
@@ -91,16 +101,11 @@ func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) 
 		if len(taken) >= lim.Limit {
 			return stop(i, ReasonLimit, "The partition keeps this pod at its revision, or others are moved first.")
 		}
-		free := !c.Available && lim.Unavailable == rollout.UnavailableAlways
-		if !free && un.AtTarget+moved >= lim.MaxUnavailable || c.Available && un.Total >= lim.MaxUnavailable {
+		room := lim.CountUse(c)
+		if room.AtTarget > 0 && un.AtTarget >= lim.MaxUnavailable || room.Total > 0 && un.Total >= lim.MaxUnavailable {
 			return stop(i, ReasonMaxUnavailable, "As many pods are unavailable as maxUnavailable allows; this one waits for them.")
 		}
-		if c.Available {
-			un.Total++
-		}
-		if !free {
-			moved++
-		}
+		un.Total, un.AtTarget = un.Total+room.Total, un.AtTarget+room.AtTarget
 		taken = append(taken, c.Pod)
 	}
 	return taken, skipped

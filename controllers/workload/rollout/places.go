@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// places are the candidates of a round that were not taken yet, and the room that is left for them. A pod that is taken uses up a place
+// under the partition and maxUnavailable. It keeps the place whatever becomes of its write, since a write that fails may have been made.
+// Only a pod that its budget or the API server refused was not written for sure: its place is free for the next candidate.
+type places struct {
+	ordered
+	holds  []decision.Hold
+	limits selection.Limits
+	un     selection.Unavailable
+	// taken is the room that each pod which keeps its place uses up.
+	taken map[types.NamespacedName]selection.Unavailable
+}
+
+// newPlaces returns the places of candidates, of which none is taken.
+func newPlaces(o ordered, holds []decision.Hold, limits selection.Limits, un selection.Unavailable) *places {
+	return &places{ordered: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}}
+}
+
+// takePods takes as many candidates as there is room for, in their order. They are no candidates any more.
+func (p *places) takePods() (taken []types.NamespacedName, skipped []selection.Skip) {
+	taken, skipped = selection.Walk(p.candidates, p.holds, p.limits, p.un)
+	now := make(map[types.NamespacedName]bool, len(taken))
+	for _, pod := range taken {
+		now[pod] = true
+	}
+	left := make([]selection.Candidate, 0, len(p.candidates)-len(taken))
+	for _, c := range p.candidates {
+		if !now[c.Pod] {
+			left = append(left, c)
+			continue
+		}
+		p.taken[c.Pod] = p.limits.CountUse(c)
+		p.use(p.taken[c.Pod], 1)
+	}
+	p.candidates = left
+	return taken, skipped
+}
+
+// use takes the room of a pod, or gives it back where times is -1.
+func (p *places) use(room selection.Unavailable, times int) {
+	p.limits.Limit -= times
+	p.un.Total += times * room.Total
+	p.un.AtTarget += times * room.AtTarget
+}
+
+// freeRefused gives back the places of pods that were refused since the last call, and reports whether there are any. The other pods of
+// their workloads get none of these places: most likely they would be refused as well.
+func (p *places) freeRefused(r *Round, k *kept) bool {
+	freed := false
+	for _, s := range slices.Concat(k.refused, k.denied) {
+		room, ok := p.taken[s.Pod]
+		if !ok { // it has given its place back, or never had one
+			continue
+		}
+		freed = true
+		delete(p.taken, s.Pod)
+		p.use(room, -1)
+	}
+	if !freed {
+		return false
+	}
+	denied := map[types.UID]*decision.Hold{}
+	for i := range k.denied {
+		denied[r.sharesBudget(p.pods[k.denied[i].Pod])] = &k.denied[i].Hold
+	}
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		pod := p.pods[c.Pod]
+		sharing := r.sharesBudget(pod)
+		switch {
+		case c.Hold != nil:
+		case denied[sharing] != nil:
+			c.Hold = denied[sharing]
+		case pod.Ready: // budgets are asked about no other
+			c.Hold = k.holds[sharing]
+		}
+	}
+	return true
+}
+
+// regainPlaces gives back the places of pods that were refused, and reports whether candidates are to be taken for them. Where the turn of
+// the round is over the next round takes them, unless no pod keeps a place yet: that round would get no further.
+func (r *Round) regainPlaces(p *places, k *kept, began time.Time) bool {
+	freed := p.freeRefused(r, k)
+	if freed && len(p.taken) > 0 && r.c.now().Sub(began) >= r.turn() {
+		r.Again(time.Millisecond)
+		return false
+	}
+	return freed
+}
+
+// updates are the places of an update.
+type updates struct {
+	*places
+	changes *changes
+	room    recreations
+	// waiting are the pods that have places and wait for an answer, or for room to be created again.
+	waiting []selection.Skip
+}
+
+// takeMoves adds to decisions the moves of as many candidates as there is room for, and returns these moves.
+func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
+	var errs []error
+	taken, skipped := u.takePods()
+	from := len(d.Take)
+	for _, pod := range taken {
+		p := u.pods[pod]
+		change, err := u.changes.of(ctx, p)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case change.Action != points.Wait && !u.room.takeIfRoom(p, change.Action == points.Recreate):
+			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: roomlessHold()})
+		case change.Action == points.Wait:
+			u.changes.r.Again(undecidedAgain)
+			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: change.hold(p)})
+		default:
+			d.Take = append(d.Take, Move{p, change})
+		}
+	}
+	d.Skipped = slices.Concat(skipped, u.waiting)
+	return d.Take[from:], message.JoinErrors(errs...)
+}
+
+// moveTaken moves what was decided. A pod of a guest that is refused keeps no pod of another workload from its update.
+func (r *Round) moveTaken(ctx context.Context, f *Facts, d Decisions) (Decisions, Outcome, error) {
+	k, u, began := &kept{}, d.updates, r.c.now()
+	d.updates = nil // it is as good as the round
+	errs := []error{r.move(ctx, f, d.Take, k)}
+	for u != nil && r.regainPlaces(u.places, k, began) {
+		more, err := u.takeMoves(ctx, &d)
+		errs = append(errs, err, r.move(ctx, f, more, k))
+	}
+	return d, k.outcome(d), message.JoinErrors(errs...)
+}
