@@ -75,6 +75,7 @@ func countsOfReady() map[string]string {
 		"workload/rollout/explain.go:notAvailable":            "it says why a pod is not available",
 		"workload/rollout/facts.go:Counts":                    "it counts both",
 		"workload/rollout/move.go:mayUpdate":                  "a budget is asked about pods that it counts, and these are ready",
+		"workload/rollout/places.go:freeRefused":              "a budget is asked about pods that it counts, and these are ready",
 		"workload/rollout/refresh.go:besides":                 "which pods wait for their readiness gate",
 		"workload/rollout/refresh.go:next":                    "which pods become available by waiting",
 		"workloadspread/rank.go:first":                        "the order of pods of a subset, as in Kubernetes; nothing is counted",
