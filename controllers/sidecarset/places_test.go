@@ -259,11 +259,11 @@ func (c *crew) fail(format string, args ...any) {
 // No round of a SidecarSet gives more places than there are, or none to a pod that nothing keeps, whatever budgets refuse.
 func TestPlacesOfManyWorkloads(t *testing.T) {
 	e := rules.Engine(t, inOrder)
-	for seed := range uint64(60) {
+	for seed := range uint64(12) {
 		c := newCrew(t, e, seed)
 		c.round("logs")
 		c.edit("logs", image("logs:2"))
-		for range 8 {
+		for range 6 {
 			c.step()
 			var late []string
 			for _, p := range c.pods() {
@@ -276,7 +276,7 @@ func TestPlacesOfManyWorkloads(t *testing.T) {
 		for name := range c.room {
 			c.room[name] = c.total
 		}
-		for range 60 {
+		for range 30 {
 			c.step()
 			c.run()
 		}
