@@ -150,10 +150,6 @@ func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	s := k.scaler(r, f)
 	if f.Strategy.MaxSurge > 0 {
-		if !s.memory.takeSurgeRoom() { // rollout/scale holds it: an event has said so, and the next round asks again
-			r.ForgetReplaced(nodefit.NodeOf(p.Pod))
-			return nil
-		}
 		return s.createPod(ctx, nodefit.NodeOf(p.Pod), s.t.History.Update)
 	}
 	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })

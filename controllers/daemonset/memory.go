@@ -120,22 +120,23 @@ type memory struct {
 	// told are the messages that events have reported of a revision.
 	told    map[string]bool
 	toldFor string
-	// surgeRoom is how many pods an update may still create beside others in this round.
-	surgeRoom int
+	// total is how many pods there are once the scaling of this round has created all that it tries to. missing is how many nodes it
+	// leaves without a pod that they should run.
+	total, missing int
 }
 
-func (m *memory) setSurgeRoom(n int) {
+// noteScaling notes what the scaling of this round makes of the pods.
+func (m *memory) noteScaling(total, missing int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.surgeRoom = n
+	m.total, m.missing = total, missing
 }
 
-// takeSurgeRoom reports whether an update may create one more pod beside another in this round.
-func (m *memory) takeSurgeRoom() bool {
+// readScaling returns what the scaling of this round makes of the pods.
+func (m *memory) readScaling() (total, missing int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.surgeRoom--
-	return m.surgeRoom >= 0
+	return m.total, m.missing
 }
 
 func newMemory() *memory {

@@ -56,31 +56,14 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 	s.memory.clean(s.sites)
 	most := burst(s.set, f.Replicas)
 	create := n.create[:min(len(n.create), most, s.decide(ctx, n))]
+	s.memory.noteScaling(len(f.Pods)+len(create), len(n.create)-len(create))
 	if len(create) > 0 {
 		if err = s.askHold(ctx, create); err == nil {
 			err = s.create(ctx, create)
 		}
 	}
 	removed, failed := s.remove(ctx, s.decideDeletion(ctx, n), most)
-	s.decideSurge(ctx, len(create))
 	return removed, errors.Join(err, failed)
-}
-
-// decideSurge asks rollout/scale how many of the pods that an update replaces may have the next one beside them. The update of this round
-// creates no more, since a hold of the scaling holds them, too. Pods that the scaling creates in this round count as if they were there,
-// though their creation may fail.
-func (s *scaler) decideSurge(ctx context.Context, created int) {
-	most := 0
-	if s.f.Strategy.MaxSurge > 0 {
-		most = min(s.k.Difference(s.f).Update, s.f.Strategy.MaxSurge)
-	}
-	if most > 0 {
-		in := s.f.ScaleInput()
-		in.Up = most
-		in.Counts.Total += created
-		most = max(rollout.AskScale(ctx, s.r, s.f, in).Create, 0)
-	}
-	s.memory.setSurgeRoom(most)
 }
 
 // need looks at each node.

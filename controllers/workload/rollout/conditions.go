@@ -25,7 +25,11 @@ func (r *Round) Conditions(f *Facts, res Result, was []kruise.WorkloadCondition,
 	if c := res.Hold(old != nil && old.Status == corev1.ConditionTrue); c != nil {
 		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: OneLine(c.Message)}
 		changed := false
-		if out, changed = WithCondition(out, next, was, f.Now); changed {
+		before := ""
+		if old != nil {
+			before = old.Reason
+		}
+		if out, changed = WithCondition(out, next, was, f.Now); changed && !r.isToldAsScaling(res, *c, before) {
 			res.ReportHold(r, *c)
 		}
 	}

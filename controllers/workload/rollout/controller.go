@@ -124,7 +124,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	f, res := r.act(ctx, f)
 	res.Stuck, res.ScaleHolds = r.stuck(f, res), r.scaleHolds
-	r.reportScaleHold()
+	r.reportScaleHold(res)
 	r.reportRestartHold(f, &res)
 	if Conflict(res.Err) {
 		if _, ok := requeue.LoseRace(ctx, res.Err); !ok {

@@ -23,6 +23,8 @@ type Decisions struct {
 	// Take are the pods to be moved now, Skipped the candidates that are not, and why.
 	Take    []Move
 	Skipped []selection.Skip
+	// Limited is the first hold of pods that are not recreated because of a RecreateLimiter, nil if there is none.
+	Limited *decision.Hold
 	// updates are what else may be taken in the place of pods that are refused; nil where nothing may, and after the pods were moved.
 	updates *updates
 }
@@ -61,6 +63,7 @@ func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
 	if err := u.changes.holdRoomless(ctx, &u.ordered, &u.room); err != nil {
 		return d, err
 	}
+	u.holdUnrecreated(ctx, &d)
 	if _, ok := f.kind.(Guest); ok { // all pods of other kinds are of one workload
 		d.updates = u
 	}

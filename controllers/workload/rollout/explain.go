@@ -131,7 +131,11 @@ func (r *account) Workload() explain.Answer {
 		a.Verdict, a.Reason = explain.UpToDate, "RolloutComplete"
 		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
-	a.Others = append(a.Others, r.res.ScaleHolds...)
+	for _, h := range r.res.ScaleHolds {
+		if h.Rule != a.Rule || h.Reason != a.Reason { // one of the pods that an update creates may be the top one
+			a.Others = append(a.Others, h)
+		}
+	}
 	r.tell(&a, r.evidence().bounds...)
 	if teller, ok := f.kind.(Teller); ok {
 		r.tell(&a, teller.Tell(f)...)

@@ -32,6 +32,8 @@ type Memory struct {
 	restartHeld string
 	// scaleHeld is the reason for which scaling was held in the last round.
 	scaleHeld string
+	// surgeHeld is that reason where it is one of the pods that the update creates, as of the last round that asked about them.
+	surgeHeld string
 	// undecided is since when no decision about its update is made, by pod.
 	undecided map[types.NamespacedName]time.Time
 	replaced  replaced

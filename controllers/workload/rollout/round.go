@@ -39,6 +39,9 @@ type Round struct {
 	unknown map[string]string
 	// scaleHolds are those of rollout/scale that are not how scaling goes.
 	scaleHolds []decision.Hold
+	// surgeFreed is the reason for which pods that the update creates were held until this round, which tells that no policy holds the
+	// scaling any more; else "".
+	surgeFreed string
 }
 
 // created keeps the pods that the round created.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
+)
+
+// RecreateLimiter is a Kind that creates a pod to recreate another one, so that what bounds the creation of pods bounds its updates.
+type RecreateLimiter interface {
+	// LimitRecreations says how many of some pods may be recreated now: the first ones. They are in the order of the candidates, and
+	// are asked about once a round, before any pod is moved. held says why another pod is not recreated.
+	LimitRecreations(ctx context.Context, r *Round, f *Facts, pods []*facts.Pod) (allowed int, held func(*facts.Pod) decision.Hold)
+}
+
+// SurgeLimitedReason is of pods that wait because rollout/scale lets no more pods be created beside others, and says no reason of its own.
+const SurgeLimitedReason = "SurgeLimited"
+
+// HoldOfSurge is why an answer of rollout/scale lets no pod be created beside another one: the first hold that concerns that pod, those
+// of users first.
+func HoldOfSurge(out points.ScaleOutput, p *facts.Pod) decision.Hold {
+	for _, own := range []bool{true, false} {
+		for _, h := range out.Holds {
+			if isUserHold(h) == own && concerns(h, p) {
+				return h.OfPod(p.Namespace, p.Name)
+			}
+		}
+	}
+	return decision.Hold{
+		Rule: string(points.ScalePoint().Name), Reason: SurgeLimitedReason,
+		Message: "The policy lets no more pods be created beside those that they replace; this one waits.",
+	}.OfPod(p.Namespace, p.Name)
+}
+
+// holdUnrecreated holds the candidates that the kind does not let be recreated now: they use up nothing, so that a pod that is changed in
+// place may be taken instead. No other pod is recreated in place of one that is not.
+func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
+	c := u.changes
+	limiter, ok := c.f.kind.(RecreateLimiter)
+	if !ok {
+		return
+	}
+	taken, _ := selection.Walk(u.candidates, u.holds, u.limits, u.un)
+	var recreated []*facts.Pod
+	for _, pod := range taken {
+		if p := u.pods[pod]; c.isRecreated(ctx, p) {
+			recreated = append(recreated, p)
+		}
+	}
+	if len(recreated) == 0 {
+		return
+	}
+	allowed, held := limiter.LimitRecreations(ctx, c.r, c.f, recreated)
+	if allowed >= len(recreated) {
+		return
+	}
+	first := held(recreated[max(allowed, 0)])
+	d.Limited = &first
+	may := map[*facts.Pod]bool{}
+	for _, p := range recreated[:max(allowed, 0)] {
+		may[p] = true
+	}
+	for i := range u.candidates {
+		one := &u.candidates[i]
+		if p := u.pods[one.Pod]; one.Hold == nil && !may[p] && c.isRecreated(ctx, p) {
+			hold := held(p)
+			one.Hold = &hold
+		}
+	}
+}
+
+// isRecreated reports whether a candidate is recreated when it is moved. One whose change cannot be found out is not moved at all.
+func (c *changes) isRecreated(ctx context.Context, p *facts.Pod) bool {
+	change, err := c.of(ctx, p)
+	return err == nil && change.Action == points.Recreate
+}
