@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/tools/record"
 
+	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -59,6 +60,35 @@ func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 		}
 		if !slices.Equal(got, round.events) {
 			t.Errorf("%s: the events are %q, want %q", round.name, got, round.events)
+		}
+	}
+}
+
+// A round that has not come to ask about the pods that the update creates, and is not held itself, says nothing new.
+func TestARoundThatDoesNotAskAboutTheSurgeKeepsWhatWasReported(t *testing.T) {
+	e := rules.Engine(t, scaleQuota)
+	first, _ := testRound(e, 2, 0, nil)
+	events := record.NewFakeRecorder(10)
+	first.c.events = events
+	scaling := decision.Hold{Rule: "quota", Reason: "Quota", Message: "No more pods."}
+	surge := decision.Hold{Rule: "nights", Reason: "Night", Message: "No surge at night."}
+	for _, round := range []struct {
+		name   string
+		holds  []decision.Hold
+		res    Result
+		events int
+	}{
+		{"the scaling is held, and so is the surge", []decision.Hold{scaling, surge}, Result{Decisions: Decisions{Looked: true, Limited: &surge}}, 1},
+		{"the round ends before it asks", nil, Result{}, 0},
+		{"nothing is held any more", nil, Result{Decisions: Decisions{Looked: true}}, 1},
+	} {
+		r := &Round{c: first.c, Workload: first.Workload, Now: first.Now, memory: first.memory, scaleHolds: round.holds}
+		r.reportScaleHold(round.res)
+		if len(events.Events) != round.events {
+			t.Errorf("%s: %d events, want %d", round.name, len(events.Events), round.events)
+		}
+		for len(events.Events) > 0 {
+			<-events.Events
 		}
 	}
 }
