@@ -17,6 +17,9 @@ import (
 func (w *world) deleteSlowly(c *child) {
 	w.Helper()
 	o := c.DeepCopyObject().(client.Object)
+	if err := w.api.Get(w.Context(), client.ObjectKeyFromObject(c), o); err != nil {
+		w.Fatal(err)
+	}
 	o.SetFinalizers([]string{"foregroundDeletion"})
 	if err := w.api.Update(w.Context(), o); err != nil {
 		w.Fatal(err)
