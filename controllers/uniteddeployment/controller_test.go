@@ -188,6 +188,7 @@ func (w *world) duplicateChild(subset string) *child {
 	first := w.child(subset)
 	twin := first.DeepCopyObject().(*kruise.CloneSet)
 	twin.ObjectMeta = metav1.ObjectMeta{Name: "web-" + subset + "-00000", Namespace: "shop", Labels: first.GetLabels(), OwnerReferences: first.GetOwnerReferences()}
+	twin.Status = kruise.CloneSetStatus{} // it has no pods yet
 	if err := w.api.Create(w.Context(), twin); err != nil {
 		w.Fatal(err)
 	}
