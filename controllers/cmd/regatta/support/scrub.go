@@ -134,6 +134,11 @@ func (s *scrubber) maskValue(v any, path []string) any {
 		}
 		out := make([]any, len(v))
 		for n := range v {
+			if text := textOf(v[n]); n > 0 && isFlagAlone(v[n-1]) && !strings.HasPrefix(text, "--") {
+				s.addHidden(text)
+				out[n] = mask.Text
+				continue
+			}
 			out[n] = s.maskValue(v[n], path)
 		}
 		return out
@@ -159,11 +164,34 @@ func (s *scrubber) maskFields(o map[string]any, name string, path []string) any 
 		case name == "httpHeaders" && key == "value" || name == "env" && key == "value":
 			s.hideEnv(o)
 			out[key] = mask.Text
+		case key == "value" && isVariable(textOf(o["name"]), "", textOf(v)):
+			s.addHidden(textOf(v))
+			out[key] = mask.Text
+		case o["kind"] == "Secret" && (key == "data" || key == "stringData"):
+			out[key] = s.hideContents(v)
 		default:
 			out[key] = s.maskValue(v, append(slices.Clone(path), key))
 		}
 	}
 	return out
+}
+
+// textOf is a value that is a text, or none.
+func textOf(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+// hideContents hides the contents of a Secret.
+func (s *scrubber) hideContents(v any) any {
+	values, ok := v.(map[string]any)
+	if !ok {
+		return leftOut(textOf(v))
+	}
+	for _, value := range values {
+		s.addHidden(textOf(value))
+	}
+	return sizesOf(values)
 }
 
 // hideEnv hides the value of an environment variable or a header, but of those that the chart gives its programs.

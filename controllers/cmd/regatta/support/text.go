@@ -19,21 +19,18 @@ import (
 
 // Forms of secrets within a line.
 var (
-	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
-	endOfKey   = regexp.MustCompile(`(?s)^.*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)
+	endOfKey   = regexp.MustCompile(`(?s)^.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
 	webToken   = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*`)
 	header     = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:token|key|auth)[a-z-]*)(\\?["']?\s*[:=])[^\n]*`)
-	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+)[A-Za-z0-9._~+/=-]{6,}`)
+	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+\\*["']?)[A-Za-z0-9._~+/=-]{6,}[^\s"'\\,]*`)
 	// Before the @ may be a token alone, or a password with any characters, if it does not begin like a port. A URL may be signed in its
 	// query, of which encoders of JSON and HTML write the & in another way.
-	userInfo  = regexp.MustCompile(`://(?:[^/\s"'?#:@]*:(?:[^\s"'0-9/]|[0-9]+[^\s"'0-9/])[^\s"']*|[^/\s"'?#]+)@`)
-	signature = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026)(?:[a-z-]*signature|sig|key|code|auth)=)[^&;\s"'#\\]+`)
-	// An assignment of a value: a list, in quotes, of which the last may be cut off, or a word. Quotes may be those of a document in a text.
-	assignment = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\*["']?\s*(?:=>|:=|=|:)\s*)(\[(?:"(?:[^"\\]|\\.)*"|[^\]"\n])*(?:\]|$)|\((?:"(?:[^"\\]|\\.)*"|[^)"\n])*(?:\)|$)|\\\\+"[^"]*(?:"|$)|"(?s:[^"\\]|\\.)*(?:"|$)|\\"(?:[^"\\]|\\\\\\"|\\[^"])*(?:\\"|$)|'[^']*(?:'|$)|[^\s,;&"']+)`)
-	// Words that a person made up go to the end of the line.
-	phrase   = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:pass(?:word|wd|phrase)?|pwd))(\s*:[ \t]+)([^\s"'\\][^\n"]*)`)
-	flagPair = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9-]*)(\s+)("(?s:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s-]\S*)`)
-	word     = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
+	userInfo   = regexp.MustCompile(`://(?:[^/\s"'?#:@]*:(?:[^\s"'0-9/]|[0-9]+[^\s"'0-9/])[^\s"']*|[^/\s"'?#]+)@`)
+	quotedInfo = regexp.MustCompile(`://[^/\s"'?#:@]*:[0-9]*[^\s/0-9@][^\s/@]*@`)        // with quotes in the password
+	source     = regexp.MustCompile(`[^\s:/@"'=]+:[^\s"'=]+@((?:tcp|tcp4|tcp6|unix)\()`) // of a database, as drivers of Go write it
+	signature  = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026)(?:[a-z-]*signature|sig|key|code|auth)=)[^&;\s"'#\\]+`)
+	word       = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
 )
 
 // kept stand for the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
@@ -52,9 +49,13 @@ func (s *scrubber) markSecrets(text string) string {
 		return text
 	}
 	text = s.maskEmbedded(text)
+	if strings.Contains(text, "\n") {
+		text = s.hideBlocks(text)
+	}
 	lower := strings.ToLower(text)
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = privateKey.ReplaceAllString(text, mask.Text)
+		text = endOfKey.ReplaceAllString(text, mask.Text) // of one whose beginning was cut off
 	}
 	if strings.Contains(text, "eyJ") {
 		text = webToken.ReplaceAllString(text, mask.Text)
@@ -73,16 +74,24 @@ func (s *scrubber) markSecrets(text string) string {
 	}
 	if strings.Contains(text, "://") {
 		text = userInfo.ReplaceAllString(text, "://"+mask.Text+"@")
+		text = quotedInfo.ReplaceAllString(text, "://"+mask.Text+"@")
 		text = signature.ReplaceAllStringFunc(text, func(found string) string {
 			name, _, _ := strings.Cut(found, "=")
 			return name + keep.Replace("=") + mask.Text
 		})
 	}
+	text = source.ReplaceAllString(text, mask.Text+"@$1")
 	// Most lines of a log name nothing that is called like a secret.
 	if mask.Secretive(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
-		text = s.replaceNamed(text, phrase)
-		text = s.replaceNamed(text, assignment)
-		text = s.replaceNamed(text, flagPair)
+		if strings.Contains(lower, "secret") {
+			text = s.replaceValues(text, contents, isContents)
+		}
+		text = s.replaceValues(text, variable, isVariable)
+		text = s.replaceValues(text, assigned, isSecretAssigned)
+		text = s.replaceValues(text, flagged, isSecretFlag)
+	}
+	if hasAny(lower, "-u", "-user") {
+		text = s.replaceValues(text, account, isAccount)
 	}
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		if strings.Contains(w, "masked") || !mask.LooksSecret(w) {
@@ -97,29 +106,24 @@ func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// replaceNamed masks the values of what is called like a secret. The pattern has a name, what stands between, and the value.
-func (s *scrubber) replaceNamed(text string, pattern *regexp.Regexp) string {
-	return pattern.ReplaceAllStringFunc(text, func(found string) string {
-		parts := pattern.FindStringSubmatch(found)
-		switch {
-		case strings.Contains(parts[2]+parts[3], mask.Text) && mask.Secretive(parts[1]):
-			return found
-		case !mask.Secretive(parts[1]) || parts[2] == ":" && !mask.Secretive(lastWordOf(parts[1])): // such as an image called token-service
-			return parts[1] + parts[2] + s.replaceNamed(parts[3], pattern)
-		}
-		s.hideValue(parts[3])
-		return parts[1] + keep.Replace(parts[2]) + mask.Text
-	})
-}
+// quoted are the texts in quotes of a list.
+var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'([^']*)'`)
 
 // hideValue has a value hidden wherever it is, of a list each.
 func (s *scrubber) hideValue(value string) {
-	one := []string{value}
+	texts := []string{value}
 	if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "(") {
-		one = strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("[]() ,", r) })
+		between := ","
+		if strings.HasSuffix(value, "]") || strings.HasSuffix(value, ")") {
+			between = ", "
+		}
+		texts = strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(between, r) })
+		for _, m := range quoted.FindAllStringSubmatch(value, -1) {
+			texts = append(texts, m[1]+m[2])
+		}
 	}
-	for _, text := range one {
-		s.addHidden(strings.Trim(text, `"'\`))
+	for _, text := range texts {
+		s.addHidden(strings.Trim(text, `"'\[]() `))
 	}
 }
 
@@ -144,10 +148,11 @@ func (s *scrubber) maskEmbedded(text string) string {
 	return restore.Replace(string(s.line.JSON("input", out)))
 }
 
-// maskLog masks a log, line by line. A private key may be printed over several.
+// maskLog masks a log, line by line. A private key or a document may be printed over several.
 func (s *scrubber) maskLog(text []byte) []byte {
 	text = privateKey.ReplaceAll(text, []byte(mask.Text))
 	text = endOfKey.ReplaceAll(text, []byte(mask.Text)) // of one whose beginning was cut off
+	text = []byte(s.hideBlocks(string(text)))
 	var out bytes.Buffer
 	out.Grow(len(text))
 	for line := range bytes.SplitSeq(text, []byte("\n")) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package support
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/regatta-sh/regatta/engine/record/mask"
+)
+
+// Lines of documents that are written over several.
+var (
+	// keyLine begins with a key of YAML, or of JSON.
+	keyLine = regexp.MustCompile(`^(\s*(?:- +)*)(["']?)([A-Za-z0-9_.-]+)["']?\s*:(?:\s|$)`)
+	// keyEnd ends with one, behind what a log writes first.
+	keyEnd = regexp.MustCompile(`(["']?)([A-Za-z0-9_.-]+)["']?\s*[:=]\s*(?:[|>][0-9+-]*|[\[({"'])?\s*$`)
+	// flagLine has nothing but a flag, whose value is in the next one.
+	flagLine = regexp.MustCompile(`^\s*(?:- +)?\\*["']?(--?[A-Za-z][A-Za-z0-9_.-]*)\\*["']?\s*,?\s*$`)
+	// nameLine has the name of an environment variable, whose value is in the next one.
+	nameLine  = regexp.MustCompile(`(?i)^\s*(?:- +)?["']?name["']?\s*:\s*["']?([A-Za-z0-9_.-]+)["']?,?\s*$`)
+	valueLine = regexp.MustCompile(`(?i)^(\s*(?:- +)?["']?value["']?\s*:\s*)(\S.*)$`)
+)
+
+// hideBlocks masks the lines that are the value of a line before them: those below a key that is called like a secret, or that has the contents
+// of a Secret, and the value of a flag or a variable.
+func (s *scrubber) hideBlocks(text string) string {
+	lines := strings.Split(text, "\n")
+	below, flag, named := -1, false, false // below is how far the key is indented of which the lines are
+	for n, line := range lines {
+		body := strings.TrimLeft(line, " \t")
+		indent := len(line) - len(body)
+		value := valueLine.FindStringSubmatch(line)
+		switch {
+		case strings.TrimSpace(line) == "":
+			continue
+		case below >= 0 && (indent > below || indent == below && strings.HasPrefix(body, "- ")), flag && !strings.HasPrefix(strings.TrimLeft(strings.TrimPrefix(body, "- "), "\"' "), "--"):
+			lines[n] = line[:indent] + s.maskWhole(body)
+			flag = false
+			continue
+		case named && value != nil:
+			lines[n] = value[1] + s.maskWhole(value[2])
+			below, flag, named = indent, false, false
+			continue
+		}
+		below, flag = blockBelow(line), isSecretLine(flagLine, line)
+		named = isSecretLine(nameLine, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maskWhole hides a text wherever it is.
+func (s *scrubber) maskWhole(text string) string {
+	if strings.Contains(text, mask.Text) {
+		return text
+	}
+	plain := strings.Trim(strings.TrimPrefix(text, "- "), "\"',\\ \r")
+	if !strings.ContainsAny(plain, "{}[]") || len(plain) > distinctive {
+		s.addHidden(plain)
+	}
+	return mask.Text
+}
+
+// blockBelow is how far the key of a line is indented, if the lines below it that are indented further are a secret; -1 if not.
+func blockBelow(line string) int {
+	if m := keyLine.FindStringSubmatch(line); m != nil && isSecretBlock(m[3]) {
+		return len(m[1])
+	}
+	if m := keyEnd.FindStringSubmatch(line); m != nil && isSecretBlock(m[2]) {
+		return len(line) - len(strings.TrimLeft(line, " \t"))
+	}
+	return -1
+}
+
+// isSecretBlock says whether lines below a key are hidden: data are those of a Secret or a ConfigMap.
+func isSecretBlock(key string) bool {
+	return mask.Secretive(key) || key == "data" || key == "stringData" || key == "binaryData"
+}
+
+func isSecretLine(pattern *regexp.Regexp, line string) bool {
+	m := pattern.FindStringSubmatch(line)
+	return m != nil && mask.Secretive(m[1])
+}
