@@ -104,7 +104,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	}
 	q.budget *= e.patience
 	start := e.clock()
-	s = e.sparing(s, q.subject)
+	s = e.sparing(ctx, s, q.subject)
 	in := s.scope(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,13 +132,13 @@ func TestWhatDecidesWithoutWithheldBundlesIsCompiledAgain(t *testing.T) {
 		{sparedAgain, module.ErrBusy, want, 3},
 	} {
 		now, failed = now.Add(step.after), step.failed
-		if got := spared.findSnapshot(now, time.Minute); got != step.want || asked != step.asked {
+		if got := spared.findSnapshot(t.Context(), now, time.Minute); got != step.want || asked != step.asked {
 			t.Errorf("%s later, %v: got %p, asked %d times, want %d", step.after, step.failed, got, asked, step.asked)
 		}
 	}
 	wrong := &sparedSnapshot{compile: func() (*Snapshot, error) { asked++; return nil, errors.New("it does not compile") }}
 	for range 2 {
-		if got := wrong.findSnapshot(now, time.Minute); got != nil || asked != 4 {
+		if got := wrong.findSnapshot(t.Context(), now, time.Minute); got != nil || asked != 4 {
 			t.Errorf("what does not compile is %p, asked %d times", got, asked)
 		}
 		now = now.Add(sparedAgain)
@@ -149,26 +150,104 @@ func TestNoDecisionWaitsForALongCompilationWithoutWithheldBundles(t *testing.T) 
 	want, end, asked := &Snapshot{}, make(chan struct{}), make(chan struct{}, 10)
 	spared := &sparedSnapshot{compile: func() (*Snapshot, error) { asked <- struct{}{}; <-end; return want, nil }}
 	for range 3 {
-		if got := spared.findSnapshot(time.Now(), time.Millisecond); got != nil {
+		if got := spared.findSnapshot(t.Context(), time.Now(), time.Millisecond); got != nil {
 			t.Errorf("before it is compiled it is %p", got)
 		}
 	}
 	close(end)
-	if got := spared.findSnapshot(time.Now(), time.Minute); got != want || len(asked) != 1 {
+	if got := spared.findSnapshot(t.Context(), time.Now(), time.Minute); got != want || len(asked) != 1 {
 		t.Errorf("then it is %p, compiled %d times", got, len(asked))
 	}
 }
 
-// A panic of the compiler is an error of one compilation.
+// No caller that has gone waits for it.
+func TestACallerThatHasGoneDoesNotWaitForWhatDecidesWithoutWithheldBundles(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	spared := &sparedSnapshot{compile: func() (*Snapshot, error) { <-end; return &Snapshot{}, nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	if got := spared.findSnapshot(ctx, began, time.Minute); got != nil || time.Since(began) > 30*time.Second {
+		t.Errorf("it is %p after %s", got, time.Since(began))
+	}
+}
+
+// A panic of the compiler is an error of one compilation: it says nothing about the bundles that decide without those that are withheld,
+// so that these are compiled again after a while. The compiler panics in the goroutine that compiles for all callers.
 func TestAPanicOfACompilationWithoutWithheldBundlesIsAnError(t *testing.T) {
-	asked, now := 0, time.Now()
-	spared := &sparedSnapshot{compile: func() (*Snapshot, error) { asked++; panic("x") }}
-	for range 2 {
-		if got := spared.findSnapshot(now, time.Minute); got != nil || asked != 1 {
-			t.Errorf("it is %p, compiled %d times", got, asked)
+	e, now, fine := builtinEngine(t), time.Now(), plainHold(t, "fine")
+	panics := addUnruly(fine)
+	s, err := e.compile(t.Context(), bundle.Set{plainHold(t, "withheld").Withhold(), fine}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	panics.Store(true)
+	for range 3 {
+		if got := s.spared.findSnapshot(t.Context(), now, time.Minute); got != nil {
+			t.Errorf("though the compiler panics it is %p", got)
 		}
 	}
-	if spared.findSnapshot(now.Add(sparedAgain), time.Minute); asked != 2 {
-		t.Errorf("a minute later it was compiled %d times", asked)
+	panics.Store(false)
+	if got := s.spared.findSnapshot(t.Context(), now, time.Minute); got != nil {
+		t.Error("it was compiled again at once")
 	}
+	if got := s.spared.findSnapshot(t.Context(), now.Add(sparedAgain), time.Minute); got == nil {
+		t.Error("it is not compiled a minute later")
+	}
+}
+
+// The same holds for the bundles of a namespace that decide: decisions are strict fallbacks until they are compiled again.
+func TestAPanicOfTheCompilerIsNoVerdictOnTheBundlesOfANamespace(t *testing.T) {
+	e, own := builtinEngine(t, WithPatience(60)), holds(t, "shop", "y")
+	panics := addUnruly(own)
+	if err := e.Activate(t.Context(), bundle.Set{own}); err != nil {
+		t.Fatal(err)
+	}
+	want := func(outcome decision.Outcome) {
+		t.Helper()
+		_, rec := Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{Namespace: "shop", Name: "web"}, plan("y"))
+		if rec.Outcome != outcome {
+			t.Errorf("a decision is %s, want %s: %s", rec.Outcome, outcome, rec.Error)
+		}
+	}
+	want(decision.Decided)
+	forget(e)
+	panics.Store(true)
+	want(decision.Failed)
+	panics.Store(false)
+	want(decision.Failed) // it is not compiled with each decision
+	scope := e.Snapshot().scopes["shop"]
+	if at := scope.again.Load(); at == nil || time.Until(*at) > sparedAgain {
+		t.Fatalf("it is compiled again at %v", at)
+	}
+	scope.again.Store(&time.Time{})
+	want(decision.Decided)
+	if err := e.Snapshot().Problem("shop"); err != nil {
+		t.Errorf("its bundles have a problem: %v", err)
+	}
+}
+
+// unruly is data of a bundle that the compiler panics at while it should.
+type unruly struct{ panics *atomic.Bool }
+
+func (u unruly) MarshalJSON() ([]byte, error) {
+	if u.panics.Load() {
+		panic("x")
+	}
+	return []byte("1"), nil
+}
+
+// addUnruly adds such data to a bundle.
+func addUnruly(b *bundle.Bundle) (panics *atomic.Bool) {
+	panics = &atomic.Bool{}
+	b.Data = map[string]any{"extend": map[string]any{"rollout": map[string]any{b.Name: map[string]any{"unruly": unruly{panics}}}}}
+	return panics
+}
+
+// plainHold is a bundle of the platform that holds the rollouts of workloads with its name as a label.
+func plainHold(t *testing.T, name string, opts ...bundle.Option) *bundle.Bundle {
+	t.Helper()
+	return read(t, name, map[string]string{"p.rego": "package extend.rollout." + name +
+		"\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.workload.labels.x == \"" + name + "\""}, opts...)
 }

@@ -4,15 +4,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
 // scope is what decides in some namespaces: bundles of the platform, which are compiled, and in one namespace those of
@@ -31,7 +34,9 @@ type scope struct {
 	// checked is true once the own bundles are known to compile with the platform's, or failure says why they do not.
 	checked atomic.Bool
 	failure atomic.Pointer[error]
-	told    atomic.Bool // that it does not compile
+	// again is when they are compiled again where the compiler panicked, which says nothing about them; nil if it did not.
+	again atomic.Pointer[time.Time]
+	told  atomic.Bool // that it does not compile
 }
 
 // newScope makes the scope of a namespace, or of those without bundles of their own.
@@ -190,6 +195,11 @@ func extendsAlone(b *bundle.Bundle) bool {
 
 // note keeps whether the own bundles compile.
 func (s *scope) note(err error) {
+	s.again.Store(nil)
+	if errors.As(err, new(*recovery.Panic)) {
+		at := time.Now().Add(sparedAgain)
+		s.again.Store(&at)
+	}
 	if err == nil {
 		s.failure.Store(nil)
 	} else {
@@ -208,8 +218,13 @@ func (s *scope) forgetFailure() {
 
 // failed is why the own bundles do not compile; nil if they do, or it is not known yet.
 func (s *scope) failed() error {
-	if err := s.failure.Load(); err != nil {
-		return *err
+	err := s.failure.Load()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if at := s.again.Load(); at != nil && time.Now().After(*at) {
+		s.forgetFailure()
+		return nil
+	}
+	return *err
 }

@@ -23,10 +23,12 @@ const compileLimit = time.Minute
 const mostOwnSlow = 2
 
 // keptLate is how long bundles of the platform that were compiled beyond the limit are kept for what puts them in again, and mostKeptLate how
-// many of them: one set may need several, such as those of the platform and those with canaries, and each try stops at the first that is missing.
+// many of those that no set needs which was asked for last. A set keeps all that it needs, such as those of the platform and those with
+// canaries: each try stops at the first that is missing, and would lose others. mostAsked is how many sets count as asked for last.
 const (
 	keptLate     = 10 * time.Minute
 	mostKeptLate = 4
+	mostAsked    = 4
 )
 
 // SlowError refuses policies that are not compiled within a time.
@@ -37,9 +39,9 @@ func (err SlowError) Error() string {
 		"and comparing values that are made of one another: write these in other ways", err.Within)
 }
 
-// isPassing says of an error of a compilation that a later one may have another outcome.
+// isPassing says of an error of a compilation that a later one may have another outcome. A panic says nothing about the bundles.
 func isPassing(err error) bool {
-	return errors.As(err, new(SlowError)) || errors.Is(err, module.ErrBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, new(SlowError)) || errors.As(err, new(*recovery.Panic)) || errors.Is(err, module.ErrBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // platformBuild is bundles of the platform that are being compiled, for all callers that ask for them.
@@ -50,9 +52,43 @@ type platformBuild struct {
 	added []string
 	// left says that a caller has gone without an answer, and ended that there is one.
 	left, ended bool
-	endedAt     time.Time
-	view        *view
-	err         error
+	// usedAt is when it ended, or when a set was asked for that needs it.
+	usedAt time.Time
+	view   *view
+	err    error
+}
+
+// askedSet is a set that is not compiled yet, and what of the platform it needs.
+type askedSet struct {
+	revision string
+	needs    []string
+}
+
+// noteNeeds notes what of the platform a set needs, until it is compiled or others are asked for.
+func (c *views) noteNeeds(revision string, needs []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = slices.Insert(c.withoutAsked(revision), 0, askedSet{revision, needs})
+	c.asked = c.asked[:min(len(c.asked), mostAsked)]
+	for _, content := range needs {
+		if b := c.platforms[content]; b != nil {
+			b.usedAt = time.Now()
+		}
+	}
+	c.forgetUnneeded()
+}
+
+// forgetNeeds notes that a set is compiled.
+func (c *views) forgetNeeds(revision string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = c.withoutAsked(revision)
+	c.forgetUnneeded()
+}
+
+// withoutAsked are the sets that were asked for last, but one.
+func (c *views) withoutAsked(revision string) []askedSet {
+	return slices.DeleteFunc(c.asked, func(one askedSet) bool { return one.revision == revision })
 }
 
 // buildPlatform compiles bundles of the platform once for all callers that wait within the limit. What takes longer goes on, and a
@@ -114,37 +150,65 @@ func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow in
 func (c *views) finishPlatform(content string, b *platformBuild, v *view, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b.ended, b.endedAt, b.view, b.err = true, time.Now(), v, err
+	b.ended, b.usedAt, b.view, b.err = true, time.Now(), v, err
 	close(b.done)
 	if !b.left || isPassing(err) {
 		delete(c.platforms, content)
 	} else {
-		c.forgetOldestPlatform()
-		time.AfterFunc(keptLate, func() {
-			_ = recovery.Call("engine", func() error { // it reports what it recovers
-				c.forgetPlatform(content, b)
-				return nil
-			})
-		})
+		c.forgetUnneeded()
+		c.expireLater(content, b, keptLate)
 	}
 	if b.left {
 		c.reportCompiledLate()
 	}
 }
 
-// forgetOldestPlatform forgets the one that ended first where more than mostKeptLate are kept.
-func (c *views) forgetOldestPlatform() {
-	oldest, kept := "", 0
-	for content, b := range c.platforms {
-		if !b.ended {
-			continue
-		}
-		if kept++; oldest == "" || b.endedAt.Before(c.platforms[oldest].endedAt) {
-			oldest = content
+// expireLater forgets what was compiled beyond the limit after a time, unless it is needed still.
+func (c *views) expireLater(content string, b *platformBuild, after time.Duration) {
+	time.AfterFunc(after, func() {
+		_ = recovery.Call("engine", func() error { // it reports what it recovers
+			if rest := c.timeToKeep(content, b); rest > 0 {
+				c.expireLater(content, b, rest)
+			} else {
+				c.forgetPlatform(content, b)
+			}
+			return nil
+		})
+	})
+}
+
+// timeToKeep is how long what was compiled beyond the limit is kept at least: while a set that needs it has more compiled, it stays.
+func (c *views) timeToKeep(content string, b *platformBuild) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.platforms[content] != b {
+		return 0
+	}
+	for _, one := range c.asked {
+		if slices.Contains(one.needs, content) && slices.ContainsFunc(one.needs, c.isCompiling) {
+			return keptLate
 		}
 	}
-	if kept > mostKeptLate {
-		delete(c.platforms, oldest)
+	return keptLate - time.Since(b.usedAt)
+}
+
+// isCompiling says whether something of the platform is being compiled.
+func (c *views) isCompiling(content string) bool {
+	b := c.platforms[content]
+	return b != nil && !b.ended
+}
+
+// forgetUnneeded forgets what ended first where more than mostKeptLate are kept that no set needs which was asked for last.
+func (c *views) forgetUnneeded() {
+	var kept []string
+	for content, b := range c.platforms {
+		if b.ended && !slices.ContainsFunc(c.asked, func(one askedSet) bool { return slices.Contains(one.needs, content) }) {
+			kept = append(kept, content)
+		}
+	}
+	slices.SortFunc(kept, func(a, b string) int { return c.platforms[b].usedAt.Compare(c.platforms[a].usedAt) })
+	for _, content := range kept[min(len(kept), mostKeptLate):] {
+		delete(c.platforms, content)
 	}
 }
 

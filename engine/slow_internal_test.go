@@ -195,3 +195,70 @@ func TestWhatIsKeptOfSlowCompilationsIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A set that needs more slow compilations than are kept without a need is put in, as long as each takes: what it needs is not lost for
+// what else it needs.
+func TestASetWithManySlowCompilationsIsPutIn(t *testing.T) {
+	late := make(chan struct{}, 100)
+	e := builtinEngine(t, WithPatience(60), WithCompiledLate(func() { late <- struct{}{} }))
+	e.views.limit.Store(int64(time.Millisecond))
+	set := bundle.Set{plainHold(t, "all")}
+	for i := range mostKeptLate + 2 {
+		set = append(set, plainHold(t, fmt.Sprint("c", i), bundle.AsCanary(fmt.Sprint("shop", i))))
+	}
+	other := plainHold(t, "other")
+	for try := range 4 * len(set) {
+		err := e.Activate(t.Context(), set)
+		if err == nil {
+			if len(e.views.asked) > 1 || len(e.views.platforms) > mostKeptLate+1 {
+				t.Errorf("then %d sets count as asked for, %d compilations are kept", len(e.views.asked), len(e.views.platforms))
+			}
+			return
+		}
+		if !errors.As(err, new(SlowError)) {
+			t.Fatalf("try %d: %v", try, err)
+		}
+		<-late
+		if try == 0 { // which another set that is refused does not change
+			if err := e.Activate(t.Context(), bundle.Set{other}); !errors.As(err, new(SlowError)) {
+				t.Fatalf("another set: %v", err)
+			}
+			<-late
+		}
+	}
+	t.Error("it was never put in")
+}
+
+// What a set needs is kept for as long as more of it is being compiled, and no longer than what is not needed after that.
+func TestWhatASetNeedsIsKeptWhileMoreOfItIsCompiled(t *testing.T) {
+	e := builtinEngine(t)
+	c := e.views
+	b, more := &platformBuild{ended: true, usedAt: time.Now().Add(-time.Hour)}, &platformBuild{}
+	c.platforms["one"], c.platforms["more"] = b, more
+	if rest := c.timeToKeep("one", b); rest > 0 {
+		t.Errorf("without a need it is kept for %s", rest)
+	}
+	c.noteNeeds("set", []string{"one", "more"})
+	b.usedAt = time.Now().Add(-time.Hour)
+	if rest := c.timeToKeep("one", b); rest <= 0 {
+		t.Error("it is not kept while more is compiled")
+	}
+	if more.ended = true; c.timeToKeep("one", b) > 0 {
+		t.Error("it is kept long after it was asked for")
+	}
+	if c.noteNeeds("set", []string{"one", "more"}); c.timeToKeep("one", b) <= 0 {
+		t.Error("it is not kept though it was asked for again")
+	}
+	for i := range 2 * mostAsked {
+		c.noteNeeds(fmt.Sprint(i), nil)
+	}
+	if len(c.asked) != mostAsked || c.asked[0].revision != fmt.Sprint(2*mostAsked-1) {
+		t.Errorf("asked for are %v", c.asked)
+	}
+	if c.forgetPlatform("one", more); c.platforms["one"] != b {
+		t.Error("another one is forgotten")
+	}
+	if c.forgetPlatform("one", b); c.timeToKeep("one", b) != 0 {
+		t.Error("what is forgotten is kept")
+	}
+}

@@ -46,6 +46,25 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 		return nil, err
 	}
 	s := &Snapshot{revision: append(bundle.Set{e.builtin}, set...).Revision(), set: set, scopes: map[string]*scope{}, views: e.views}
+	everywhere, parts := append(bundle.Set{e.builtin}, set.For("")...), set.ByNamespace()
+	e.views.noteNeeds(s.revision, e.findNeeds(everywhere, parts))
+	err := e.compileParts(ctx, s, everywhere, parts, from)
+	if !isPassing(err) { // it is compiled, or is not to be
+		e.views.forgetNeeds(s.revision)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(set.Withheld()) > 0 {
+		s.spared = &sparedSnapshot{compile: func() (*Snapshot, error) {
+			return e.compile(context.Background(), set.Deciding(), []*Snapshot{s})
+		}}
+	}
+	return s, nil
+}
+
+// compileParts compiles what decides everywhere and in the namespaces of a snapshot.
+func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundle.Set, parts map[string]bundle.Part, from []*Snapshot) error {
 	known := map[string]*view{}
 	for _, other := range from {
 		maps.Copy(known, other.compiled())
@@ -62,30 +81,35 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 		known[content] = v
 		return v, nil
 	}
-	everywhere := append(bundle.Set{e.builtin}, set.For("")...)
 	cluster, err := platform(everywhere)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.cluster = newScope(cluster, everywhere, nil)
-	for ns, part := range set.ByNamespace() {
+	for ns, part := range parts {
 		all := append(bundle.Set{e.builtin}, part.Platform...)
 		v := cluster
 		if part.Canaries {
 			if v, err = platform(all); err != nil {
-				return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
+				return fmt.Errorf("compiling for namespace %s: %w", ns, err)
 			}
 		}
 		if s.scopes[ns], err = e.scopeFor(ctx, v, all, part.Own, ns, from); err != nil {
-			return nil, fmt.Errorf("compiling for namespace %s: %w", ns, err)
+			return fmt.Errorf("compiling for namespace %s: %w", ns, err)
 		}
 	}
-	if len(set.Withheld()) > 0 {
-		s.spared = &sparedSnapshot{compile: func() (*Snapshot, error) {
-			return e.compile(context.Background(), set.Deciding(), []*Snapshot{s})
-		}}
+	return nil
+}
+
+// findNeeds are the contents of what a set needs of the platform: that of all namespaces, and those with canaries.
+func (e *Engine) findNeeds(everywhere bundle.Set, parts map[string]bundle.Part) []string {
+	needs := []string{everywhere.Content()}
+	for _, part := range parts {
+		if part.Canaries {
+			needs = append(needs, append(bundle.Set{e.builtin}, part.Platform...).Content())
+		}
 	}
-	return s, nil
+	return needs
 }
 
 // sparedAgain is when policies are compiled again of which it is not known whether they compile.
@@ -103,8 +127,9 @@ type sparedSnapshot struct {
 	compiling chan struct{}
 }
 
-// findSnapshot returns the snapshot, nil if it does not compile or that is not known after the time that the caller waits.
-func (p *sparedSnapshot) findSnapshot(now time.Time, wait time.Duration) *Snapshot {
+// findSnapshot returns the snapshot, nil if it does not compile or that is not known after the time that the caller waits. A caller that
+// has gone does not wait.
+func (p *sparedSnapshot) findSnapshot(ctx context.Context, now time.Time, wait time.Duration) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known || now.Before(p.again) {
@@ -122,6 +147,7 @@ func (p *sparedSnapshot) findSnapshot(now time.Time, wait time.Duration) *Snapsh
 	select {
 	case <-ended:
 	case <-limit.C:
+	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	return p.out
@@ -149,11 +175,11 @@ func (p *sparedSnapshot) compileOnce(now time.Time) {
 
 // sparing is what decides about a subject that bundles are spared from which are withheld.
 // Where the others do not compile without these it is the whole.
-func (e *Engine) sparing(s *Snapshot, subject decision.Subject) *Snapshot {
+func (e *Engine) sparing(ctx context.Context, s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
 	}
-	out := s.spared.findSnapshot(e.clock(), buildWait*e.patience)
+	out := s.spared.findSnapshot(ctx, e.clock(), buildWait*e.patience)
 	if out == nil {
 		return s
 	}

@@ -58,6 +58,8 @@ type views struct {
 	slowOf map[string]int
 	// platforms has, by content, what of the platform is being compiled, and the last that was compiled beyond the limit.
 	platforms map[string]*platformBuild
+	// asked has the sets that were asked for last and are not compiled, the last one first.
+	asked []askedSet
 }
 
 func newViews(most int, points []decision.Name) *views {
