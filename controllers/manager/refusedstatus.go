@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 
@@ -68,10 +69,9 @@ func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.P
 	return w.reporter.reportRefusal(o, w.SubResourceWriter.Patch(ctx, o, patch, opts...))
 }
 
-// reportRefusal returns the error of a write of a status. It records it where the API server has answered and another try of the same write would
-// be refused, too: not where the object has changed or is gone.
+// reportRefusal returns the error of a write of a status. It records it where another try of the same write would be refused, too.
 func (c statusReporter) reportRefusal(o client.Object, err error) error {
-	if err == nil || !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if !isLastingRefusal(err) {
 		return err
 	}
 	kind, unknown := c.GroupVersionKindFor(o)
@@ -82,4 +82,23 @@ func (c statusReporter) reportRefusal(o client.Object, err error) error {
 		(*events).Event(o, corev1.EventTypeWarning, failedUpdateStatus, fmt.Sprintf("the status cannot be written: %v", err))
 	}
 	return err
+}
+
+// isLastingRefusal says of the error of a write that the API server has answered and refuses what is written: it is invalid or too large, or
+// a rule, a quota or a webhook denies it. An API server that is busy or away fails the writes of all objects at once, and takes them later;
+// so it is where nobody is known to it for a moment. Where the object has changed or is gone, what is written next is another.
+func isLastingRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	if _, busy := apierrors.SuggestsClientDelay(err); busy {
+		return false
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
 }
