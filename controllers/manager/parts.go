@@ -51,6 +51,7 @@ type parts struct {
 	rounds *explain.Store
 	ranker *rank.Ranker
 	writes *inflight.Window // of pods, by all workloads
+	leaks  leakCounter
 
 	events    *policyEvents
 	guarding  *guarding
@@ -188,7 +189,7 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
 	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder}
-	opts := []rollout.Option{}
+	opts := p.leaks.countLeaksOf(name)
 	ahead := on(features.PreDownloadImageForInPlaceUpdate)
 	if name == "DaemonSet" {
 		ahead = on(features.PreDownloadImageForDaemonSetUpdate)

@@ -89,7 +89,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(explain.WithMaxBytes(rounds)), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
 		events: events, writes: writes,
 	}
-	if p.guarding, err = p.guarded(); err != nil {
+	if err := p.registerMetrics(); err != nil {
 		return err
 	}
 	if err := p.add(ctx); err != nil {
@@ -97,6 +97,15 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	}
 	log.Info("Starting", "policies", bundle.ShortRevision(host.Engine().Snapshot().Revision()))
 	return mgr.Start(ctx)
+}
+
+// registerMetrics registers the metrics of what the parts share.
+func (p *parts) registerMetrics() (err error) {
+	if p.leaks, err = registerLeaks(metrics.Registry); err != nil {
+		return err
+	}
+	p.guarding, err = p.guarded()
+	return err
 }
 
 // policyHost makes what decides in this process.
