@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
@@ -172,6 +170,15 @@ func (w *Writer) once(ctx context.Context) error {
 	if !answer.Known {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
+	err = w.settleAnswer(ctx, at, answer)
+	if message, known := whyNotWritten(err); known && ctx.Err() == nil { // a caller may have gone, or the manager ends
+		w.report(at.validating, NotWrittenReason, message, "")
+	}
+	return err
+}
+
+// settleAnswer has the configurations be as the policies say.
+func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) error {
 	earlier := w.wanted
 	if earlier == nil {
 		earlier = at.validating.Webhooks
@@ -200,9 +207,7 @@ func (w *Writer) once(ctx context.Context) error {
 			return err
 		}
 	}
-	err = w.write(ctx, at, want)
-	w.report(at.validating, NotWrittenReason, whyNotWritten(err), "")
-	if err != nil {
+	if err := w.write(ctx, at, want); err != nil {
 		return err
 	}
 	w.wanted = want.validating
@@ -224,58 +229,6 @@ func (w *Writer) precise(p reach.Precision) {
 		ctrl.Log.Info("New pods are sent for SidecarSets by another precision", "precision", p.String(), "before", w.precision.String())
 		w.precision = p
 	}
-}
-
-// first shortens a list for a message.
-func first(texts []string) string {
-	switch len(texts) {
-	case 0:
-		return ""
-	case 1:
-		return texts[0]
-	}
-	return fmt.Sprintf("%s (and %d more)", texts[0], len(texts)-1)
-}
-
-// reportedMessage is a message and when an event had one of its reason last. It is empty when that is over.
-type reportedMessage struct {
-	text string
-	at   time.Time
-}
-
-// whyNotWritten is the message of an error of write, empty where there is none to report. A conflict is tried again at once.
-func whyNotWritten(err error) string {
-	if err == nil || apierrors.IsConflict(err) {
-		return ""
-	}
-	return fmt.Sprintf("What is protected cannot be written, so that it stays as it was: %v", err)
-}
-
-// reportAgain is when it is reported again that a configuration cannot be written: an API server keeps events for an hour. What other
-// clients make of the configurations is in these for all to see.
-const reportAgain = 30 * time.Minute
-
-// report reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
-// lookAgain: the controller looks at the configurations by then and reports what there is.
-func (w *Writer) report(on client.Object, reason, message, prefix string) {
-	if w.reported == nil {
-		w.reported = map[string]reportedMessage{}
-	}
-	key := fmt.Sprintf("%T %s", on, reason)
-	before, now := w.reported[key], w.Now()
-	switch {
-	case before.text == message && (message == "" || reason != NotWrittenReason || now.Sub(before.at) < reportAgain):
-		return
-	case message == "":
-		w.reported[key] = reportedMessage{"", before.at}
-		ctrl.Log.Info("This is over", "reason", reason)
-		return
-	case now.Sub(before.at) < lookAgain:
-		return
-	}
-	w.reported[key] = reportedMessage{message, now}
-	ctrl.Log.Error(nil, prefix+message, "reason", reason)
-	w.Events.Event(on, corev1.EventTypeWarning, reason, prefix+message)
 }
 
 // budgets are the namespaces with budgets, and those that will have one in the
