@@ -49,7 +49,12 @@ func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 	} {
 		r := &Round{c: first.c, Workload: first.Workload, Now: first.Now, memory: first.memory}
 		in := points.ScaleInput{Now: r.Now.UnixNano(), Workload: f.WorkloadFacts(), Up: round.up, Down: round.down}
-		AskScale(t.Context(), r, f, in)
+		for range 2 { // about creations, and about those of a surge
+			AskScale(t.Context(), r, f, in)
+		}
+		if len(r.scaleHolds) > 1 {
+			t.Errorf("%s: the round tells %+v, want each hold once", round.name, r.scaleHolds)
+		}
 		r.reportScaleHold(Result{Decisions: Decisions{Looked: true}})
 		if r.again.after != round.again {
 			t.Errorf("%s: it is asked again after %s, want %s", round.name, r.again.after, round.again)
