@@ -43,20 +43,20 @@ func BenchmarkManyNamespaces(b *testing.B) {
 			own = append(own, tenant(b, fmt.Sprintf("ns%d", i), "package extend.rollout.own\nhold contains {\"reason\": \"Own\", \"message\": \"m\"} if input.workload.labels.x == \"y\""))
 		}
 		start := time.Now()
-		if err := e.Activate(b.Context(), own); err != nil {
+		if err := e.ActivateBundles(b.Context(), own); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/activation")
 		b.ReportMetric(float64(heap.CountLiveBytes()-before)/(1<<20), "MiB/activated")
 		freeze := platform(b, "freeze", "package extend.rollout.freeze\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"} if input.workload.labels.f == \"y\"")
 		start = time.Now()
-		if err := e.Activate(b.Context(), append(bundle.Set{freeze}, own...)); err != nil {
+		if err := e.ActivateBundles(b.Context(), append(bundle.Set{freeze}, own...)); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/change")
 		peak := uint64(0)
 		objects := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		for !engine.Checked(e.Snapshot()) {
+		for !engine.Checked(e.ActiveSnapshot()) {
 			metrics.Read(objects)
 			peak = max(peak, objects[0].Value.Uint64())
 			time.Sleep(time.Millisecond)

@@ -36,7 +36,7 @@ func TestACanaryDecidesInItsNamespacesOnly(t *testing.T) {
 	monday := strings.ReplaceAll(freeze, "friday", "monday")
 	try := canary(t, stable, monday, "shop", "bank")
 	own := tenant(t, "bank", strings.NewReplacer("test.freeze", "test.own", "friday", "tuesday").Replace(freeze))
-	if err := e.Activate(t.Context(), bundle.Set{stable, try, own}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{stable, try, own}); err != nil {
 		t.Fatal(err)
 	}
 	holds := func(day string) (out []string) {
@@ -56,25 +56,25 @@ func TestACanaryDecidesInItsNamespacesOnly(t *testing.T) {
 			t.Errorf("on %s %v are held, want %v", day, got, want)
 		}
 	}
-	before := e.Snapshot()
-	if err := e.Activate(t.Context(), bundle.Set{stable, canary(t, stable, monday, "shop", "bank", "other"), own}); err != nil {
+	before := e.ActiveSnapshot()
+	if err := e.ActivateBundles(t.Context(), bundle.Set{stable, canary(t, stable, monday, "shop", "bank", "other"), own}); err != nil {
 		t.Fatal(err)
 	}
-	if e.Snapshot() == before || !slices.Equal(holds("monday"), []string{"bank", "other", "shop"}) {
+	if e.ActiveSnapshot() == before || !slices.Equal(holds("monday"), []string{"bank", "other", "shop"}) {
 		t.Error("another namespace was added, and nothing changed")
 	}
-	if e.Snapshot().RevisionFor(in("shop")) != before.RevisionFor(in("shop")) {
+	if e.ActiveSnapshot().RevisionFor(in("shop")) != before.RevisionFor(in("shop")) {
 		t.Error("what decides in shop has another revision though nothing changed there")
 	}
-	canaried := e.Snapshot().RevisionFor(in("shop"))
+	canaried := e.ActiveSnapshot().RevisionFor(in("shop"))
 	promoted, err := bundle.FromFiles("freeze", try.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{promoted, own}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{promoted, own}); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.Snapshot().RevisionFor(in("third")); got != canaried || !slices.Equal(holds("monday"), []string{"", "bank", "other", "shop"}) {
+	if got := e.ActiveSnapshot().RevisionFor(in("third")); got != canaried || !slices.Equal(holds("monday"), []string{"", "bank", "other", "shop"}) {
 		t.Errorf("after it was promoted %s decides, want %s everywhere", got, canaried)
 	}
 }
@@ -134,18 +134,18 @@ func TestWhoIsToBlame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWatcher()
 			e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
-			if err := e.Activate(t.Context(), tc.set); err != nil {
+			if err := e.ActivateBundles(t.Context(), tc.set); err != nil {
 				t.Fatal(err)
 			}
 			got := until(t, e, w, func() { engine.Decide(t.Context(), e, hasty(), in("shop"), facts{N: 1}) })
 			if !slices.Equal(got.Bundles, tc.blamed.IDs()) || got.Canary != tc.canary || got.Namespace != tc.blamed[0].Namespace {
 				t.Errorf("blamed are %+v, want %v", got, tc.blamed.IDs())
 			}
-			if got := e.Snapshot().Bundles().Deciding().IDs(); !slices.Equal(got, tc.left.IDs()) {
+			if got := e.ActiveSnapshot().UserBundles().WithoutWithheld().IDs(); !slices.Equal(got, tc.left.IDs()) {
 				t.Errorf("active are %v, want %v", got, tc.left.IDs())
 			}
 			var refused engine.RolledBackError
-			if err := e.Activate(t.Context(), tc.set); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, tc.blamed.IDs()) {
+			if err := e.ActivateBundles(t.Context(), tc.set); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, tc.blamed.IDs()) {
 				t.Errorf("it came back: %v", err)
 			}
 		})
@@ -157,7 +157,7 @@ func TestACanaryThatWasRolledBackIsNotPromoted(t *testing.T) {
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
 	stable := platform(t, "rules", freeze)
 	try := canary(t, stable, crossProduct, "shop")
-	if err := e.Activate(t.Context(), bundle.Set{stable, try}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{stable, try}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, e, w, func() {
@@ -179,7 +179,7 @@ func TestACanaryThatWasRolledBackIsNotPromoted(t *testing.T) {
 		"beside another":       {promoted, platform(t, "more", strings.Replace(freeze, "test.freeze", "test.more", 1))},
 	} {
 		var refused engine.RolledBackError
-		if err := e.Banned(set); !errors.As(err, &refused) {
+		if err := e.CheckRolledBack(set); !errors.As(err, &refused) {
 			t.Errorf("%s it came back: %v", what, err)
 		}
 	}

@@ -86,7 +86,7 @@ const checkInterval, checkPatience = 10 * time.Millisecond, time.Second
 func (e *Engine) checkScopes(s *Snapshot) {
 	var namespaces []string
 	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
-		if in := s.scopes[ns]; !in.checked.Load() || in.failed() != nil && !in.told.Load() {
+		if in := s.scopes[ns]; !in.checked.Load() || in.compileFailure() != nil && !in.told.Load() {
 			namespaces = append(namespaces, ns)
 		}
 	}
@@ -96,12 +96,12 @@ func (e *Engine) checkScopes(s *Snapshot) {
 	recovery.Go("engine", func() {
 		for _, ns := range namespaces {
 			start := time.Now()
-			err := e.views.check(context.Background(), s.scopes[ns])
+			err := e.views.checkScope(context.Background(), s.scopes[ns])
 			took := time.Since(start)
 			if e.active.Load() != s {
 				return // those that have not changed are checked for the one that is active now
 			}
-			if err != nil && s.scopes[ns].failed() != nil {
+			if err != nil && s.scopes[ns].compileFailure() != nil {
 				e.reportUnfit(s.scopes[ns], err)
 			}
 			rest := max(3*took, checkInterval)
@@ -123,11 +123,11 @@ func (e *Engine) reportUnfit(s *scope, err error) {
 	}
 }
 
-// Problem is why the bundles of a namespace cannot decide beside those of the platform; nil if they can, or it is not
+// NamespaceProblem is why the bundles of a namespace cannot decide beside those of the platform; nil if they can, or it is not
 // known yet. Decisions that they take part in are strict fallbacks meanwhile.
-func (s *Snapshot) Problem(namespace string) error {
+func (s *Snapshot) NamespaceProblem(namespace string) error {
 	if in := s.scopes[namespace]; in != nil {
-		return in.failed()
+		return in.compileFailure()
 	}
 	return nil
 }

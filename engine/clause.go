@@ -31,13 +31,13 @@ type Clause struct {
 	module *ast.Module
 }
 
-// Module is the file that has the clause: what names in it mean is the same for all
+// SourceModule is the file that has the clause: what names in it mean is the same for all
 // clauses of the file.
-func (c Clause) Module() *ast.Module { return c.module }
+func (c Clause) SourceModule() *ast.Module { return c.module }
 
-// Locals are the variables that arguments and conditions declare, at any depth.
+// LocalVars are the variables that arguments and conditions declare, at any depth.
 // They hide rules and imports of their name.
-func (c Clause) Locals() ast.VarSet {
+func (c Clause) LocalVars() ast.VarSet {
 	out := ast.NewVarSet()
 	declare := func(terms ...*ast.Term) {
 		for _, t := range terms {
@@ -52,15 +52,15 @@ func (c Clause) Locals() ast.VarSet {
 		case *ast.Every:
 			declare(x.Key, x.Value)
 		case *ast.Expr:
-			declare(Declared(x)...)
+			declare(DeclaredTerms(x)...)
 		}
 		return false
 	}).Walk(c.Conditions)
 	return out
 }
 
-// Declared are the terms of a condition that it declares the variables of.
-func Declared(x *ast.Expr) []*ast.Term {
+// DeclaredTerms are the terms of a condition that it declares the variables of.
+func DeclaredTerms(x *ast.Expr) []*ast.Term {
 	some, ok := x.Terms.(*ast.SomeDecl)
 	switch {
 	case ok && declaresIn(some):
@@ -83,12 +83,12 @@ func declaresIn(some *ast.SomeDecl) bool {
 	return ok && len(call) > 2
 }
 
-// Solve finds values of variables for which conditions are true on a question;
+// SolveConditions finds values of variables for which conditions are true on a question;
 // nil if there are none. They see what the clause sees. Conditions whose variables
 // nothing binds are an error; those that declare what nothing uses are none, since
 // what used it may have been left out. It ends with the context, and says nothing
 // about the policies that are active.
-func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
+func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
 	defer func() { // as where decisions are made
 		if p := recover(); p != nil {
 			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
@@ -97,8 +97,8 @@ func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input
 	if err := ctx.Err(); err != nil { // compiling does not ask
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
-	prepared, err := module.Prepare(ctx, rego.New(
-		rego.ParsedQuery(using(conditions)),
+	prepared, err := module.PrepareQuery(ctx, rego.New(
+		rego.ParsedQuery(useDeclaredVars(conditions)),
 		rego.ParsedPackage(c.module.Package),
 		rego.ParsedImports(c.module.Imports),
 		rego.Compiler(s.view.compiler),
@@ -112,11 +112,11 @@ func (s *Source) Solve(ctx context.Context, c Clause, conditions ast.Body, input
 	var rs rego.ResultSet
 	ev := newEvaluation(
 		&query{prepared: prepared, txn: s.view.txn, tenant: s.view.tenant, extended: true},
-		input, &question{name: solvePoint, budget: solveBudget * s.engine.patience, subject: s.subject, aside: true},
+		input, &decisionRequest{name: solvePoint, budget: solveBudget * s.engine.patience, subject: s.subject, aside: true},
 	)
 	ev.results = func(all rego.ResultSet) { rs = all }
 	// Only who waited to the end reads what the evaluation wrote.
-	if outcome, err := s.engine.run(ctx, ev); outcome != decision.Decided {
+	if outcome, err := s.engine.runEvaluation(ctx, ev); outcome != decision.Decided {
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
 	for _, r := range rs {
@@ -145,21 +145,21 @@ const (
 // used is a variable that no policy can name.
 const used = "__used__"
 
-// using adds to conditions a use of what they declare. A variable that is declared
+// useDeclaredVars adds to conditions a use of what they declare. A variable that is declared
 // and occurs nowhere else is declared no more.
-func using(conditions ast.Body) ast.Body {
+func useDeclaredVars(conditions ast.Body) ast.Body {
 	var out ast.Body
 	var terms []*ast.Term
 	for i, x := range conditions {
 		x = x.Copy()
 		if some, ok := x.Terms.(*ast.SomeDecl); ok && !declaresIn(some) {
 			others := slices.Concat(conditions[:i], conditions[i+1:])
-			some.Symbols = slices.DeleteFunc(some.Symbols, func(t *ast.Term) bool { return !mentions(others, t.Value) })
+			some.Symbols = slices.DeleteFunc(some.Symbols, func(t *ast.Term) bool { return !mentionsVar(others, t.Value) })
 			if len(some.Symbols) == 0 {
 				continue
 			}
 		}
-		for _, t := range Declared(x) {
+		for _, t := range DeclaredTerms(x) {
 			ast.WalkVars(t, func(v ast.Var) bool {
 				if !v.IsWildcard() {
 					terms = append(terms, ast.NewTerm(v))
@@ -178,7 +178,7 @@ func using(conditions ast.Body) ast.Body {
 	return out
 }
 
-func mentions(conditions ast.Body, name ast.Value) bool {
+func mentionsVar(conditions ast.Body, name ast.Value) bool {
 	found := false
 	ast.WalkVars(conditions, func(v ast.Var) bool {
 		found = found || v.Equal(name)

@@ -52,13 +52,13 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.Compile(t.Context(), bundle.Set{b})
+	s, err := e.CompileBundles(t.Context(), bundle.Set{b})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var holds []engine.Clause
-	source := e.Source(s, decision.Subject{})
-	for _, c := range source.Clauses("test/go") {
+	source := e.PolicySource(s, decision.Subject{})
+	for _, c := range source.PointClauses("test/go") {
 		if c.Name == "hold" {
 			holds = append(holds, c)
 		}
@@ -90,7 +90,7 @@ func TestClausesAreSolvedAsTheyAreWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := source.Solve(t.Context(), many, tc.conditions, input)
+			got, err := source.SolveConditions(t.Context(), many, tc.conditions, input)
 			if (err != nil) != tc.err || (got == nil) != (tc.want == nil) || tc.want != nil && got["name"] != tc.want {
 				t.Errorf("got %v, %v", got, err)
 			}
@@ -141,12 +141,12 @@ func TestClausesAreThoseThatAPointReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := e.Compile(t.Context(), bundle.Set{b})
+			s, err := e.CompileBundles(t.Context(), bundle.Set{b})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var names []string
-			for _, c := range e.Source(s, decision.Subject{}).Clauses(tc.point) {
+			for _, c := range e.PolicySource(s, decision.Subject{}).PointClauses(tc.point) {
 				names = append(names, c.Name)
 			}
 			slices.Sort(names)
@@ -191,12 +191,12 @@ limits.x := 2 if input.n > 1
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.Compile(t.Context(), bundle.Set{b})
+	s, err := e.CompileBundles(t.Context(), bundle.Set{b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := e.Source(s, decision.Subject{})
-	hold := source.Clauses("test/go")[slices.IndexFunc(source.Clauses("test/go"), func(c engine.Clause) bool { return c.Name == "hold" && c.Rule.ID == "extend.test.x" })]
+	source := e.PolicySource(s, decision.Subject{})
+	hold := source.PointClauses("test/go")[slices.IndexFunc(source.PointClauses("test/go"), func(c engine.Clause) bool { return c.Name == "hold" && c.Rule.ID == "extend.test.x" })]
 	for _, tc := range []struct {
 		name, term string
 		args       int
@@ -222,7 +222,7 @@ limits.x := 2 if input.n > 1
 				args = append(args, ast.StringTerm("a"))
 			}
 			var got []string
-			for _, d := range source.Definitions(hold, hold.Locals(), ast.MustParseTerm(tc.term), args) {
+			for _, d := range source.FindDefinitions(hold, hold.LocalVars(), ast.MustParseTerm(tc.term), args) {
 				text := fmt.Sprintf("%s/%d", d.Ways[0].Rule.Place, len(d.Ways))
 				if d.Default {
 					text += "D"
@@ -250,12 +250,12 @@ func TestSolvingIsBoundedAsDecidingIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, builtin, tc.opts...)
-			s, err := e.Compile(t.Context(), bundle.Set{platform(t, "x", "package extend.test.x\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if {\n"+strings.ReplaceAll(tc.condition, "; some", "\nsome")+"\n}\n")})
+			s, err := e.CompileBundles(t.Context(), bundle.Set{platform(t, "x", "package extend.test.x\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if {\n"+strings.ReplaceAll(tc.condition, "; some", "\nsome")+"\n}\n")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			source := e.Source(s, decision.Subject{})
-			for _, c := range source.Clauses("test/go") {
+			source := e.PolicySource(s, decision.Subject{})
+			for _, c := range source.PointClauses("test/go") {
 				if c.Name != "hold" {
 					continue
 				}
@@ -263,7 +263,7 @@ func TestSolvingIsBoundedAsDecidingIs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err = source.Solve(t.Context(), c, c.Conditions, input); err == nil || !strings.Contains(err.Error(), tc.want) {
+				if _, err = source.SolveConditions(t.Context(), c, c.Conditions, input); err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("got %v; want %s", err, tc.want)
 				}
 				return

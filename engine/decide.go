@@ -27,14 +27,14 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	// The evaluation may go on after its time is over, so it writes to memory
 	// that is read only when it ended.
 	out := new(Out)
-	q := &question{
+	q := &decisionRequest{
 		name: p.Name, budget: p.Budget, subject: subject, in: in, given: given,
 		answer: func(v ast.Value, pkg string) error {
-			if err := e.codec.Decode(v, out, limits(p.MaxResult, p.MaxBytes)); err != nil {
+			if err := e.codec.Decode(v, out, answerLimits(p.MaxResult, p.MaxBytes)); err != nil {
 				return err
 			}
-			if o, ok := any(out).(decision.Originated); ok {
-				o.From(pkg)
+			if o, ok := any(out).(decision.OutputWithOrigin); ok {
+				o.SetDefaultRules(pkg)
 			}
 			if p.Check == nil {
 				return nil
@@ -43,25 +43,25 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 		},
 	}
 	snapshot := e.active.Load()
-	rec := e.decide(ctx, snapshot, q)
+	rec := e.decideRequest(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
 		// Not in out: an evaluation that goes on may still write to it.
-		undecided := e.answerUndecided(ctx, snapshot, p.Any(), subject, in).(Out)
+		undecided := e.answerUndecided(ctx, snapshot, p.EraseTypes(), subject, in).(Out)
 		rec.Output = undecided
-		e.emit(rec)
+		e.emitRecord(rec)
 		return undecided, rec
 	}
 	rec.Output = *out
-	e.emit(rec)
+	e.emitRecord(rec)
 	return *out, rec
 }
 
 // DecideOn asks the policies of a snapshot, active or not, about a point whose
 // types are known only at run time. The record goes to no sink. It serves
 // replay, shadow evaluation and tools.
-func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subject decision.Subject, in any) (any, decision.Record) {
+func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) (any, decision.Record) {
 	out := reflect.New(p.Out)
-	rec := e.decide(ctx, s, &question{
+	rec := e.decideRequest(ctx, s, &decisionRequest{
 		name: p.Name, budget: p.Budget, subject: subject, in: in, aside: true,
 		answer: func(v ast.Value, pkg string) error { return e.readAnswer(p, in, out, v, pkg) },
 	})
@@ -73,13 +73,13 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.Any, subje
 	return rec.Output, rec
 }
 
-// limits are those of a point's answer, or the defaults where they are 0.
-func limits(nodes, bytes int) term.Limits {
+// answerLimits are those of a point's answer, or the defaults where they are 0.
+func answerLimits(nodes, bytes int) term.Limits {
 	return term.Limits{Nodes: cmp.Or(nodes, decision.DefaultMaxResult), Bytes: cmp.Or(bytes, decision.DefaultMaxBytes), Text: decision.MaxText}
 }
 
-// question is a decision to be made, without its types.
-type question struct {
+// decisionRequest is a decision to be made, without its types.
+type decisionRequest struct {
 	name    decision.Name
 	budget  time.Duration
 	subject decision.Subject
@@ -96,16 +96,16 @@ type question struct {
 	answer func(v ast.Value, pkg string) error
 }
 
-// decide makes everything of the record but the output.
-func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.Record {
+// decideRequest makes everything of the record but the output.
+func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequest) decision.Record {
 	if !q.aside {
 		e.deciding.Add(1)
 		defer e.deciding.Add(-1)
 	}
 	q.budget *= e.patience
 	start := e.clock()
-	s = e.sparing(ctx, s, q.subject)
-	in := s.scope(q.subject)
+	s = e.withoutWithheld(ctx, s, q.subject)
+	in := s.scopeForSubject(q.subject)
 	rec := decision.Record{
 		ID: e.lastID.Add(1), Time: start, Point: q.name, Subject: q.subject,
 		Revision: s.RevisionFor(q.subject), Bundles: in.bundles, Input: q.in,
@@ -114,7 +114,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
 		if format != "" {
 			// That of a built-in says what it was asked, which a policy may have computed.
-			rec.Error = decision.Cut(fmt.Sprintf(format, args...), decision.MaxText)
+			rec.Error = decision.TruncateText(fmt.Sprintf(format, args...), decision.MaxText)
 		}
 		return rec
 	}
@@ -125,8 +125,8 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	if in.takesPart(q.name) {
 		// Made again aside, decisions are few or not in a hurry, and say nothing about
 		// what the live ones may take.
-		if err := e.overspent(in.tenant, in.revision, start); err != nil && !q.aside {
-			e.each(func(o Observer) { o.Throttled(in.tenant, q.name) })
+		if err := e.checkOverspent(in.tenant, in.revision, start); err != nil && !q.aside {
+			e.notifyObservers(func(o Observer) { o.DecisionThrottled(in.tenant, q.name) })
 			return end(decision.TimedOut, "%v", err)
 		}
 		var err error
@@ -134,7 +134,7 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 			return end(outcomeWithoutView(err), "%v", err)
 		}
 	}
-	prepared, err := v.query(ctx, q.name)
+	prepared, err := v.preparedQuery(ctx, q.name)
 	if err != nil {
 		return end(decision.Failed, "%v", err)
 	}
@@ -154,12 +154,12 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	if !q.aside {
 		ev.suspect = func() { e.suspectStuck(s, ev) }
 	}
-	outcome, err := e.run(ctx, ev)
+	outcome, err := e.runEvaluation(ctx, ev)
 	if ev.late && !q.aside {
-		e.suspect(s, ev)
+		e.investigateLate(s, ev)
 	}
 	if outcome != decision.TimedOut {
-		rec.Rules = ids(ev.labels())
+		rec.Rules = ruleIDs(ev.ruleLabels())
 	}
 	if err != nil {
 		return end(outcome, "%v", err)
@@ -167,8 +167,8 @@ func (e *Engine) decide(ctx context.Context, s *Snapshot, q *question) decision.
 	return end(outcome, "")
 }
 
-func (e *Engine) emit(rec decision.Record) {
+func (e *Engine) emitRecord(rec decision.Record) {
 	for _, s := range e.sinks {
-		s.Record(rec)
+		s.RecordDecision(rec)
 	}
 }

@@ -34,7 +34,7 @@ type Engine struct {
 	deciding atomic.Int64
 	views    *views
 	workers  *workers
-	shares   *shares
+	shares   *tenantShares
 	watch    watchdog
 
 	mu      sync.Mutex // held while the active snapshot is changed
@@ -54,14 +54,14 @@ func New(builtin fs.FS, opts ...Option) (*Engine, error) {
 
 // FromBundle makes an engine of built-in policies that are read already.
 func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
-	e := &Engine{options: defaults(), builtin: builtin, codec: &term.Codec{}}
+	e := &Engine{options: defaultOptions(), builtin: builtin, codec: &term.Codec{}}
 	for _, o := range opts {
 		o(&e.options)
 	}
 	e.workers, e.shares, e.views = newWorkers(e.parallel), newShares(e.parallel), newViews(e.viewBytes, e.points)
 	e.views.tell = func(s *scope, err error) { recovery.Go("engine", func() { e.reportUnfit(s, err) }, nil) } // who is told may wait for who compiles
 	e.views.compiledLate = e.compiledLate
-	base, err := e.Compile(context.Background(), nil)
+	base, err := e.CompileBundles(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in policies: %w", err)
 	}
@@ -74,34 +74,34 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	return e, nil
 }
 
-// Compile makes a snapshot of users' bundles on top of the built-in policies,
+// CompileBundles makes a snapshot of users' bundles on top of the built-in policies,
 // without making it active. What is the same in the active one, or in others of
 // this engine, which may be nil, is not compiled again. Bundles of a namespace that
 // are in one of these are compiled with another platform's once they are active: a
 // change of the platform does not wait for that. Snapshot.Problem says what came of it.
-func (e *Engine) Compile(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
-	return e.CompileMissing(ctx, set, e.active.Load().Missing(), others...)
+func (e *Engine) CompileBundles(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
+	return e.CompileMissing(ctx, set, e.active.Load().MissingBundles(), others...)
 }
 
-// Activate compiles users' bundles and makes them decide from now on. Decisions
+// ActivateBundles compiles users' bundles and makes them decide from now on. Decisions
 // that are under way are not touched.
-func (e *Engine) Activate(ctx context.Context, set bundle.Set) error {
-	s, err := e.Compile(ctx, set)
+func (e *Engine) ActivateBundles(ctx context.Context, set bundle.Set) error {
+	s, err := e.CompileBundles(ctx, set)
 	if err != nil {
 		return fmt.Errorf("activating bundles: %w", err)
 	}
 	return e.Swap(s)
 }
 
-// Banned is a RolledBackError if Swap would refuse the set, without anything
+// CheckRolledBack is a RolledBackError if Swap would refuse the set, without anything
 // being compiled or checked for it; nil otherwise. Each bundle counts by itself.
-func (e *Engine) Banned(set bundle.Set) error { return e.watch.banned(set) }
+func (e *Engine) CheckRolledBack(set bundle.Set) error { return e.watch.checkRolledBack(set) }
 
 // Swap makes a compiled snapshot the active one. Bundles that were rolled back
 // do not decide again, with RolledBackError: that would only repeat what happened.
 // They may stand, withheld.
 func (e *Engine) Swap(s *Snapshot) error {
-	changed, err := e.swap(s)
+	changed, err := e.swapSnapshot(s)
 	if changed { // not under the lock: an observer may call the engine
 		e.reportActive(s)
 		e.checkScopes(s)
@@ -111,14 +111,14 @@ func (e *Engine) Swap(s *Snapshot) error {
 
 // reportActive tells observers what decides from now on.
 func (e *Engine) reportActive(s *Snapshot) {
-	withheld := s.set.Withheld()
-	e.each(func(o Observer) { o.Activated(s.revision); o.Withheld(withheld) })
+	withheld := s.set.WithheldBundles()
+	e.notifyObservers(func(o Observer) { o.RevisionActivated(s.revision); o.BundlesWithheld(withheld) })
 }
 
-// Forget drops what is held against a bundle by its name, whatever its content, and what
+// ForgetBundle drops what is held against a bundle by its name, whatever its content, and what
 // was active before it: it is for a bundle that is deleted. The namespace is empty for
 // those of the platform. What is active stays.
-func (e *Engine) Forget(namespace, name string) {
+func (e *Engine) ForgetBundle(namespace, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := name
@@ -127,13 +127,13 @@ func (e *Engine) Forget(namespace, name string) {
 	} else {
 		delete(e.lineage.before, name)
 	}
-	e.watch.forget(id)
+	e.watch.forgetBundle(id)
 }
 
-func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
+func (e *Engine) swapSnapshot(s *Snapshot) (changed bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.watch.banned(s.set); err != nil {
+	if err := e.watch.checkRolledBack(s.set); err != nil {
 		return false, err
 	}
 	old := e.active.Load()
@@ -145,27 +145,27 @@ func (e *Engine) swap(s *Snapshot) (changed bool, err error) {
 	return true, nil
 }
 
-// Snapshot is what is active now.
-func (e *Engine) Snapshot() *Snapshot { return e.active.Load() }
+// ActiveSnapshot is what is active now.
+func (e *Engine) ActiveSnapshot() *Snapshot { return e.active.Load() }
 
-// Base is the snapshot of the built-in policies alone.
-func (e *Engine) Base() *Snapshot { return e.base }
+// BaseSnapshot is the snapshot of the built-in policies alone.
+func (e *Engine) BaseSnapshot() *Snapshot { return e.base }
 
-// Builtin is the bundle of the built-in policies.
-func (e *Engine) Builtin() *bundle.Bundle { return e.builtin }
+// BuiltinBundle is the bundle of the built-in policies.
+func (e *Engine) BuiltinBundle() *bundle.Bundle { return e.builtin }
 
-// Defines says whether any policy answers a point for the subject, for points
+// IsPointDefined says whether any policy answers a point for the subject, for points
 // that are opt-in.
-func (e *Engine) Defines(name decision.Name, subject decision.Subject) bool {
-	return e.active.Load().Defines(name, subject)
+func (e *Engine) IsPointDefined(name decision.Name, subject decision.Subject) bool {
+	return e.active.Load().IsPointDefined(name, subject)
 }
 
 // Codec encodes facts for this engine, for callers that keep terms.
 func (e *Engine) Codec() *term.Codec { return e.codec }
 
-// Deciding returns how many decisions are under way that callers wait for to act on.
+// DecisionsInFlight returns how many decisions are under way that callers wait for to act on.
 // Callers that do not act on their decisions can wait until there is room.
-func (e *Engine) Deciding() int { return int(e.deciding.Load()) }
+func (e *Engine) DecisionsInFlight() int { return int(e.deciding.Load()) }
 
 // Close ends the goroutines that evaluate. Decisions after it are fallbacks.
-func (e *Engine) Close() { e.workers.close() }
+func (e *Engine) Close() { e.workers.stopWorkers() }

@@ -28,7 +28,7 @@ type answer struct {
 	Holds []decision.Hold `json:"holds"`
 }
 
-func (a *answer) From(pkg string) {
+func (a *answer) SetDefaultRules(pkg string) {
 	for i := range a.Holds {
 		if a.Holds[i].Rule == "" {
 			a.Holds[i].Rule = pkg
@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 			for ns, s := range tc.tenants {
 				set = append(set, tenant(t, ns, s))
 			}
-			if err := e.Activate(context.Background(), set); err != nil {
+			if err := e.ActivateBundles(context.Background(), set); err != nil {
 				t.Fatal(err)
 			}
 			got, rec := engine.Decide(context.Background(), e, point(), subject(), tc.in)
@@ -243,7 +243,7 @@ func TestDecide(t *testing.T) {
 
 type sinkFunc func(decision.Record)
 
-func (f sinkFunc) Record(r decision.Record) { f(r) }
+func (f sinkFunc) RecordDecision(r decision.Record) { f(r) }
 
 // watcher collects what happens to an engine.
 type watcher struct {
@@ -259,22 +259,22 @@ func newWatcher() *watcher {
 	return &watcher{throttled: map[string]int{}, changed: make(chan struct{}, 100)}
 }
 
-func (w *watcher) Activated(string) {}
+func (w *watcher) RevisionActivated(string) {}
 
-func (w *watcher) Stuck(_ decision.Name, delta int) {
+func (w *watcher) EvaluationStuck(_ decision.Name, delta int) {
 	w.mu.Lock()
 	w.stuck += delta
 	w.mu.Unlock()
 	w.changed <- struct{}{}
 }
 
-func (w *watcher) Throttled(namespace string, _ decision.Name) {
+func (w *watcher) DecisionThrottled(namespace string, _ decision.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.throttled[namespace]++
 }
 
-func (w *watcher) Withheld(set bundle.Set) {
+func (w *watcher) BundlesWithheld(set bundle.Set) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.withheld = set
@@ -290,17 +290,17 @@ func (w *watcher) RolledBack(r engine.Rollback) {
 func TestOneNamespaceDoesNotCompileForAnother(t *testing.T) {
 	e := newEngine(t, builtin)
 	shop, bank := tenant(t, "shop", freeze), tenant(t, "bank", freeze)
-	if err := e.Activate(context.Background(), bundle.Set{shop, bank}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{shop, bank}); err != nil {
 		t.Fatal(err)
 	}
-	before := e.Snapshot()
+	before := e.ActiveSnapshot()
 	other := tenant(t, "bank", strings.Replace(freeze, "friday", "monday", 1))
-	if err := e.Activate(context.Background(), bundle.Set{shop, other}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{shop, other}); err != nil {
 		t.Fatal(err)
 	}
 	for ns, same := range map[string]bool{"shop": true, "bank": false, "third": true} {
 		s := decision.Subject{Namespace: ns}
-		if got := e.Snapshot().RevisionFor(s) == before.RevisionFor(s); got != same {
+		if got := e.ActiveSnapshot().RevisionFor(s) == before.RevisionFor(s); got != same {
 			t.Errorf("the revision in %s is the same: %v, want %v", ns, got, same)
 		}
 	}
@@ -315,12 +315,12 @@ func TestOnlyDecisionsThatAreWaitedForAreCounted(t *testing.T) {
 	var meanwhile []int
 	p := point()
 	p.Check = func(facts, answer) error {
-		meanwhile = append(meanwhile, e.Deciding())
+		meanwhile = append(meanwhile, e.DecisionsInFlight())
 		return nil
 	}
 	engine.Decide(t.Context(), e, p, decision.Subject{}, facts{N: 1})
-	engine.DecideOn(t.Context(), e, e.Snapshot(), p.Any(), decision.Subject{}, facts{N: 1})
-	if len(meanwhile) != 2 || meanwhile[0] != 1 || meanwhile[1] != 0 || e.Deciding() != 0 {
-		t.Errorf("meanwhile there were %v, afterwards %d", meanwhile, e.Deciding())
+	engine.DecideOn(t.Context(), e, e.ActiveSnapshot(), p.EraseTypes(), decision.Subject{}, facts{N: 1})
+	if len(meanwhile) != 2 || meanwhile[0] != 1 || meanwhile[1] != 0 || e.DecisionsInFlight() != 0 {
+		t.Errorf("meanwhile there were %v, afterwards %d", meanwhile, e.DecisionsInFlight())
 	}
 }

@@ -26,7 +26,7 @@ import (
 type evaluation struct {
 	query   *query
 	input   ast.Value
-	ask     *question
+	ask     *decisionRequest
 	results func(rego.ResultSet) // takes what the query answers, where it is not one answer
 	rules   topdown.EvaluatedRuleTracker
 	outcome decision.Outcome
@@ -36,31 +36,31 @@ type evaluation struct {
 	late     bool            // it had its time, and did not use it well
 	held     []chan struct{} // what it has taken of shares; release gives it back
 	released sync.Once
-	revision string     // of what decides
-	share    *share     // counts its time; nil if none does
-	suspect  func()     // has it looked into that it does not end; nil if it says nothing
-	guilty   bundle.Set // those to blame that it is late; of the goroutine that has claimed the watchdog
-	stop     brake
+	revision string       // of what decides
+	share    *tenantShare // counts its time; nil if none does
+	suspect  func()       // has it looked into that it does not end; nil if it says nothing
+	guilty   bundle.Set   // those to blame that it is late; of the goroutine that has claimed the watchdog
+	stop     evaluationBrake
 	done     chan struct{}
 
 	clock func() time.Time // of the share
 }
 
-// brake stops an evaluation. OPA looks at it at every expression, and inside
+// evaluationBrake stops an evaluation. OPA looks at it at every expression, and inside
 // those built-ins that take long.
-type brake struct{ pulled atomic.Bool }
+type evaluationBrake struct{ pulled atomic.Bool }
 
-func (b *brake) Cancel()         { b.pulled.Store(true) }
-func (b *brake) Cancelled() bool { return b.pulled.Load() }
+func (b *evaluationBrake) Cancel()         { b.pulled.Store(true) }
+func (b *evaluationBrake) Cancelled() bool { return b.pulled.Load() }
 
-func newEvaluation(q *query, input ast.Value, ask *question) *evaluation {
+func newEvaluation(q *query, input ast.Value, ask *decisionRequest) *evaluation {
 	return &evaluation{query: q, input: input, ask: ask, done: make(chan struct{})}
 }
 
-func (ev *evaluation) labels() []map[string]any { return ev.rules.Labels }
+func (ev *evaluation) ruleLabels() []map[string]any { return ev.rules.Labels }
 
-// release gives back what was taken of shares, once.
-func (ev *evaluation) release() {
+// releaseSlots gives back what was taken of shares, once.
+func (ev *evaluation) releaseSlots() {
 	ev.released.Do(func() {
 		for _, slots := range ev.held {
 			<-slots
@@ -68,10 +68,10 @@ func (ev *evaluation) release() {
 	})
 }
 
-// evaluate is called by a worker.
-func (ev *evaluation) evaluate() {
+// evaluateQuery is called by a worker.
+func (ev *evaluation) evaluateQuery() {
 	defer close(ev.done)
-	defer ev.release()
+	defer ev.releaseSlots()
 	defer func() {
 		if p := recover(); p != nil {
 			ev.outcome, ev.err = decision.Failed, fmt.Errorf("evaluating: panic: %v", p)
@@ -82,8 +82,8 @@ func (ev *evaluation) evaluate() {
 		return
 	}
 	if ev.share != nil {
-		ev.share.begin(ev)
-		defer func() { ev.share.end(ev, ev.clock()) }()
+		ev.share.beginEvaluation(ev)
+		defer func() { ev.share.endEvaluation(ev, ev.clock()) }()
 	}
 	rs, err := ev.query.prepared.Eval(context.Background(),
 		rego.EvalParsedInput(ev.input),
@@ -115,12 +115,12 @@ var (
 	errNoShare  = errors.New("no worker was free in time of those that the policies of a namespace may have at a time")
 )
 
-// gates are what an evaluation must have a slot of before it may ask for a worker.
-func (e *Engine) gates(ev *evaluation) []chan struct{} {
+// requiredSlots are what an evaluation must have a slot of before it may ask for a worker.
+func (e *Engine) requiredSlots(ev *evaluation) []chan struct{} {
 	if ev.ask.judging { // who judges must not wait for those who are judged
 		return []chan struct{}{e.shares.judging}
 	}
-	mine := e.shares.share(ev.query.tenant)
+	mine := e.shares.shareForTenant(ev.query.tenant)
 	if mine == nil {
 		return nil
 	}
@@ -133,11 +133,11 @@ func (e *Engine) gates(ev *evaluation) []chan struct{} {
 // sample is how often a long evaluation's memory is looked at.
 const sample = 20 * time.Millisecond
 
-// run waits for an evaluation, but not longer than its budget.
-func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, error) {
+// runEvaluation waits for an evaluation, but not longer than its budget.
+func (e *Engine) runEvaluation(ctx context.Context, ev *evaluation) (decision.Outcome, error) {
 	defer func() {
 		if !ev.started {
-			ev.release()
+			ev.releaseSlots()
 		}
 	}()
 	memory := e.memory
@@ -145,11 +145,11 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 		memory /= 4
 	}
 	deadline := time.Now().Add(ev.ask.budget)
-	stopped := stoppage{left: mostStopped * ev.ask.budget}
-	timer := time.NewTimer(stopped.expect(min(sample, ev.ask.budget)))
+	stopped := processPause{left: mostStopped * ev.ask.budget}
+	timer := time.NewTimer(stopped.expectTimer(min(sample, ev.ask.budget)))
 	defer timer.Stop()
 	var heap uint64
-	gates := e.gates(ev)
+	gates := e.requiredSlots(ev)
 	var gate chan<- struct{}
 	var queue chan<- *evaluation
 	next := func() {
@@ -158,7 +158,7 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 			gate = gates[n]
 			return
 		}
-		queue = e.workers.queue(ev)
+		queue = e.workers.dispatchQueue(ev)
 	}
 	next()
 	for {
@@ -171,16 +171,16 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 		case queue <- ev:
 			queue, ev.started = nil, true
 		case <-ctx.Done():
-			if ev.ended() {
+			if ev.hasEnded() {
 				return ev.outcome, ev.err
 			}
 			e.giveUp(ev)
 			return decision.TimedOut, fmt.Errorf("the caller did not wait for the answer: %w", context.Cause(ctx))
 		case <-timer.C:
-			if ev.ended() { // an answer that is there is never too late
+			if ev.hasEnded() { // an answer that is there is never too late
 				return ev.outcome, ev.err
 			}
-			deadline = deadline.Add(stopped.since())
+			deadline = deadline.Add(stopped.takePausedTime())
 			left := time.Until(deadline)
 			if ev.started && ev.query.extended { // the built-in rules alone do not explode
 				now := heapBytes()
@@ -204,13 +204,13 @@ func (e *Engine) run(ctx context.Context, ev *evaluation) (decision.Outcome, err
 				e.giveUp(ev)
 				return decision.TimedOut, fmt.Errorf("no answer within %s", ev.ask.budget)
 			}
-			timer.Reset(stopped.expect(min(sample, left)))
+			timer.Reset(stopped.expectTimer(min(sample, left)))
 		}
 	}
 }
 
-// ended says whether the evaluation has an answer.
-func (ev *evaluation) ended() bool {
+// hasEnded says whether the evaluation has an answer.
+func (ev *evaluation) hasEnded() bool {
 	select {
 	case <-ev.done:
 		return true
@@ -219,10 +219,10 @@ func (ev *evaluation) ended() bool {
 	}
 }
 
-// stoppage measures for how long the process did not run while a decision was waited
+// processPause measures for how long the process did not run while a decision was waited
 // for: a CPU limit stops it for the rest of each period once its quota is used up. No
 // policy is late by that time. A timer that fires late shows it.
-type stoppage struct {
+type processPause struct {
 	due  time.Time
 	left time.Duration // what may still be given back; an evaluation ends in any case
 }
@@ -234,14 +234,14 @@ const slack = 10 * time.Millisecond
 // fifth of a processor stops the process for four times as long as it runs.
 const mostStopped = 9
 
-// expect notes when a timer that is set for d is due.
-func (s *stoppage) expect(d time.Duration) time.Duration {
+// expectTimer notes when a timer that is set for d is due.
+func (s *processPause) expectTimer(d time.Duration) time.Duration {
 	s.due = time.Now().Add(d)
 	return d
 }
 
-// since is for how long the process was stopped until the timer fired.
-func (s *stoppage) since() time.Duration {
+// takePausedTime is for how long the process was stopped until the timer fired.
+func (s *processPause) takePausedTime() time.Duration {
 	late := time.Since(s.due)
 	if late < slack {
 		return 0
@@ -275,7 +275,7 @@ const suspectAgain = 10
 func (e *Engine) suspectStuck(s *Snapshot, ev *evaluation) {
 	now := e.active.Load()
 	if subject := ev.ask.subject; now.RevisionFor(subject) == s.RevisionFor(subject) {
-		e.suspect(now, ev)
+		e.investigateLate(now, ev)
 	}
 }
 
@@ -288,17 +288,17 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 		return
 	default:
 	}
-	e.workers.lost()
+	e.workers.addStuckWorker()
 	if ev.ask.judging {
 		defer e.shares.keepRunning(ev)()
 	}
-	e.each(func(o Observer) { o.Stuck(ev.ask.name, 1) })
+	e.notifyObservers(func(o Observer) { o.EvaluationStuck(ev.ask.name, 1) })
 	if ev.suspect != nil && !ev.late { // who was late is suspected already
 		ev.suspect()
 	}
 	again := time.NewTicker(max(suspectAgain*e.grace, time.Millisecond))
 	defer again.Stop()
-	for !ev.ended() { // this goroutine waits as long as the stuck one runs
+	for !ev.hasEnded() { // this goroutine waits as long as the stuck one runs
 		select {
 		case <-ev.done:
 		case <-again.C:
@@ -307,6 +307,6 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 			}
 		}
 	}
-	e.workers.found()
-	e.each(func(o Observer) { o.Stuck(ev.ask.name, -1) })
+	e.workers.removeStuckWorker()
+	e.notifyObservers(func(o Observer) { o.EvaluationStuck(ev.ask.name, -1) })
 }

@@ -57,7 +57,7 @@ hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, builtin, engine.WithGrace(200*time.Millisecond), engine.WithMemory(64<<20))
-			if err := e.Activate(context.Background(), bundle.Set{platform(t, "hostile", source)}); err != nil {
+			if err := e.ActivateBundles(context.Background(), bundle.Set{platform(t, "hostile", source)}); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
@@ -114,7 +114,7 @@ func TestAnAnswerOfTooMuchTextIsNone(t *testing.T) {
 			var kept decision.Record
 			e := newEngine(t, builtin, engine.WithSink(sinkFunc(func(r decision.Record) { kept = r })))
 			set := bundle.Set{platform(t, "wordy", "package extend.test.x\n"+tc.source)}
-			if err := e.Activate(context.Background(), set); err != nil {
+			if err := e.ActivateBundles(context.Background(), set); err != nil {
 				t.Fatal(err)
 			}
 			p := point() // it is bounded by something else than the budget
@@ -126,7 +126,7 @@ func TestAnAnswerOfTooMuchTextIsNone(t *testing.T) {
 			if size := len(fmt.Sprintf("%+v", kept)); size > decision.MaxText+2000 || kept.Error != rec.Error || len(rec.Error) > decision.MaxText {
 				t.Errorf("the record has %d bytes", size)
 			}
-			if _, aside := engine.DecideOn(context.Background(), e, e.Snapshot(), p.Any(), subject(), facts{N: 1}); aside.Outcome != rec.Outcome || aside.Error != rec.Error {
+			if _, aside := engine.DecideOn(context.Background(), e, e.ActiveSnapshot(), p.EraseTypes(), subject(), facts{N: 1}); aside.Outcome != rec.Outcome || aside.Error != rec.Error {
 				t.Errorf("made again it is %s %.300s", aside.Outcome, aside.Error)
 			}
 		})
@@ -136,7 +136,7 @@ func TestAnAnswerOfTooMuchTextIsNone(t *testing.T) {
 func TestAPointMayHaveMoreText(t *testing.T) {
 	e := newEngine(t, builtin)
 	set := bundle.Set{platform(t, "wordy", "package extend.test.x\n"+long(2)+`hold contains {"reason": "X", "message": sprintf("%d %s", [i, t2])} if some i in numbers.range(1, 110)`)}
-	if err := e.Activate(context.Background(), set); err != nil {
+	if err := e.ActivateBundles(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
 	p := point()
@@ -148,7 +148,7 @@ func TestAPointMayHaveMoreText(t *testing.T) {
 
 func TestPatienceIsSoManyTimesTheBudget(t *testing.T) {
 	e := newEngine(t, builtin, engine.WithPatience(3))
-	if err := e.Activate(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
 		t.Fatal(err)
 	}
 	p := point()
@@ -180,7 +180,7 @@ func endless(budget time.Duration, began func(), end <-chan struct{}) decision.P
 func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 	w := newWatcher()
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond), engine.WithParallel(2))
-	if err := e.Activate(context.Background(), bundle.Set{platform(t, "stuck", stuck)}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{platform(t, "stuck", stuck)}); err != nil {
 		t.Fatal(err)
 	}
 	end := make(chan struct{})
@@ -209,7 +209,7 @@ func TestAnEvaluationThatCannotBeStoppedIsCountedAndAnswered(t *testing.T) {
 		}
 	}
 	// Others decide as before.
-	if err := e.Activate(context.Background(), nil); err != nil {
+	if err := e.ActivateBundles(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Decided {
@@ -221,7 +221,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	w := newWatcher()
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(50*time.Millisecond))
 	set := bundle.Set{platform(t, "good", freeze), tenant(t, "shop", strings.Replace(crossProduct, "slow", "mine", 1)), tenant(t, "bank", strings.Replace(freeze, "extend.test.freeze", "extend.test.own", 1))}
-	if err := e.Activate(context.Background(), set); err != nil {
+	if err := e.ActivateBundles(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
 	until(t, e, w, func() {
@@ -235,7 +235,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 	if len(w.rollbacks) != 1 || w.rollbacks[0].Namespace != "shop" || len(w.rollbacks[0].Bundles) != 1 {
 		t.Errorf("rollbacks %+v", w.rollbacks)
 	}
-	if got, want := e.Snapshot().Bundles().Deciding().IDs(), (bundle.Set{set[0], set[2]}).IDs(); !slices.Equal(got, want) {
+	if got, want := e.ActiveSnapshot().UserBundles().WithoutWithheld().IDs(), (bundle.Set{set[0], set[2]}).IDs(); !slices.Equal(got, want) {
 		t.Errorf("active are %v, want %v", got, want)
 	}
 	if got, rec := engine.Decide(context.Background(), e, point(), subject(), facts{N: 1}); rec.Outcome != decision.Failed || got.Total != -1 {
@@ -246,7 +246,7 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 		t.Errorf("the platform's hold is gone elsewhere: %+v", got)
 	}
 	var refused engine.RolledBackError
-	if err := e.Activate(context.Background(), set); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, set[1:2].IDs()) {
+	if err := e.ActivateBundles(context.Background(), set); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, set[1:2].IDs()) {
 		t.Errorf("it came back: %v", err)
 	}
 }
@@ -254,24 +254,24 @@ func TestATenantIsRolledBackAlone(t *testing.T) {
 func TestALateBuiltinPolicyBlamesNobody(t *testing.T) {
 	slow := strings.Replace(crossProduct, "extend.test.slow", "test", 1) + "\ngo := {\"go\": count(hold) == 0, \"total\": 1, \"holds\": []}"
 	e := newEngine(t, slow, engine.WithGrace(20*time.Millisecond))
-	if err := e.Activate(context.Background(), bundle.Set{platform(t, "good", freeze)}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{platform(t, "good", freeze)}); err != nil {
 		t.Fatal(err)
 	}
-	revision := e.Snapshot().Revision()
+	revision := e.ActiveSnapshot().Revision()
 	p := point()
 	p.Budget = 10 * time.Millisecond
 	for range 10 {
 		engine.Decide(context.Background(), e, p, subject(), facts{})
 		time.Sleep(20 * time.Millisecond)
 	}
-	if got := e.Snapshot().Revision(); got != revision {
+	if got := e.ActiveSnapshot().Revision(); got != revision {
 		t.Errorf("rolled back to %s", got)
 	}
 }
 
 func TestACallerThatLeavesGetsTheFallback(t *testing.T) {
 	e := newEngine(t, builtin)
-	if err := e.Activate(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{platform(t, "slow", crossProduct)}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
@@ -287,7 +287,7 @@ func TestSwappingWhileDeciding(t *testing.T) {
 	sets := []bundle.Set{nil, {platform(t, "freeze", freeze)}, {platform(t, "o", "package override.test\ngo := {\"go\": true, \"total\": 7, \"holds\": []}")}}
 	want := map[string]int{}
 	for _, s := range sets {
-		snapshot, err := e.Compile(context.Background(), s)
+		snapshot, err := e.CompileBundles(context.Background(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestSwappingWhileDeciding(t *testing.T) {
 				return
 			default:
 			}
-			if err := e.Activate(context.Background(), sets[i%len(sets)]); err != nil {
+			if err := e.ActivateBundles(context.Background(), sets[i%len(sets)]); err != nil {
 				t.Error(err)
 			}
 		}
@@ -325,7 +325,7 @@ func TestSwappingWhileDeciding(t *testing.T) {
 
 func mustCompile(t *testing.T, e *engine.Engine, s bundle.Set) *engine.Snapshot {
 	t.Helper()
-	out, err := e.Compile(context.Background(), s)
+	out, err := e.CompileBundles(context.Background(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const (
 	longestCase = time.Minute
 )
 
-// judge finds the bundles that are to blame for a late decision about a namespace. A
+// findFaultyBundles finds the bundles that are to blame for a late decision about a namespace. A
 // processor that was taken away makes good policies late too, so the decision is made
 // again, with the suspected bundles and without: only when there is no answer with
 // them and one without are they to blame. First it finds the part: a tenant's own,
@@ -42,10 +42,10 @@ const (
 // back, nor a canary the bundle that it is to replace. Then it finds the bundles
 // within the part. It is not decided anew whether the whole is late where the decision
 // is stuck.
-func judge(set bundle.Set, namespace string, oldestFirst func(bundle.Set) bundle.Set, again retrial, stuck bool) bundle.Set {
+func findFaultyBundles(set bundle.Set, namespace string, oldestFirst func(bundle.Set) bundle.Set, again retrial, stuck bool) bundle.Set {
 	rest, isLate := set, stuck
-	for _, part := range []bundle.Set{ownBundles(set, namespace), set.Canaries(namespace), set.Of("")} {
-		if part = part.Deciding(); len(part) == 0 {
+	for _, part := range []bundle.Set{ownBundles(set, namespace), set.CanariesIn(namespace), set.OwnedBy("")} {
+		if part = part.WithoutWithheld(); len(part) == 0 {
 			continue
 		}
 		whole := rest
@@ -132,7 +132,7 @@ func ownBundles(set bundle.Set, namespace string) bundle.Set {
 	if namespace == "" {
 		return nil
 	}
-	return set.Of(namespace)
+	return set.OwnedBy(namespace)
 }
 
 // withoutBundles is a set without some of its bundles.
@@ -140,14 +140,14 @@ func withoutBundles(set, part bundle.Set) bundle.Set {
 	return slices.DeleteFunc(slices.Clone(set), func(b *bundle.Bundle) bool { return slices.Contains(part, b) })
 }
 
-// retrial makes an evaluation that was late again, aside.
-func (e *Engine) retrial(s *Snapshot, ev *evaluation) retrial {
+// newRetrial makes an evaluation that was late again, aside.
+func (e *Engine) newRetrial(s *Snapshot, ev *evaluation) retrial {
 	left, end := mostTrials, time.Now().Add(longestCase)
 	return func(set bundle.Set) trial {
 		if left--; left < 0 || time.Now().After(end) {
 			return spent
 		}
-		v, err := e.viewAside(s, ev, set.For(ev.ask.subject.Namespace))
+		v, err := e.viewAside(s, ev, set.DecidingIn(ev.ask.subject.Namespace))
 		if err != nil {
 			return broken
 		}
@@ -157,14 +157,14 @@ func (e *Engine) retrial(s *Snapshot, ev *evaluation) retrial {
 
 // viewAside is what would decide if only these bundles did, from what is compiled
 // already if it can be.
-func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*view, error) {
+func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*compiledView, error) {
 	all := append(bundle.Set{e.builtin}, set...)
-	content := all.Content()
+	content := all.ContentHash()
 	if v := ev.query.view; v.revision == content {
 		return v, nil
 	}
 	for _, from := range []*Snapshot{s, e.base} {
-		if v, ok := from.compiled()[content]; ok {
+		if v, ok := from.platformViews()[content]; ok {
 			return v, nil
 		}
 	}
@@ -174,9 +174,9 @@ func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*view, 
 // tryAgain asks again and says whether an answer, of any kind, came in time.
 // That no policy defines the point is an answer, and so is the one of a point that
 // withheld bundles take part in.
-func (e *Engine) tryAgain(v *view, ev *evaluation) trial {
+func (e *Engine) tryAgain(v *compiledView, ev *evaluation) trial {
 	ctx := context.Background()
-	q, err := v.query(ctx, ev.ask.name)
+	q, err := v.preparedQuery(ctx, ev.ask.name)
 	if err != nil || !q.defined || len(q.withheld) > 0 {
 		return inTime
 	}
@@ -187,7 +187,7 @@ func (e *Engine) tryAgain(v *view, ev *evaluation) trial {
 	again.judging = true
 	again.answer = func(ast.Value, string) error { return nil }
 	retry := newEvaluation(q, ev.input, &again)
-	outcome, _ := e.run(ctx, retry)
+	outcome, _ := e.runEvaluation(ctx, retry)
 	switch {
 	case !retry.late && outcome == decision.TimedOut: // it did not even begin
 		return spent

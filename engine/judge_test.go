@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 			again := func(set bundle.Set) trial {
 				trials++
 				in := map[string]bool{}
-				for _, b := range set.For("shop") {
+				for _, b := range set.DecidingIn("shop") {
 					in[b.Name] = true
 				}
 				for b, needs := range tc.broken {
@@ -90,7 +90,7 @@ func TestJudge(t *testing.T) {
 			}
 			var got []string
 			asGiven := func(set bundle.Set) bundle.Set { return set }
-			for _, b := range judge(set, "shop", asGiven, again, tc.stuck) {
+			for _, b := range findFaultyBundles(set, "shop", asGiven, again, tc.stuck) {
 				got = append(got, b.Name)
 			}
 			slices.Sort(got)
@@ -104,7 +104,7 @@ func TestJudge(t *testing.T) {
 				}
 				return again(set)
 			}
-			for _, b := range judge(set, "shop", asGiven, cut, tc.stuck) {
+			for _, b := range findFaultyBundles(set, "shop", asGiven, cut, tc.stuck) {
 				if !strings.Contains(" "+tc.want+" ", " "+b.Name+" ") && tc.hides == nil {
 					t.Errorf("%s is to blame when there is no more time", b.Name)
 				}

@@ -26,9 +26,9 @@ type Rule struct {
 	Inputs []ast.Ref `json:"-"`
 }
 
-// Rule looks up what is known of a rule by the id that records name it by.
-func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
-	in := s.scope(subject)
+// FindRule looks up what is known of a rule by the id that records name it by.
+func (s *Snapshot) FindRule(subject decision.Subject, id string) (Rule, bool) {
+	in := s.scopeForSubject(subject)
 	if r, ok := in.platform.rules[id]; ok {
 		return *r, true
 	}
@@ -40,9 +40,9 @@ func (s *Snapshot) Rule(subject decision.Subject, id string) (Rule, bool) {
 	return Rule{ID: id}, false
 }
 
-// Labelled are the rules of a bundle that have an id of their own, by id. Those
+// LabelledRules are the rules of a bundle that have an id of their own, by id. Those
 // without one go by their package and cannot be distinguished.
-func Labelled(b *bundle.Bundle) []Rule {
+func LabelledRules(b *bundle.Bundle) []Rule {
 	byID := map[string]Rule{}
 	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
 		for _, a := range b.Modules[file].Annotations {
@@ -50,7 +50,7 @@ func Labelled(b *bundle.Bundle) []Rule {
 			if _, known := byID[id]; !ok || known || a.Scope == "package" {
 				continue
 			}
-			byID[id] = Rule{ID: id, Title: a.Title, Description: strings.TrimSpace(a.Description), Bundle: b.ID(), Place: module.At(a.Location, "").Place()}
+			byID[id] = Rule{ID: id, Title: a.Title, Description: strings.TrimSpace(a.Description), Bundle: b.ID(), Place: module.ProblemAt(a.Location, "").SourcePosition()}
 		}
 	}
 	out := slices.Collect(maps.Values(byID))
@@ -64,7 +64,7 @@ func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 	out := map[string]*Rule{}
 	add := func(b *bundle.Bundle, id string, loc *ast.Location) *Rule {
 		if out[id] == nil {
-			out[id] = &Rule{ID: id, Bundle: b.ID(), Place: module.At(loc, "").Place()}
+			out[id] = &Rule{ID: id, Bundle: b.ID(), Place: module.ProblemAt(loc, "").SourcePosition()}
 		}
 		return out[id]
 	}
@@ -80,7 +80,7 @@ func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 			}
 			for _, rule := range c.Modules[moduleKey(b, file)].Rules {
 				r := add(b, idOf(rule, pkg), rule.Location)
-				r.Inputs = inputs(c, rule, r.Inputs, map[*ast.Rule]bool{})
+				r.Inputs = collectInputs(c, rule, r.Inputs, map[*ast.Rule]bool{})
 			}
 		}
 	}
@@ -107,9 +107,9 @@ func packageID(m *ast.Module) string {
 	return module.PackagePath(m)
 }
 
-// inputs adds the facts that a rule refers to, as far as their path is fixed,
+// collectInputs adds the facts that a rule refers to, as far as their path is fixed,
 // and those that the rules of its own package do that it uses.
-func inputs(c *ast.Compiler, rule *ast.Rule, found []ast.Ref, seen map[*ast.Rule]bool) []ast.Ref {
+func collectInputs(c *ast.Compiler, rule *ast.Rule, found []ast.Ref, seen map[*ast.Rule]bool) []ast.Ref {
 	seen[rule] = true
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
 		if !ref.HasPrefix(ast.InputRootRef) {
@@ -124,7 +124,7 @@ func inputs(c *ast.Compiler, rule *ast.Rule, found []ast.Ref, seen map[*ast.Rule
 	for dep := range c.Graph.Dependencies(rule) {
 		used, ok := dep.(*ast.Rule)
 		if ok && !seen[used] && used.Module.Package.Path.Equal(rule.Module.Package.Path) {
-			found = inputs(c, used, found, seen)
+			found = collectInputs(c, used, found, seen)
 		}
 	}
 	return found
@@ -136,8 +136,8 @@ func cutName(name decision.Name) (domain, point string, ok bool) {
 	return domain, point, ok && domain != "" && point != "" && !strings.Contains(point, "/")
 }
 
-// ids are the ids among the labels OPA collected, each once.
-func ids(labels []map[string]any) []string {
+// ruleIDs are the ids among the labels OPA collected, each once.
+func ruleIDs(labels []map[string]any) []string {
 	if len(labels) == 0 {
 		return nil
 	}

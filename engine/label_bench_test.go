@@ -28,7 +28,7 @@ func BenchmarkLabels(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q, err := e.Snapshot().cluster.platform.query(context.Background(), "rollout/plan")
+	q, err := e.ActiveSnapshot().cluster.platform.preparedQuery(context.Background(), "rollout/plan")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func BenchmarkLabels(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				opts := []rego.EvalOption{
-					rego.EvalParsedInput(input), rego.EvalTransaction(q.txn), rego.EvalExternalCancel(&brake{}), rego.EvalMetrics(metrics.NoOp()),
+					rego.EvalParsedInput(input), rego.EvalTransaction(q.txn), rego.EvalExternalCancel(&evaluationBrake{}), rego.EvalMetrics(metrics.NoOp()),
 				}
 				if track {
 					opts = append(opts, rego.EvalEvaluatedRuleTracker(&topdown.EvaluatedRuleTracker{}))

@@ -52,13 +52,13 @@ func TestBundlesOfANamespaceAreRefusedAgainWhileTheyAreCompiled(t *testing.T) {
 	set := bundle.Set{holds(t, "shop", "y")}
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		if err := e.Activate(ctx, set); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
+		if err := e.ActivateBundles(ctx, set); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
 			t.Errorf("while it is compiled: %v", err)
 		}
 		cancel()
 	}
 	e.views.limit.Store(int64(compileLimit))
-	e.views.keep(&view{revision: "other", bytes: e.views.most}, false) // which no check pushes out
+	e.views.cacheView(&compiledView{revision: "other", bytes: e.views.most}, false) // which no check pushes out
 	release()
 	select {
 	case <-late:
@@ -68,7 +68,7 @@ func TestBundlesOfANamespaceAreRefusedAgainWhileTheyAreCompiled(t *testing.T) {
 	if len(e.views.of) != 1 {
 		t.Errorf("%d views are kept", len(e.views.of))
 	}
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Error(err)
 	}
 	if len(e.views.building) != 0 || len(e.views.slowOf) != 0 {
@@ -80,7 +80,7 @@ func TestBundlesOfANamespaceAreRefusedAgainWhileTheyAreCompiled(t *testing.T) {
 // something can be.
 func TestNothingIsRefusedForBundlesOfOthers(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
 		t.Fatal(err)
 	}
 	forget(e)
@@ -92,18 +92,18 @@ func TestNothingIsRefusedForBundlesOfOthers(t *testing.T) {
 	if rec := decide(); rec.Outcome != decision.TimedOut {
 		t.Errorf("a decision is %s: %s", rec.Outcome, rec.Error)
 	}
-	if err := e.Snapshot().Problem("shop"); err != nil {
+	if err := e.ActiveSnapshot().NamespaceProblem("shop"); err != nil {
 		t.Errorf("its bundles have a problem: %v", err)
 	}
 	both := bundle.Set{holds(t, "shop", "y"), holds(t, "bank", "y")}
-	if err := e.Activate(t.Context(), both); !errors.Is(err, module.ErrBusy) || errors.As(err, new(UnfitError)) {
+	if err := e.ActivateBundles(t.Context(), both); !errors.Is(err, module.ErrBusy) || errors.As(err, new(UnfitError)) {
 		t.Errorf("putting in one more: %v", err)
 	}
 	release()
 	if rec := decide(); rec.Outcome != decision.Decided {
 		t.Errorf("later a decision is %s: %s", rec.Outcome, rec.Error)
 	}
-	if err := e.Activate(t.Context(), both); err != nil {
+	if err := e.ActivateBundles(t.Context(), both); err != nil {
 		t.Errorf("putting in one more later: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestACallerThatHasGoneDoesNotWaitForWhatDecidesWithoutWithheldBundles(t *te
 func TestAPanicOfACompilationWithoutWithheldBundlesIsAnError(t *testing.T) {
 	e, now, fine := builtinEngine(t), time.Now(), plainHold(t, "fine")
 	panics := addUnruly(fine)
-	s, err := e.compile(t.Context(), bundle.Set{plainHold(t, "withheld").Withhold(), fine}, nil)
+	s, err := e.compileSnapshot(t.Context(), bundle.Set{plainHold(t, "withheld").WithheldCopy(), fine}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestAPanicOfACompilationWithoutWithheldBundlesIsAnError(t *testing.T) {
 func TestAPanicOfTheCompilerIsNoVerdictOnTheBundlesOfANamespace(t *testing.T) {
 	e, own := builtinEngine(t, WithPatience(60)), holds(t, "shop", "y")
 	panics := addUnruly(own)
-	if err := e.Activate(t.Context(), bundle.Set{own}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{own}); err != nil {
 		t.Fatal(err)
 	}
 	want := func(outcome decision.Outcome) {
@@ -217,13 +217,13 @@ func TestAPanicOfTheCompilerIsNoVerdictOnTheBundlesOfANamespace(t *testing.T) {
 	want(decision.Failed)
 	panics.Store(false)
 	want(decision.Failed) // it is not compiled with each decision
-	scope := e.Snapshot().scopes["shop"]
+	scope := e.ActiveSnapshot().scopes["shop"]
 	if at := scope.again.Load(); at == nil || time.Until(*at) > sparedAgain {
 		t.Fatalf("it is compiled again at %v", at)
 	}
 	scope.again.Store(&time.Time{})
 	want(decision.Decided)
-	if err := e.Snapshot().Problem("shop"); err != nil {
+	if err := e.ActiveSnapshot().NamespaceProblem("shop"); err != nil {
 		t.Errorf("its bundles have a problem: %v", err)
 	}
 }

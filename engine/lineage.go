@@ -31,7 +31,7 @@ func (l *lineage) recordSet(old, now bundle.Set) {
 			since[c] = l.count
 		}
 	}
-	for _, b := range now.Of("").Deciding() {
+	for _, b := range now.OwnedBy("").WithoutWithheld() {
 		was, earlier := findStable(old, b.Name), l.before[b.Name]
 		switch {
 		case was == nil || was.Withheld:

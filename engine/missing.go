@@ -46,17 +46,17 @@ func (m Missing) decidesAbout(subject decision.Subject) bool {
 }
 
 // Equal reports whether both have the same effect, for the same reason.
-func (m Missing) Equal(o Missing) bool { return m.text() == o.text() && m.Reason == o.Reason }
+func (m Missing) Equal(o Missing) bool { return m.effectKey() == o.effectKey() && m.Reason == o.Reason }
 
-// text is equal for those that have the same effect.
-func (m Missing) text() string {
+// effectKey is equal for those that have the same effect.
+func (m Missing) effectKey() string {
 	return fmt.Sprintf("missing %s %t %q %t %q", m.Bundle, m.Namespaces == nil, m.Namespaces, m.Points == nil, m.Points)
 }
 
 // CompileMissing is Compile for a set in which some bundles are missing. Compile
 // takes those that are missing in the active snapshot.
 func (e *Engine) CompileMissing(ctx context.Context, set bundle.Set, missing []Missing, others ...*Snapshot) (*Snapshot, error) {
-	s, err := e.compile(ctx, set, append(others, e.active.Load()))
+	s, err := e.compileSnapshot(ctx, set, append(others, e.active.Load()))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func mixRevision(revision string, missing []Missing) string {
 	}
 	lines := make([]string, len(missing))
 	for i, m := range missing {
-		lines[i] = m.text()
+		lines[i] = m.effectKey()
 	}
 	slices.Sort(lines)
 	h := sha256.New()
@@ -80,9 +80,9 @@ func mixRevision(revision string, missing []Missing) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Missing are the bundles that should decide in the snapshot and cannot. Callers must
+// MissingBundles are the bundles that should decide in the snapshot and cannot. Callers must
 // not change them.
-func (s *Snapshot) Missing() []Missing {
+func (s *Snapshot) MissingBundles() []Missing {
 	if s == nil {
 		return nil
 	}
@@ -110,11 +110,11 @@ func (s *Snapshot) missingFor(subject decision.Subject) (out []Missing) {
 	return out
 }
 
-// Namespaces are those where others decide than everywhere, or should: they have
+// NamespacesWithBundles are those where others decide than everywhere, or should: they have
 // bundles of their own, or canaries, be these missing or not.
-func (s *Snapshot) Namespaces() []string {
+func (s *Snapshot) NamespacesWithBundles() []string {
 	seen := map[string]bool{}
-	for _, ns := range s.set.Namespaces() {
+	for _, ns := range s.set.NamespacesWithBundles() {
 		seen[ns] = true
 	}
 	for _, m := range s.missing {
@@ -146,16 +146,16 @@ func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
 // partOf returns what says whether a bundle of the snapshot takes part in the answer of a
 // point or a rule, by its rules or by its data. Nothing is compiled for it.
 func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
-	platform := s.scope(standsFor(b)).platform
+	platform := s.scopeForSubject(standsFor(b)).platform
 	if b.Kind == bundle.Tenant {
 		return newScope(platform, bundle.Set{b}, bundle.Set{b}).takesPart
 	}
-	return func(name decision.Name) bool { return takesPart(b, platform.reach(name)) }
+	return func(name decision.Name) bool { return takesPart(b, platform.reachableRules(name)) }
 }
 
 // answeredBy says whether the rules that answer a point are of a bundle of the platform.
 func (s *Snapshot) answeredBy(b *bundle.Bundle, name decision.Name) bool {
-	_, _, rules := s.scope(standsFor(b)).platform.entry(name)
+	_, _, rules := s.scopeForSubject(standsFor(b)).platform.findEntrypoint(name)
 	return len(rules) > 0 && isOf(b, rules[0])
 }
 

@@ -51,10 +51,10 @@ func TestMissing(t *testing.T) {
 		return out
 	}
 	rank := func(namespace string) bool {
-		return e.Snapshot().Extended(rollout.RankPoint().Name, decision.Subject{Namespace: namespace})
+		return e.ActiveSnapshot().IsPointExtended(rollout.RankPoint().Name, decision.Subject{Namespace: namespace})
 	}
 	rows := func(namespace string) bool {
-		return e.Defines(rollout.RowsPoint().Name, decision.Subject{Namespace: namespace})
+		return e.IsPointDefined(rollout.RowsPoint().Name, decision.Subject{Namespace: namespace})
 	}
 	for name, tc := range map[string]struct {
 		missing engine.Missing
@@ -70,7 +70,7 @@ func TestMissing(t *testing.T) {
 		activate()
 		before := map[string]string{}
 		for _, ns := range []string{"shop", "bank"} {
-			before[ns] = e.Snapshot().RevisionFor(decision.Subject{Namespace: ns})
+			before[ns] = e.ActiveSnapshot().RevisionFor(decision.Subject{Namespace: ns})
 		}
 		activate(tc.missing)
 		for _, ns := range []string{"shop", "bank"} {
@@ -87,15 +87,15 @@ func TestMissing(t *testing.T) {
 			if !deletion(ns, "burning").Allow {
 				t.Errorf("%s: in %s the exemption of a bundle that is there is gone", name, ns)
 			}
-			if now := e.Snapshot().RevisionFor(decision.Subject{Namespace: ns}); (now != before[ns]) != strings.Contains(tc.plan+tc.deletion, ns) {
+			if now := e.ActiveSnapshot().RevisionFor(decision.Subject{Namespace: ns}); (now != before[ns]) != strings.Contains(tc.plan+tc.deletion, ns) {
 				t.Errorf("%s: in %s the revision is %s after %s", name, ns, now, before[ns])
 			}
 		}
 		// To compile what is active with another bundle does not bring it back.
-		if err := e.Activate(t.Context(), bundle.Set{}); err != nil {
+		if err := e.ActivateBundles(t.Context(), bundle.Set{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.Snapshot().Missing(); len(got) != 1 || !got[0].Equal(tc.missing) {
+		if got := e.ActiveSnapshot().MissingBundles(); len(got) != 1 || !got[0].Equal(tc.missing) {
 			t.Errorf("%s: after another change there are missing %+v", name, got)
 		}
 	}
@@ -126,7 +126,7 @@ func TestPointsOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := e.Compile(t.Context(), bundle.Set{b})
+		s, err := e.CompileBundles(t.Context(), bundle.Set{b})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ type options struct {
 	fair time.Duration
 }
 
-func defaults() options {
+func defaultOptions() options {
 	o := options{
 		clock:     time.Now,
 		parallel:  max(4*runtime.GOMAXPROCS(0), 16),
@@ -54,7 +54,7 @@ func defaults() options {
 	return o
 }
 
-func (o *options) each(f func(Observer)) {
+func (o *options) notifyObservers(f func(Observer)) {
 	for _, obs := range o.observers {
 		f(obs)
 	}
@@ -62,24 +62,24 @@ func (o *options) each(f func(Observer)) {
 
 // Sink takes the records of decisions. The engine calls it before it returns the
 // decision to the caller, so it must be quick and must not block.
-type Sink interface{ Record(decision.Record) }
+type Sink interface{ RecordDecision(decision.Record) }
 
 // Observer receives what happens to the engine itself, for metrics and events.
 type Observer interface {
-	// Activated is called when another revision decides.
-	Activated(revision string)
-	// Stuck is called with 1 when an evaluation does not end after it was cancelled, and
+	// RevisionActivated is called when another revision decides.
+	RevisionActivated(revision string)
+	// EvaluationStuck is called with 1 when an evaluation does not end after it was cancelled, and
 	// with -1 when it ends after all.
-	Stuck(point decision.Name, delta int)
-	// Throttled is called for each decision that is a fallback because the
+	EvaluationStuck(point decision.Name, delta int)
+	// DecisionThrottled is called for each decision that is a fallback because the
 	// policies of the namespace's own people took too much of the processors.
-	Throttled(namespace string, point decision.Name)
+	DecisionThrottled(namespace string, point decision.Name)
 	// RolledBack is called when the watchdog gave up on bundles.
 	RolledBack(Rollback)
-	// Withheld is called after Activated with the bundles that were rolled back and that
+	// BundlesWithheld is called after Activated with the bundles that were rolled back and that
 	// nothing replaces: decisions that they take part in are the strictest answers until
 	// they are changed or deleted. It is called with none when there are none any more.
-	Withheld(bundle.Set)
+	BundlesWithheld(bundle.Set)
 }
 
 // WithClock sets the clock that records carry. Policies never see it.

@@ -42,14 +42,14 @@ func referencesOf(c *ast.Compiler) *references {
 			}
 		}
 		for _, rule := range m.Rules {
-			r.add(rule, pkg)
+			r.addRule(rule, pkg)
 		}
 	}
 	return r
 }
 
-// add notes what a rule refers to; what its else does counts as if the rule did.
-func (r *references) add(rule *ast.Rule, pkg string) {
+// addRule notes what a rule refers to; what its else does counts as if the rule did.
+func (r *references) addRule(rule *ast.Rule, pkg string) {
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
 		if ref.HasPrefix(ast.DefaultRootRef) {
 			root := ""
@@ -81,18 +81,18 @@ func (r *references) affectedBy(own bundle.Set) map[*ast.Rule]bool {
 		for _, m := range b.Modules {
 			for _, rule := range m.Rules {
 				path := m.Package.Path.Extend(rule.Head.Ref())
-				r.mark(path, func(ref ast.Ref) bool { return mayMeet(path, ref) }, out)
+				r.markDependents(path, func(ref ast.Ref) bool { return mayMeet(path, ref) }, out)
 			}
 		}
 		for root := range b.Data {
-			r.mark(ast.DefaultRootRef.Append(ast.StringTerm(root)), func(ref ast.Ref) bool { return hasData(b.Data, ref[1:]) }, out)
+			r.markDependents(ast.DefaultRootRef.Append(ast.StringTerm(root)), func(ref ast.Ref) bool { return hasData(b.Data, ref[1:]) }, out)
 		}
 	}
 	return out
 }
 
-// mark adds the rules that have a reference that meets something at a path, and all that depend on them.
-func (r *references) mark(path ast.Ref, meets func(ast.Ref) bool, out map[*ast.Rule]bool) {
+// markDependents adds the rules that have a reference that meets something at a path, and all that depend on them.
+func (r *references) markDependents(path ast.Ref, meets func(ast.Ref) bool, out map[*ast.Rule]bool) {
 	var next []*ast.Rule
 	roots := []string{""}
 	if s, ok := path[1].Value.(ast.String); ok {

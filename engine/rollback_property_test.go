@@ -111,15 +111,15 @@ func TestARollbackIsNeverLooser(t *testing.T) {
 			default:
 				next[name] = b
 			}
-			set := standing(e.Snapshot().Bundles(), wanted, next)
-			if e.Banned(set) != nil {
+			set := standing(e.ActiveSnapshot().UserBundles(), wanted, next)
+			if e.CheckRolledBack(set) != nil {
 				continue // as it is refused
 			}
-			if err := e.Activate(t.Context(), set); err != nil {
+			if err := e.ActivateBundles(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
 			if deleted != "" {
-				e.Forget("", deleted)
+				e.ForgetBundle("", deleted)
 				delete(past, deleted)
 			}
 			wanted = next
@@ -163,10 +163,10 @@ func standing(now bundle.Set, wanted, next map[string]*bundle.Bundle) (out bundl
 // settle makes decisions until none is late.
 func settle(t *rapid.T, e *Engine, slow lateness, namespace string) {
 	for range 100 {
-		s := e.Snapshot()
+		s := e.ActiveSnapshot()
 		again := func(set bundle.Set) trial {
-			here := set.For(namespace)
-			if len(here.Withheld()) == 0 && len(slow.culprits(here)) > 0 {
+			here := set.DecidingIn(namespace)
+			if len(here.WithheldBundles()) == 0 && len(slow.culprits(here)) > 0 {
 				return late
 			}
 			return inTime
@@ -174,26 +174,26 @@ func settle(t *rapid.T, e *Engine, slow lateness, namespace string) {
 		if again(s.set) == inTime {
 			return
 		}
-		guilty := judge(s.set, namespace, e.oldestFirst, again, false)
+		guilty := findFaultyBundles(s.set, namespace, e.oldestFirst, again, false)
 		if len(guilty) == 0 {
 			t.Fatalf("no bundle is to blame of %v", s.set.IDs())
 		}
 		for _, b := range guilty {
 			// What takes the place of a canary that is out of the way may be to blame too.
-			if !slices.Contains(slow.culprits(append(s.set.For(namespace), s.set.Of("")...)), b.ID()) {
+			if !slices.Contains(slow.culprits(append(s.set.DecidingIn(namespace), s.set.OwnedBy("")...)), b.ID()) {
 				t.Fatalf("%s is to blame, and was never late", b.ID())
 			}
 		}
-		e.strike(guilty, &question{name: "test/go"}, false)
+		e.strikeBundles(guilty, &decisionRequest{name: "test/go"}, false)
 	}
-	t.Fatalf("decisions are late for ever with %v", e.Snapshot().set.IDs())
+	t.Fatalf("decisions are late for ever with %v", e.ActiveSnapshot().set.IDs())
 }
 
 // notLooser compares a decision with all that users put in.
 func notLooser(t *rapid.T, e *Engine, namespace string, wanted map[string]*bundle.Bundle, past map[string][]*bundle.Bundle) {
 	got, rec := Decide(t.Context(), e, heldPoint(), decision.Subject{Namespace: namespace}, struct{}{})
 	if rec.Outcome != decision.Decided {
-		if len(got.Holds) != 1 || got.Holds[0].Reason != decision.ReasonNoDecision || len(e.Snapshot().set.For(namespace).Withheld()) == 0 {
+		if len(got.Holds) != 1 || got.Holds[0].Reason != decision.ReasonNoDecision || len(e.ActiveSnapshot().set.DecidingIn(namespace).WithheldBundles()) == 0 {
 			t.Fatalf("%+v %s %s", got, rec.Outcome, rec.Error)
 		}
 		return

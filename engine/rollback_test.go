@@ -109,7 +109,7 @@ func TestOneSlowBundleTakesNoOtherWithIt(t *testing.T) {
 			w := newWatcher()
 			e := newEngine(t, asking, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond), engine.WithShare(1000), engine.WithPoints("test/go", "test/ask"))
 			for _, set := range tc.history {
-				if err := e.Activate(t.Context(), set); err != nil {
+				if err := e.ActivateBundles(t.Context(), set); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -172,10 +172,10 @@ func TestOneSlowBundleTakesNoOtherWithIt(t *testing.T) {
 				t.Errorf("a point that it takes no part in: %s %s", rec.Outcome, rec.Error)
 			}
 			var refused engine.RolledBackError
-			if err := e.Banned(whole); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, tc.out.IDs()) {
+			if err := e.CheckRolledBack(whole); !errors.As(err, &refused) || !slices.Equal(refused.Bundles, tc.out.IDs()) {
 				t.Errorf("refused are %v, want %v", err, tc.out.IDs())
 			}
-			if err := e.Banned(slices.DeleteFunc(slices.Clone(whole), func(b *bundle.Bundle) bool { return slices.Contains(tc.out.IDs(), b.ID()) })); err != nil {
+			if err := e.CheckRolledBack(slices.DeleteFunc(slices.Clone(whole), func(b *bundle.Bundle) bool { return slices.Contains(tc.out.IDs(), b.ID()) })); err != nil {
 				t.Errorf("an innocent bundle is refused: %v", err)
 			}
 		})
@@ -190,23 +190,23 @@ func TestABundleIsWithheldUntilItIsChangedOrDeleted(t *testing.T) {
 		err  bool
 		want bool // it is the strictest answer still
 	}{
-		"another bundle changes":           {next: bundle.Set{platform(t, "deny", denies("deny", "Denied too")), slow.Withhold()}, want: true},
+		"another bundle changes":           {next: bundle.Set{platform(t, "deny", denies("deny", "Denied too")), slow.WithheldCopy()}, want: true},
 		"it comes back":                    {next: bundle.Set{deny, slow}, err: true, want: true},
 		"it is changed":                    {next: bundle.Set{deny, platform(t, "slow", denies("slow", "Fixed"))}},
 		"it is deleted":                    {next: bundle.Set{deny}},
-		"it is deleted and made once more": {next: bundle.Set{deny, slow}, lift: func(e *engine.Engine) { e.Forget("", "slow") }},
+		"it is deleted and made once more": {next: bundle.Set{deny, slow}, lift: func(e *engine.Engine) { e.ForgetBundle("", "slow") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatcher()
 			e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(20*time.Millisecond))
-			if err := e.Activate(t.Context(), bundle.Set{deny, slow}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{deny, slow}); err != nil {
 				t.Fatal(err)
 			}
 			until(t, e, w, func() { engine.Decide(t.Context(), e, hastier(), in("shop"), facts{N: 1, Extra: "slow"}) })
 			if tc.lift != nil {
 				tc.lift(e)
 			}
-			if err := e.Activate(t.Context(), tc.next); (err != nil) != tc.err {
+			if err := e.ActivateBundles(t.Context(), tc.next); (err != nil) != tc.err {
 				t.Errorf("it says %v", err)
 			}
 			got, rec := engine.Decide(t.Context(), e, point(), in("shop"), facts{N: 1})
@@ -251,7 +251,7 @@ hold contains {"reason": "Never", "message": "m"} if input.n > 1000`, `{"hold": 
 			spared := func(s decision.Subject) bool { return s.Kind == "Bundle" }
 			e := newEngine(t, asking, engine.WithPoints("test/go", "test/ask"), engine.WithSpared(spared), engine.WithPatience(20))
 			other := tenant(t, "shop", denies("other", "Own"))
-			if err := e.Activate(t.Context(), bundle.Set{other, tc.withheld}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{other, tc.withheld}); err != nil {
 				t.Fatal(err)
 			}
 			for ns, strict := range map[string]bool{"shop": tc.shop, "bank": tc.all, "": tc.all} {

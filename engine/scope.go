@@ -23,7 +23,7 @@ import (
 type scope struct {
 	revision string
 	bundles  []string
-	platform *view
+	platform *compiledView
 	// tenant is the namespace whose own bundles are in own; empty, and without any, elsewhere.
 	tenant string
 	own    bundle.Set
@@ -40,8 +40,8 @@ type scope struct {
 }
 
 // newScope makes the scope of a namespace, or of those without bundles of their own.
-func newScope(platform *view, bundles, own bundle.Set) *scope {
-	s := &scope{revision: bundles.Content(), bundles: bundles.IDs(), platform: platform, own: own}
+func newScope(platform *compiledView, bundles, own bundle.Set) *scope {
+	s := &scope{revision: bundles.ContentHash(), bundles: bundles.IDs(), platform: platform, own: own}
 	if len(own) == 0 {
 		s.checked.Store(true)
 		return s
@@ -75,11 +75,11 @@ func (s *scope) takesPart(name decision.Name) bool {
 }
 
 func (s *scope) findPart(name decision.Name) bool {
-	if override, plain := entryRefs(name); s.defines(override) || s.defines(plain) {
+	if override, plain := entryRefs(name); s.mayDefinePath(override) || s.mayDefinePath(plain) {
 		return true
 	}
 	affected := s.affected()
-	_, _, rules := s.platform.entry(name)
+	_, _, rules := s.platform.findEntrypoint(name)
 	for _, r := range rules {
 		if affected[r] {
 			return true
@@ -88,8 +88,8 @@ func (s *scope) findPart(name decision.Name) bool {
 	return false
 }
 
-// defines says whether a rule of the own bundles may define something at a path.
-func (s *scope) defines(path ast.Ref) bool {
+// mayDefinePath says whether a rule of the own bundles may define something at a path.
+func (s *scope) mayDefinePath(path ast.Ref) bool {
 	for _, b := range s.own {
 		for _, m := range b.Modules {
 			for _, r := range m.Rules {
@@ -102,34 +102,34 @@ func (s *scope) defines(path ast.Ref) bool {
 	return false
 }
 
-// extended says whether rules of users take part in the answer to a point.
-func (s *scope) extended(name decision.Name) bool {
+// isPointExtended says whether rules of users take part in the answer to a point.
+func (s *scope) isPointExtended(name decision.Name) bool {
 	if s.takesPart(name) {
 		return true
 	}
-	q, err := s.platform.query(context.Background(), name)
+	q, err := s.platform.preparedQuery(context.Background(), name)
 	return err != nil || q.extended
 }
 
-// replaced says whether a bundle of users answers a point itself.
-func (s *scope) replaced(name decision.Name) bool {
+// isPointReplaced says whether a bundle of users answers a point itself.
+func (s *scope) isPointReplaced(name decision.Name) bool {
 	override, _ := entryRefs(name)
-	return s.defines(override) || s.platform.replaces(name)
+	return s.mayDefinePath(override) || s.platform.isPointReplaced(name)
 }
 
-// answers says whether a policy answers a point, or it cannot be said.
-func (s *scope) answers(name decision.Name) bool {
+// isPointDefined says whether a policy answers a point, or it cannot be said.
+func (s *scope) isPointDefined(name decision.Name) bool {
 	if s.takesPart(name) {
 		return true
 	}
-	q, err := s.platform.query(context.Background(), name)
+	q, err := s.platform.preparedQuery(context.Background(), name)
 	return err != nil || q.defined
 }
 
-// build compiles the own bundles with the part of the platform's that refers to them, and prepares those of the points
+// buildView compiles the own bundles with the part of the platform's that refers to them, and prepares those of the points
 // that they take part in. A view of more than so many bytes is not made.
-func (s *scope) build(ctx context.Context, points []decision.Name, most int) (*view, error) {
-	modules, bytes := s.modules()
+func (s *scope) buildView(ctx context.Context, points []decision.Name, most int) (*compiledView, error) {
+	modules, bytes := s.viewModules()
 	if bytes > most {
 		return nil, fmt.Errorf("compiled, they would take about %d KiB of memory, and may take %d: make them smaller, their data above all, or give the process more memory", bytes>>10, most>>10)
 	}
@@ -145,20 +145,20 @@ func (s *scope) build(ctx context.Context, points []decision.Name, most int) (*v
 		return nil, err
 	}
 	v.tenant, v.rules, v.bytes = s.tenant, rulesOf(s.own, v.compiler), bytes
-	v.withheld = slices.Concat(s.platform.withheld, s.own.Withheld())
+	v.withheld = slices.Concat(s.platform.withheld, s.own.WithheldBundles())
 	for _, p := range points {
 		if !s.takesPart(p) {
 			continue
 		}
-		if _, err := v.query(ctx, p); err != nil {
+		if _, err := v.preparedQuery(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-// modules are those of a view of the scope, and what it takes of the heap, estimated in bytes.
-func (s *scope) modules() (out map[string]*ast.Module, bytes int) {
+// viewModules are those of a view of the scope, and what it takes of the heap, estimated in bytes.
+func (s *scope) viewModules() (out map[string]*ast.Module, bytes int) {
 	needed := s.platform.references().modulesFor(s.affected())
 	out = map[string]*ast.Module{}
 	whole := slices.ContainsFunc(s.own, func(b *bundle.Bundle) bool { return !extendsAlone(b) })
@@ -193,8 +193,8 @@ func extendsAlone(b *bundle.Bundle) bool {
 	return !b.RefersOutside()
 }
 
-// note keeps whether the own bundles compile.
-func (s *scope) note(err error) {
+// recordOutcome keeps whether the own bundles compile.
+func (s *scope) recordOutcome(err error) {
 	s.again.Store(nil)
 	if errors.As(err, new(*recovery.Panic)) {
 		at := time.Now().Add(sparedAgain)
@@ -216,8 +216,8 @@ func (s *scope) forgetFailure() {
 	}
 }
 
-// failed is why the own bundles do not compile; nil if they do, or it is not known yet.
-func (s *scope) failed() error {
+// compileFailure is why the own bundles do not compile; nil if they do, or it is not known yet.
+func (s *scope) compileFailure() error {
 	err := s.failure.Load()
 	if err == nil {
 		return nil

@@ -12,11 +12,11 @@ import (
 // window is how far back the time of a tenant's evaluations counts.
 const window = 10 * time.Second
 
-// share is what the bundles of one namespace's own people take: workers at a
+// tenantShare is what the bundles of one namespace's own people take: workers at a
 // time, and processors over time. Beyond it their decisions are the fallbacks,
 // which are safe, and never those of the platform's policies alone: a tenant's
 // denial must not end because it was asked too often.
-type share struct {
+type tenantShare struct {
 	slots chan struct{} // one for each evaluation
 
 	mu sync.Mutex
@@ -29,8 +29,8 @@ type share struct {
 	}
 }
 
-// begin counts an evaluation from now on, whether it ends or not.
-func (s *share) begin(ev *evaluation) {
+// beginEvaluation counts an evaluation from now on, whether it ends or not.
+func (s *tenantShare) beginEvaluation(ev *evaluation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
@@ -39,17 +39,17 @@ func (s *share) begin(ev *evaluation) {
 	s.running[ev] = time.Now()
 }
 
-// end counts an evaluation among those that ended.
-func (s *share) end(ev *evaluation, now time.Time) {
+// endEvaluation counts an evaluation among those that ended.
+func (s *tenantShare) endEvaluation(ev *evaluation, now time.Time) {
 	s.mu.Lock()
 	began := s.running[ev]
 	delete(s.running, ev)
 	s.mu.Unlock()
-	s.spend(now, time.Since(began))
+	s.addSpentTime(now, time.Since(began))
 }
 
-// spend counts time that was taken and is over.
-func (s *share) spend(now time.Time, took time.Duration) {
+// addSpentTime counts time that was taken and is over.
+func (s *tenantShare) addSpentTime(now time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	second := now.Unix()
@@ -60,10 +60,10 @@ func (s *share) spend(now time.Time, took time.Duration) {
 	b.time += took
 }
 
-// within sums up what ended within the window, and what runs now of the policies of a
+// timeWithinWindow sums up what ended within the window, and what runs now of the policies of a
 // revision. What still runs of others, which decide no more, cannot be stopped; it has
 // the slots that it took, and does not keep policies from deciding that were mended.
-func (s *share) within(now time.Time, revision string) (sum time.Duration) {
+func (s *tenantShare) timeWithinWindow(now time.Time, revision string) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ev, began := range s.running {
@@ -79,8 +79,8 @@ func (s *share) within(now time.Time, revision string) (sum time.Duration) {
 	return sum
 }
 
-// shares are those of all tenants.
-type shares struct {
+// tenantShares are those of all tenants.
+type tenantShares struct {
 	each int // workers that one may have
 	// all has a slot for each evaluation of any of them: a part of the workers is
 	// for decisions that tenants have no part in.
@@ -92,7 +92,7 @@ type shares struct {
 	endless atomic.Int32
 
 	mu sync.Mutex
-	of map[string]*share
+	of map[string]*tenantShare
 	// endlessOf counts the trials of each tenant that do not end.
 	endlessOf map[string]int
 }
@@ -105,14 +105,14 @@ const mostEndless = 16
 const mostOwnEndless = mostEndless / 2
 
 // mayTry says whether a trial with the bundles of a tenant may be made.
-func (s *shares) mayTry(tenant string) bool {
+func (s *tenantShares) mayTry(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return tenant == "" || s.endlessOf[tenant] < mostOwnEndless
 }
 
 // countEndless counts a trial of a tenant.
-func (s *shares) countEndless(tenant string, more int) {
+func (s *tenantShares) countEndless(tenant string, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.endlessOf[tenant] += more; s.endlessOf[tenant] == 0 {
@@ -121,10 +121,10 @@ func (s *shares) countEndless(tenant string, more int) {
 }
 
 // keepRunning has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
-func (s *shares) keepRunning(ev *evaluation) (ended func()) {
+func (s *tenantShares) keepRunning(ev *evaluation) (ended func()) {
 	s.countEndless(ev.query.tenant, 1)
 	if s.endless.Add(1) <= mostEndless {
-		ev.release()
+		ev.releaseSlots()
 	}
 	return func() {
 		s.endless.Add(-1)
@@ -132,16 +132,16 @@ func (s *shares) keepRunning(ev *evaluation) (ended func()) {
 	}
 }
 
-func newShares(workers int) *shares {
+func newShares(workers int) *tenantShares {
 	quarter := max(workers/4, 1)
-	return &shares{
+	return &tenantShares{
 		each: quarter, all: make(chan struct{}, max(workers-quarter, 1)), judging: make(chan struct{}, quarter),
-		of: map[string]*share{}, endlessOf: map[string]int{},
+		of: map[string]*tenantShare{}, endlessOf: map[string]int{},
 	}
 }
 
-// share is that of a namespace; nil of "", which is no tenant.
-func (s *shares) share(tenant string) *share {
+// shareForTenant is that of a namespace; nil of "", which is no tenant.
+func (s *tenantShares) shareForTenant(tenant string) *tenantShare {
 	if tenant == "" {
 		return nil
 	}
@@ -149,20 +149,20 @@ func (s *shares) share(tenant string) *share {
 	defer s.mu.Unlock()
 	out := s.of[tenant]
 	if out == nil {
-		out = &share{slots: make(chan struct{}, s.each)}
+		out = &tenantShare{slots: make(chan struct{}, s.each)}
 		s.of[tenant] = out
 	}
 	return out
 }
 
-// overspent is an error if a tenant has had its time, with what evaluations of the
+// checkOverspent is an error if a tenant has had its time, with what evaluations of the
 // policies of a revision take that did not end.
-func (e *Engine) overspent(tenant, revision string, now time.Time) error {
-	mine := e.shares.share(tenant)
+func (e *Engine) checkOverspent(tenant, revision string, now time.Time) error {
+	mine := e.shares.shareForTenant(tenant)
 	if mine == nil {
 		return nil
 	}
-	if spent := mine.within(now, revision); spent > e.fair {
+	if spent := mine.timeWithinWindow(now, revision); spent > e.fair {
 		return fmt.Errorf("the policies of namespace %s took %s of the processors within %s, and may take %s: their decisions wait until it is less",
 			tenant, spent.Round(time.Millisecond), window, e.fair)
 	}

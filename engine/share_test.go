@@ -19,7 +19,7 @@ import (
 func TestATenantThatKeepsAskingLeavesWorkersToOthers(t *testing.T) {
 	e := newEngine(t, builtin, engine.WithParallel(4), engine.WithShare(1))
 	own := strings.NewReplacer("extend.test.freeze", "extend.test.own").Replace(freeze)
-	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", crossProduct), tenant(t, "bank", own)}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{tenant(t, "shop", crossProduct), tenant(t, "bank", own)}); err != nil {
 		t.Fatal(err)
 	}
 	stop, leave := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func TestATenantWhoHadItsShareOfTheProcessorsGetsFallbacks(t *testing.T) {
 		return now
 	}
 	e := newEngine(t, builtin, engine.WithObserver(w), engine.WithShare(1e-9), engine.WithClock(clock))
-	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", freeze)}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{tenant(t, "shop", freeze)}); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(ns string) decision.Record {
@@ -79,7 +79,7 @@ func TestATenantWhoHadItsShareOfTheProcessorsGetsFallbacks(t *testing.T) {
 	if rec := ask("third"); rec.Outcome != decision.Decided {
 		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
 	}
-	if _, rec := engine.DecideOn(t.Context(), e, e.Snapshot(), point().Any(), in("shop"), facts{N: 1}); rec.Outcome != decision.Decided {
+	if _, rec := engine.DecideOn(t.Context(), e, e.ActiveSnapshot(), point().EraseTypes(), in("shop"), facts{N: 1}); rec.Outcome != decision.Decided {
 		t.Errorf("aside: %s %s", rec.Outcome, rec.Error)
 	}
 	mu.Lock()
@@ -99,7 +99,7 @@ func TestATenantHasLessMemory(t *testing.T) {
 	grow := `package extend.test.grow
 hold contains {"reason": "X", "message": "m"} if count([s | some i in numbers.range(1, 1000000); some j in [1, 2, 3, 4, 5, 6, 7, 8, 9]; s := sprintf("%0100d", [i * j])]) == 0`
 	e := newEngine(t, builtin, engine.WithMemory(400<<20))
-	if err := e.Activate(t.Context(), bundle.Set{tenant(t, "shop", grow)}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{tenant(t, "shop", grow)}); err != nil {
 		t.Fatal(err)
 	}
 	p := point()
@@ -127,7 +127,7 @@ holds contains {"reason": "Slow", "message": "m"} if {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, slow, engine.WithMemory(32<<20))
-			if err := e.Activate(t.Context(), bundles); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundles); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -178,7 +178,7 @@ func TestATenantWhoseRuleNeverEndsGetsFallbacksAndIsRolledBack(t *testing.T) {
 			e := newEngine(t, builtin, engine.WithObserver(w), engine.WithGrace(10*time.Millisecond), engine.WithShare(1e-9))
 			fine := strings.Replace(freeze, "extend.test.freeze", "extend.test.own", 1)
 			set := bundle.Set{platform(t, "freeze", freeze), tenant(t, "shop", stuck), tenant(t, "bank", fine)}
-			if err := e.Activate(t.Context(), set); err != nil {
+			if err := e.ActivateBundles(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
 			end := make(chan struct{})
@@ -211,7 +211,7 @@ func TestATenantWhoseRuleNeverEndsGetsFallbacksAndIsRolledBack(t *testing.T) {
 			}
 			// What was mended decides, although the other one still runs.
 			mended := strings.Replace(fine, "extend.test.own", "extend.test.mended", 1)
-			if err := e.Activate(t.Context(), bundle.Set{platform(t, "freeze", freeze), tenant(t, "shop", mended)}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{platform(t, "freeze", freeze), tenant(t, "shop", mended)}); err != nil {
 				t.Fatal(err)
 			}
 			// On a busy machine the decision compiles the policies, which counts for ten seconds.

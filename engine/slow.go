@@ -54,7 +54,7 @@ type platformBuild struct {
 	left, ended bool
 	// usedAt is when it ended, or when a set was asked for that needs it.
 	usedAt time.Time
-	view   *view
+	view   *compiledView
 	err    error
 }
 
@@ -94,7 +94,7 @@ func (c *views) withoutAsked(revision string) []askedSet {
 // buildPlatform compiles bundles of the platform once for all callers that wait within the limit. What takes longer goes on, and a
 // later call has what comes of it; until then it is refused at once. added are the bundles that are not active yet: as the others
 // change, only so many compilations with them go on.
-func (c *views) buildPlatform(ctx context.Context, content string, added []string, build func() (*view, error)) (*view, error) {
+func (c *views) buildPlatform(ctx context.Context, content string, added []string, build func() (*compiledView, error)) (*compiledView, error) {
 	limit := c.maxTime()
 	c.mu.Lock()
 	b := c.platforms[content]
@@ -106,7 +106,7 @@ func (c *views) buildPlatform(ctx context.Context, content string, added []strin
 		b = &platformBuild{began: time.Now(), done: make(chan struct{}), added: added}
 		c.platforms[content] = b
 		recovery.Go("engine", func() {
-			var v *view
+			var v *compiledView
 			err := recovery.Call("engine", func() (err error) {
 				v, err = build()
 				return err
@@ -147,7 +147,7 @@ func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow in
 
 // finishPlatform notes what came of bundles of the platform. It is kept for a while where a caller has gone without it, but not that others
 // were being compiled.
-func (c *views) finishPlatform(content string, b *platformBuild, v *view, err error) {
+func (c *views) finishPlatform(content string, b *platformBuild, v *compiledView, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.ended, b.usedAt, b.view, b.err = true, time.Now(), v, err

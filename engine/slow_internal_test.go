@@ -34,19 +34,19 @@ func TestABundleThatTakesLongToCompileIsRefusedAlone(t *testing.T) {
 	e.views.limit.Store(int64(time.Millisecond))
 	slow := nested(t, 11)
 	var refused SlowError
-	if err := e.Activate(t.Context(), bundle.Set{slow}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "did not end within 1ms") {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{slow}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "did not end within 1ms") {
 		t.Fatalf("the slow one: %v", err)
 	}
 	e.views.limit.Store(int64(compileLimit))
 	other := read(t, "other", map[string]string{"p.rego": "package extend.rollout.other\nhold contains {\"reason\": \"Other\", \"message\": \"m\"} if input.workload.labels.x == \"y\""})
-	if err := e.Activate(t.Context(), bundle.Set{other, holds(t, "shop", "z")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{other, holds(t, "shop", "z")}); err != nil {
 		t.Errorf("others: %v", err)
 	}
 	if out, rec := Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{Namespace: "shop", Name: "web"}, plan("y")); rec.Outcome != decision.Decided || len(out.Holds) != 1 {
 		t.Errorf("it is %s %s: %+v", rec.Outcome, rec.Error, out.Holds)
 	}
 	<-late
-	if err := e.Activate(t.Context(), bundle.Set{slow}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{slow}); err != nil {
 		t.Errorf("once it is compiled: %v", err)
 	}
 }
@@ -55,8 +55,8 @@ func TestABundleThatTakesLongToCompileIsRefusedAlone(t *testing.T) {
 func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 	late := make(chan struct{}, 2)
 	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
-	want, end, begun := e.Snapshot().cluster.platform, make(chan struct{}), make(chan struct{}, 10)
-	build := func() (*view, error) { begun <- struct{}{}; <-end; return want, nil }
+	want, end, begun := e.ActiveSnapshot().cluster.platform, make(chan struct{}), make(chan struct{}, 10)
+	build := func() (*compiledView, error) { begun <- struct{}{}; <-end; return want, nil }
 	e.views.limit.Store(int64(time.Millisecond))
 	for range 3 {
 		if v, err := e.views.buildPlatform(t.Context(), "slow", []string{"slow"}, build); v != nil || !errors.As(err, new(SlowError)) {
@@ -91,7 +91,7 @@ func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 	if len(begun) != 2 {
 		t.Errorf("%d were begun, want 2", len(begun))
 	}
-	if _, err := e.views.buildPlatform(t.Context(), "panics", nil, func() (*view, error) { panic("x") }); err == nil {
+	if _, err := e.views.buildPlatform(t.Context(), "panics", nil, func() (*compiledView, error) { panic("x") }); err == nil {
 		t.Error("a panic is no error")
 	}
 }
@@ -99,8 +99,8 @@ func TestWhatIsBeingCompiledIsNotBegunAgain(t *testing.T) {
 // A new bundle of the platform that is compiled beyond the limit is not compiled again with each change of the others. These are.
 func TestSlowCompilationsOfOneBundleOfThePlatformAreBounded(t *testing.T) {
 	e := builtinEngine(t)
-	want, end := e.Snapshot().cluster.platform, make(chan struct{})
-	build := func() (*view, error) { <-end; return want, nil }
+	want, end := e.ActiveSnapshot().cluster.platform, make(chan struct{})
+	build := func() (*compiledView, error) { <-end; return want, nil }
 	e.views.limit.Store(int64(time.Millisecond))
 	for i := range 10 {
 		if _, err := e.views.buildPlatform(t.Context(), fmt.Sprint("slow with ", i), []string{"slow"}, build); !errors.As(err, new(SlowError)) {
@@ -115,7 +115,7 @@ func TestSlowCompilationsOfOneBundleOfThePlatformAreBounded(t *testing.T) {
 	}
 	e.views.limit.Store(int64(compileLimit))
 	for _, added := range [][]string{nil, {"new"}} {
-		if v, err := e.views.buildPlatform(t.Context(), fmt.Sprint("without it ", added), added, func() (*view, error) { return want, nil }); v != want || err != nil {
+		if v, err := e.views.buildPlatform(t.Context(), fmt.Sprint("without it ", added), added, func() (*compiledView, error) { return want, nil }); v != want || err != nil {
 			t.Errorf("without it, with %v: %v", added, err)
 		}
 	}
@@ -126,11 +126,11 @@ func TestSlowCompilationsOfOneBundleOfThePlatformAreBounded(t *testing.T) {
 func TestWhatCameOfBundlesOfThePlatformIsNotKeptForLong(t *testing.T) {
 	late := make(chan struct{}, 2)
 	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
-	want := e.Snapshot().cluster.platform
+	want := e.ActiveSnapshot().cluster.platform
 	e.views.limit.Store(int64(time.Millisecond))
 	for _, came := range []error{fmt.Errorf("compiling: %w", module.ErrBusy), nil} {
 		end := make(chan struct{})
-		if _, err := e.views.buildPlatform(t.Context(), "slow", nil, func() (*view, error) { <-end; return want, came }); !errors.As(err, new(SlowError)) {
+		if _, err := e.views.buildPlatform(t.Context(), "slow", nil, func() (*compiledView, error) { <-end; return want, came }); !errors.As(err, new(SlowError)) {
 			t.Errorf("got %v", err)
 		}
 		close(end)
@@ -150,14 +150,14 @@ func TestWhatCameOfBundlesOfThePlatformIsNotKeptForLong(t *testing.T) {
 func TestSeveralSlowCompilationsOfOneSetEnd(t *testing.T) {
 	late := make(chan struct{}, 20)
 	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
-	want := e.Snapshot().cluster.platform
+	want := e.ActiveSnapshot().cluster.platform
 	e.views.limit.Store(int64(time.Millisecond))
 	begun := 0
 	for try := range 6 {
 		var err error
 		for _, content := range []string{"platform", "canary"} {
 			end := make(chan struct{})
-			_, err = e.views.buildPlatform(t.Context(), content, []string{content}, func() (*view, error) { begun++; <-end; return want, nil })
+			_, err = e.views.buildPlatform(t.Context(), content, []string{content}, func() (*compiledView, error) { begun++; <-end; return want, nil })
 			close(end)
 			if err != nil {
 				break
@@ -181,11 +181,11 @@ func TestSeveralSlowCompilationsOfOneSetEnd(t *testing.T) {
 func TestWhatIsKeptOfSlowCompilationsIsBounded(t *testing.T) {
 	late := make(chan struct{}, 20)
 	e := builtinEngine(t, WithCompiledLate(func() { late <- struct{}{} }))
-	want := e.Snapshot().cluster.platform
+	want := e.ActiveSnapshot().cluster.platform
 	e.views.limit.Store(int64(time.Millisecond))
 	for i := range 3 * mostKeptLate {
 		end := make(chan struct{})
-		if _, err := e.views.buildPlatform(t.Context(), fmt.Sprint(i), nil, func() (*view, error) { <-end; return want, nil }); !errors.As(err, new(SlowError)) {
+		if _, err := e.views.buildPlatform(t.Context(), fmt.Sprint(i), nil, func() (*compiledView, error) { <-end; return want, nil }); !errors.As(err, new(SlowError)) {
 			t.Fatalf("got %v", err)
 		}
 		close(end)
@@ -208,7 +208,7 @@ func TestASetWithManySlowCompilationsIsPutIn(t *testing.T) {
 	}
 	other := plainHold(t, "other")
 	for try := range 4 * len(set) {
-		err := e.Activate(t.Context(), set)
+		err := e.ActivateBundles(t.Context(), set)
 		if err == nil {
 			if len(e.views.asked) > 1 || len(e.views.platforms) > mostKeptLate+1 {
 				t.Errorf("then %d sets count as asked for, %d compilations are kept", len(e.views.asked), len(e.views.platforms))
@@ -220,7 +220,7 @@ func TestASetWithManySlowCompilationsIsPutIn(t *testing.T) {
 		}
 		<-late
 		if try == 0 { // which another set that is refused does not change
-			if err := e.Activate(t.Context(), bundle.Set{other}); !errors.As(err, new(SlowError)) {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{other}); !errors.As(err, new(SlowError)) {
 				t.Fatalf("another set: %v", err)
 			}
 			<-late

@@ -31,22 +31,22 @@ type Snapshot struct {
 	views  *views
 }
 
-// compile makes a snapshot of the built-in bundle and a set of others. What is
+// compileSnapshot makes a snapshot of the built-in bundle and a set of others. What is
 // the same in other snapshots is taken from there: one namespace's change does
 // not compile for all the others again.
 //
 // Bundles of the platform must compile, and so must bundles of a namespace that
 // are in no other snapshot. Whether those that were active with another platform's
 // compile with this one too, the engine looks into once they are active together.
-func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) (*Snapshot, error) {
-	if err := append(bundle.Set{e.builtin}, set...).Conflicts(); err != nil {
+func (e *Engine) compileSnapshot(ctx context.Context, set bundle.Set, from []*Snapshot) (*Snapshot, error) {
+	if err := append(bundle.Set{e.builtin}, set...).CheckConflicts(); err != nil {
 		return nil, err
 	}
 	if err := e.checkTenantBytes(set, from); err != nil {
 		return nil, err
 	}
 	s := &Snapshot{revision: append(bundle.Set{e.builtin}, set...).Revision(), set: set, scopes: map[string]*scope{}, views: e.views}
-	everywhere, parts := append(bundle.Set{e.builtin}, set.For("")...), set.ByNamespace()
+	everywhere, parts := append(bundle.Set{e.builtin}, set.DecidingIn("")...), set.ByNamespace()
 	e.views.noteNeeds(s.revision, e.findNeeds(everywhere, parts))
 	err := e.compileParts(ctx, s, everywhere, parts, from)
 	if !isPassing(err) { // it is compiled, or is not to be
@@ -55,9 +55,9 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 	if err != nil {
 		return nil, err
 	}
-	if len(set.Withheld()) > 0 {
+	if len(set.WithheldBundles()) > 0 {
 		s.spared = &sparedSnapshot{compile: func() (*Snapshot, error) {
-			return e.compile(context.Background(), set.Deciding(), []*Snapshot{s})
+			return e.compileSnapshot(context.Background(), set.WithoutWithheld(), []*Snapshot{s})
 		}}
 	}
 	return s, nil
@@ -65,16 +65,16 @@ func (e *Engine) compile(ctx context.Context, set bundle.Set, from []*Snapshot) 
 
 // compileParts compiles what decides everywhere and in the namespaces of a snapshot.
 func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundle.Set, parts map[string]bundle.Part, from []*Snapshot) error {
-	known := map[string]*view{}
+	known := map[string]*compiledView{}
 	for _, other := range from {
-		maps.Copy(known, other.compiled())
+		maps.Copy(known, other.platformViews())
 	}
-	platform := func(part bundle.Set) (*view, error) {
-		content := part.Content()
+	platform := func(part bundle.Set) (*compiledView, error) {
+		content := part.ContentHash()
 		if v, ok := known[content]; ok {
 			return v, nil
 		}
-		v, err := e.views.buildPlatform(ctx, content, findAdded(part[1:], from), func() (*view, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
+		v, err := e.views.buildPlatform(ctx, content, findAdded(part[1:], from), func() (*compiledView, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +103,10 @@ func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundl
 
 // findNeeds are the contents of what a set needs of the platform: that of all namespaces, and those with canaries.
 func (e *Engine) findNeeds(everywhere bundle.Set, parts map[string]bundle.Part) []string {
-	needs := []string{everywhere.Content()}
+	needs := []string{everywhere.ContentHash()}
 	for _, part := range parts {
 		if part.Canaries {
-			needs = append(needs, append(bundle.Set{e.builtin}, part.Platform...).Content())
+			needs = append(needs, append(bundle.Set{e.builtin}, part.Platform...).ContentHash())
 		}
 	}
 	return needs
@@ -173,9 +173,9 @@ func (p *sparedSnapshot) compileOnce(now time.Time) {
 	p.out = out
 }
 
-// sparing is what decides about a subject that bundles are spared from which are withheld.
+// withoutWithheld is what decides about a subject that bundles are spared from which are withheld.
 // Where the others do not compile without these it is the whole.
-func (e *Engine) sparing(ctx context.Context, s *Snapshot, subject decision.Subject) *Snapshot {
+func (e *Engine) withoutWithheld(ctx context.Context, s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
 	}
@@ -190,7 +190,7 @@ func (e *Engine) sparing(ctx context.Context, s *Snapshot, subject decision.Subj
 
 // scopeFor makes the scope of a namespace, or takes it from another snapshot. Own
 // bundles that are in none must compile.
-func (e *Engine) scopeFor(ctx context.Context, platform *view, all, own bundle.Set, namespace string, from []*Snapshot) (*scope, error) {
+func (e *Engine) scopeFor(ctx context.Context, platform *compiledView, all, own bundle.Set, namespace string, from []*Snapshot) (*scope, error) {
 	s := newScope(platform, append(all, own...), own)
 	isNew := true
 	for _, other := range from {
@@ -205,16 +205,16 @@ func (e *Engine) scopeFor(ctx context.Context, platform *view, all, own bundle.S
 		isNew = isNew && !slices.Equal(before.own.IDs(), own.IDs())
 	}
 	if isNew {
-		if err := e.views.check(ctx, s); err != nil {
+		if err := e.views.checkScope(ctx, s); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// compiled has the platform's views of a snapshot, which may be nil, by their revisions.
-func (s *Snapshot) compiled() map[string]*view {
-	out := map[string]*view{}
+// platformViews has the platform's views of a snapshot, which may be nil, by their revisions.
+func (s *Snapshot) platformViews() map[string]*compiledView {
+	out := map[string]*compiledView{}
 	if s != nil {
 		out[s.cluster.platform.revision] = s.cluster.platform
 		for _, in := range s.scopes {
@@ -224,8 +224,8 @@ func (s *Snapshot) compiled() map[string]*view {
 	return out
 }
 
-// scope is what decides about a subject.
-func (s *Snapshot) scope(subject decision.Subject) *scope {
+// scopeForSubject is what decides about a subject.
+func (s *Snapshot) scopeForSubject(subject decision.Subject) *scope {
 	if in, ok := s.scopes[subject.Namespace]; ok {
 		return in
 	}
@@ -233,22 +233,22 @@ func (s *Snapshot) scope(subject decision.Subject) *scope {
 }
 
 // viewOf returns what answers a point to a subject, compiled, to explain it.
-func (s *Snapshot) viewOf(name decision.Name, subject decision.Subject) (*view, error) {
-	in := s.scope(subject)
+func (s *Snapshot) viewOf(name decision.Name, subject decision.Subject) (*compiledView, error) {
+	in := s.scopeForSubject(subject)
 	if !in.takesPart(name) {
 		return in.platform, nil
 	}
 	return s.ownView(in)
 }
 
-func (s *Snapshot) ownView(in *scope) (*view, error) {
-	if v := s.views.find(in.revision); v != nil {
+func (s *Snapshot) ownView(in *scope) (*compiledView, error) {
+	if v := s.views.findView(in.revision); v != nil {
 		return v, nil
 	}
-	if err := in.failed(); err != nil {
+	if err := in.compileFailure(); err != nil {
 		return nil, err
 	}
-	return s.views.await(context.Background(), in, asideWait, nil)
+	return s.views.awaitView(context.Background(), in, asideWait, nil)
 }
 
 // Revision names the snapshot.
@@ -257,35 +257,37 @@ func (s *Snapshot) Revision() string { return s.revision }
 // RevisionFor names what decides about a subject: it does not change when only
 // another namespace's bundles do, nor when a canary is promoted. Records carry it.
 func (s *Snapshot) RevisionFor(subject decision.Subject) string {
-	return mixRevision(s.scope(subject).revision, s.missingFor(subject))
+	return mixRevision(s.scopeForSubject(subject).revision, s.missingFor(subject))
 }
 
 // BundlesFor are what decides about a subject, as name@revision, the built-in policies among
 // them. Records carry them.
-func (s *Snapshot) BundlesFor(subject decision.Subject) []string { return s.scope(subject).bundles }
+func (s *Snapshot) BundlesFor(subject decision.Subject) []string {
+	return s.scopeForSubject(subject).bundles
+}
 
-// Bundles are the users' bundles in the snapshot.
-func (s *Snapshot) Bundles() bundle.Set { return s.set }
+// UserBundles are the users' bundles in the snapshot.
+func (s *Snapshot) UserBundles() bundle.Set { return s.set }
 
-// Defines says whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
+// IsPointDefined says whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
 // did, and so does one that is missing: the caller finds that the policy does not answer.
-func (s *Snapshot) Defines(name decision.Name, subject decision.Subject) bool {
+func (s *Snapshot) IsPointDefined(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
 		return true
 	}
-	return s.scope(subject).answers(name)
+	return s.scopeForSubject(subject).isPointDefined(name)
 }
 
-// Extended says whether rules of users take part in the answers of a point to a
+// IsPointExtended says whether rules of users take part in the answers of a point to a
 // subject. Where that cannot be said, they count as if they did.
-func (s *Snapshot) Extended(name decision.Name, subject decision.Subject) bool {
+func (s *Snapshot) IsPointExtended(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
 		return true
 	}
-	return s.scope(subject).extended(name)
+	return s.scopeForSubject(subject).isPointExtended(name)
 }
 
-// Replaced says whether a bundle of users answers a point itself for a subject, in place of the built-in policies.
-func (s *Snapshot) Replaced(name decision.Name, subject decision.Subject) bool {
-	return s.scope(subject).replaced(name)
+// IsPointReplaced says whether a bundle of users answers a point itself for a subject, in place of the built-in policies.
+func (s *Snapshot) IsPointReplaced(name decision.Name, subject decision.Subject) bool {
+	return s.scopeForSubject(subject).isPointReplaced(name)
 }

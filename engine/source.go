@@ -18,28 +18,28 @@ import (
 type Source struct {
 	engine   *Engine
 	snapshot *Snapshot
-	view     *view // of the point that Clauses was asked about
+	view     *compiledView // of the point that Clauses was asked about
 	subject  decision.Subject
 	modules  []*ast.Module
 	// packages are the modules by the path of their package, and names the rules of
 	// those that were asked about, by package and name.
 	packages map[string][]*ast.Module
-	names    map[string]map[string][]written
+	names    map[string]map[string][]locatedRule
 }
 
-// written is a rule and where it is.
-type written struct {
+// locatedRule is a rule and where it is.
+type locatedRule struct {
 	module *ast.Module
 	rule   *ast.Rule
 }
 
-// Source is what the policies of a snapshot say that decide about a subject.
-func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
+// PolicySource is what the policies of a snapshot say that decide about a subject.
+func (e *Engine) PolicySource(s *Snapshot, subject decision.Subject) *Source {
 	out := &Source{
 		engine: e, snapshot: s, subject: subject,
-		packages: map[string][]*ast.Module{}, names: map[string]map[string][]written{},
+		packages: map[string][]*ast.Module{}, names: map[string]map[string][]locatedRule{},
 	}
-	for _, b := range append(bundle.Set{e.builtin}, s.set.For(subject.Namespace)...) {
+	for _, b := range append(bundle.Set{e.builtin}, s.set.DecidingIn(subject.Namespace)...) {
 		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
 			m := b.Modules[file]
 			path := m.Package.Path.String()
@@ -50,12 +50,12 @@ func (e *Engine) Source(s *Snapshot, subject decision.Subject) *Source {
 	return out
 }
 
-// Clauses are those of the domain of a point that its answer is made of, or would
+// PointClauses are those of the domain of a point that its answer is made of, or would
 // be: of the rules that what answers it refers to, and what those refer to.
 // Functions, and rules with an else, are left out: what they need is not in one
 // place. There are none either where the policies of the subject's namespace cannot
 // be compiled.
-func (s *Source) Clauses(point decision.Name) []Clause {
+func (s *Source) PointClauses(point decision.Name) []Clause {
 	var out []Clause
 	v, err := s.snapshot.viewOf(point, s.subject)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Source) Clauses(point decision.Name) []Clause {
 	}
 	s.view = v
 	reach := map[*ast.Location]bool{}
-	for r := range v.reach(point) {
+	for r := range v.reachableRules(point) {
 		reach[r.Location] = true
 	}
 	for _, m := range s.modules {
@@ -73,17 +73,17 @@ func (s *Source) Clauses(point decision.Name) []Clause {
 		for _, r := range m.Rules {
 			// The compiler has copies of the rules, with the places of these.
 			if reach[r.Location] && !r.Default && r.Else == nil && len(r.Head.Args) == 0 {
-				out = append(out, s.clause(m, r))
+				out = append(out, s.newClause(m, r))
 			}
 		}
 	}
 	return out
 }
 
-func (s *Source) clause(m *ast.Module, r *ast.Rule) Clause {
+func (s *Source) newClause(m *ast.Module, r *ast.Rule) Clause {
 	pkg := packageID(m)
-	rule, _ := s.snapshot.Rule(s.subject, idOf(r, pkg))
-	rule.Place = module.At(r.Location, "").Place()
+	rule, _ := s.snapshot.FindRule(s.subject, idOf(r, pkg))
+	rule.Place = module.ProblemAt(r.Location, "").SourcePosition()
 	return Clause{Rule: rule, Own: rule.ID != pkg, Name: r.Head.Ref()[0].String(), Head: r.Head, Conditions: r.Body, module: m}
 }
 
@@ -124,18 +124,18 @@ type Binding struct {
 	Argument bool
 }
 
-// Definitions are those of a rule of policies that a clause refers to by a term,
+// FindDefinitions are those of a rule of policies that a clause refers to by a term,
 // with arguments if it is a function. There are none of what is no such rule.
-func (s *Source) Definitions(c Clause, locals ast.VarSet, term *ast.Term, args []*ast.Term) []Definition {
-	ref := s.resolve(c, locals, term)
+func (s *Source) FindDefinitions(c Clause, locals ast.VarSet, term *ast.Term, args []*ast.Term) []Definition {
+	ref := s.resolveRulePath(c, locals, term)
 	var out []Definition
 	for i := 1; i < len(ref); i++ {
 		name, ok := ref[i].Value.(ast.String)
 		if !ok {
 			break
 		}
-		for _, w := range s.rules(ref[:i].String())[string(name)] {
-			if d, ok := s.define(w, ref[i:], args); ok {
+		for _, w := range s.packageRules(ref[:i].String())[string(name)] {
+			if d, ok := s.matchDefinition(w, ref[i:], args); ok {
 				out = append(out, d)
 			}
 		}
@@ -143,8 +143,8 @@ func (s *Source) Definitions(c Clause, locals ast.VarSet, term *ast.Term, args [
 	return out
 }
 
-// define matches a rule with the part of a reference that begins at its name.
-func (s *Source) define(w written, ref ast.Ref, args []*ast.Term) (Definition, bool) {
+// matchDefinition matches a rule with the part of a reference that begins at its name.
+func (s *Source) matchDefinition(w locatedRule, ref ast.Ref, args []*ast.Term) (Definition, bool) {
 	head := w.rule.Head
 	d := Definition{Default: w.rule.Default}
 	if len(head.Args) != 0 && len(args) < len(head.Args) {
@@ -167,14 +167,14 @@ func (s *Source) define(w written, ref ast.Ref, args []*ast.Term) (Definition, b
 	}
 	d.Within = len(ref) > len(terms)
 	for r := w.rule; r != nil; r = r.Else {
-		d.Ways = append(d.Ways, s.clause(w.module, r))
+		d.Ways = append(d.Ways, s.newClause(w.module, r))
 	}
 	return d, true
 }
 
-// resolve is the whole path of a rule that a clause refers to; nil if the term
+// resolveRulePath is the whole path of a rule that a clause refers to; nil if the term
 // refers to something else.
-func (s *Source) resolve(c Clause, locals ast.VarSet, term *ast.Term) ast.Ref {
+func (s *Source) resolveRulePath(c Clause, locals ast.VarSet, term *ast.Term) ast.Ref {
 	ref, ok := term.Value.(ast.Ref)
 	if !ok {
 		ref = ast.Ref{term}
@@ -191,23 +191,23 @@ func (s *Source) resolve(c Clause, locals ast.VarSet, term *ast.Term) ast.Ref {
 			return path.Concat(ref[1:])
 		}
 	}
-	if pkg := c.module.Package.Path; s.rules(pkg.String())[string(name)] != nil {
+	if pkg := c.module.Package.Path; s.packageRules(pkg.String())[string(name)] != nil {
 		return pkg.Append(ast.StringTerm(string(name))).Concat(ref[1:])
 	}
 	return nil
 }
 
-// rules are those of a package by their names.
-func (s *Source) rules(pkg string) map[string][]written {
+// packageRules are those of a package by their names.
+func (s *Source) packageRules(pkg string) map[string][]locatedRule {
 	out, ok := s.names[pkg]
 	if ok || s.packages[pkg] == nil {
 		return out
 	}
-	out = map[string][]written{}
+	out = map[string][]locatedRule{}
 	for _, m := range s.packages[pkg] {
 		for _, r := range m.Rules {
 			name := string(r.Head.Ref()[0].Value.(ast.Var))
-			out[name] = append(out[name], written{m, r})
+			out[name] = append(out[name], locatedRule{m, r})
 		}
 	}
 	s.names[pkg] = out

@@ -33,7 +33,7 @@ func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 		bundles += own[i].HeapBytes()
 	}
 	before := heap.CountLiveBytes()
-	if err := e.Activate(t.Context(), own); err != nil {
+	if err := e.ActivateBundles(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
 	// What is kept, and 10 KiB for what is known of a namespace.
@@ -42,7 +42,7 @@ func TestManyNamespacesWithPoliciesTakeBoundedMemory(t *testing.T) {
 		t.Errorf("%d namespaces take %d KiB, want %d at most", many, grown>>10, most>>10)
 	}
 	freeze := platform(t, "freeze", "package extend.rollout.freeze\nhold contains {\"reason\": \"Freeze\", \"message\": \"m\"} if input.workload.labels.f == \"y\"")
-	if err := e.Activate(t.Context(), append(bundle.Set{freeze}, own...)); err != nil {
+	if err := e.ActivateBundles(t.Context(), append(bundle.Set{freeze}, own...)); err != nil {
 		t.Fatal(err)
 	}
 	most += 8 << 20 // the platform's, compiled

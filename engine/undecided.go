@@ -17,15 +17,15 @@ import (
 // says so, policies that did not fail take part: the exemptions of the platform, which
 // no other rule may take away by failing, and the built-in policies alone, where a pod
 // would lack what they give it.
-func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.Any, subject decision.Subject, in any) any {
-	extended := s.Extended(p.Name, subject)
+func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) any {
+	extended := s.IsPointExtended(p.Name, subject)
 	strict := extended
 	if p.StrictWhere != "" {
-		strict = s.Replaced(p.Name, subject) || s.Extended(p.StrictWhere, subject)
+		strict = s.IsPointReplaced(p.Name, subject) || s.IsPointExtended(p.StrictWhere, subject)
 	}
 	out := p.Undecided(in, strict)
 	// Who replaces a point has replaced its exemptions too.
-	if p.Exemption != "" && !s.Replaced(p.Name, subject) {
+	if p.Exemption != "" && !s.IsPointReplaced(p.Name, subject) {
 		if exempt, ok := e.askAside(ctx, s.withoutTenants(subject), p, p.Exemption, subject, in); ok {
 			return exempt
 		}
@@ -40,9 +40,9 @@ func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.An
 
 // askAside asks a rule, whose answers are of the type of a point, on behalf of a decision
 // that failed.
-func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.Any, rule decision.Name, subject decision.Subject, in any) (any, bool) {
+func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.UntypedPoint, rule decision.Name, subject decision.Subject, in any) (any, bool) {
 	out := reflect.New(p.Out)
-	rec := e.decide(ctx, s, &question{
+	rec := e.decideRequest(ctx, s, &decisionRequest{
 		name: rule, budget: p.Budget, subject: subject, in: in, aside: true, partial: true,
 		answer: func(v ast.Value, pkg string) error { return e.readAnswer(p, in, out, v, pkg) },
 	})
@@ -53,12 +53,12 @@ func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.Any, rule
 }
 
 // readAnswer decodes an answer into a pointer to the output of a point, and checks it.
-func (e *Engine) readAnswer(p decision.Any, in any, out reflect.Value, v ast.Value, pkg string) error {
-	if err := e.codec.Decode(v, out.Interface(), limits(p.MaxResult, p.MaxBytes)); err != nil {
+func (e *Engine) readAnswer(p decision.UntypedPoint, in any, out reflect.Value, v ast.Value, pkg string) error {
+	if err := e.codec.Decode(v, out.Interface(), answerLimits(p.MaxResult, p.MaxBytes)); err != nil {
 		return err
 	}
-	if o, ok := out.Interface().(decision.Originated); ok {
-		o.From(pkg)
+	if o, ok := out.Interface().(decision.OutputWithOrigin); ok {
+		o.SetDefaultRules(pkg)
 	}
 	return p.Check(in, out.Elem().Interface())
 }
@@ -66,7 +66,7 @@ func (e *Engine) readAnswer(p decision.Any, in any, out reflect.Value, v ast.Val
 // withoutTenants is a snapshot in which no bundle of the subject's namespace decides. The
 // platform's canaries of that namespace do.
 func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
-	in := s.scope(subject)
+	in := s.scopeForSubject(subject)
 	if in.tenant == "" {
 		return s
 	}
@@ -76,11 +76,11 @@ func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
 
 // withheldFrom names the withheld bundles that take part in the answer of a point: by their
 // rules, or by data that a rule reads.
-func (v *view) withheldFrom(name decision.Name) (ids []string) {
+func (v *compiledView) withheldFrom(name decision.Name) (ids []string) {
 	if len(v.withheld) == 0 {
 		return nil
 	}
-	reach := v.reach(name)
+	reach := v.reachableRules(name)
 	for _, b := range v.withheld {
 		if takesPart(b, reach) {
 			ids = append(ids, b.ID())
@@ -128,7 +128,7 @@ func (e *Engine) PointsWithheld(bundles ...*bundle.Bundle) []decision.Name {
 }
 
 func (e *Engine) pointsWithheld(s *Snapshot, bundles bundle.Set) (points []decision.Name) {
-	withheld := s.set.Withheld().IDs()
+	withheld := s.set.WithheldBundles().IDs()
 	var parts []func(decision.Name) bool
 	for _, b := range bundles {
 		if slices.Contains(withheld, b.ID()) {

@@ -19,9 +19,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// view is bundles that are compiled together: all bundles of the platform that decide in some namespaces, or
+// compiledView is bundles that are compiled together: all bundles of the platform that decide in some namespaces, or
 // the bundles of one namespace with the part of the platform's that refers to them.
-type view struct {
+type compiledView struct {
 	revision string
 	// tenant is the namespace whose own bundles are in it; empty if none are.
 	tenant string
@@ -46,7 +46,7 @@ type view struct {
 
 // query is a prepared entrypoint; the zero value is one that no policy defines.
 type query struct {
-	view     *view
+	view     *compiledView
 	prepared rego.PreparedEvalQuery
 	txn      storage.Transaction
 	tenant   string // as in the view
@@ -59,7 +59,7 @@ type query struct {
 }
 
 // newView compiles all modules of the platform's bundles, the built-in ones among them.
-func newView(ctx context.Context, all bundle.Set) (*view, error) {
+func newView(ctx context.Context, all bundle.Set) (*compiledView, error) {
 	modules, sizes := map[string]*ast.Module{}, map[string]int{}
 	data := ast.NewObject()
 	for _, b := range all {
@@ -71,7 +71,7 @@ func newView(ctx context.Context, all bundle.Set) (*view, error) {
 			return nil, err
 		}
 	}
-	v, err := compileView(ctx, all.Content(), modules, data)
+	v, err := compileView(ctx, all.ContentHash(), modules, data)
 	if err != nil {
 		return nil, err
 	}
@@ -80,25 +80,25 @@ func newView(ctx context.Context, all bundle.Set) (*view, error) {
 			v.tenant = b.Namespace
 		}
 	}
-	v.rules, v.modules, v.sizes, v.withheld = rulesOf(all, v.compiler), modules, sizes, all.Withheld()
+	v.rules, v.modules, v.sizes, v.withheld = rulesOf(all, v.compiler), modules, sizes, all.WithheldBundles()
 	return v, nil
 }
 
 // newPreparedView is newView, with the entrypoints of some points prepared.
-func newPreparedView(ctx context.Context, all bundle.Set, points []decision.Name) (*view, error) {
+func newPreparedView(ctx context.Context, all bundle.Set, points []decision.Name) (*compiledView, error) {
 	v, err := newView(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range points {
-		if _, err := v.query(ctx, p); err != nil {
+		if _, err := v.preparedQuery(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-func compileView(ctx context.Context, revision string, modules map[string]*ast.Module, data ast.Object) (*view, error) {
+func compileView(ctx context.Context, revision string, modules map[string]*ast.Module, data ast.Object) (*compiledView, error) {
 	compiler, err := module.Compile(modules)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func compileView(ctx context.Context, revision string, modules map[string]*ast.M
 	if err != nil {
 		return nil, fmt.Errorf("opening the data: %w", err)
 	}
-	v := &view{revision: revision, compiler: compiler, data: data, store: store, txn: txn, queries: map[decision.Name]*query{}}
+	v := &compiledView{revision: revision, compiler: compiler, data: data, store: store, txn: txn, queries: map[decision.Name]*query{}}
 	v.references = sync.OnceValue(func() *references { return referencesOf(v.compiler) })
 	return v, nil
 }
@@ -156,9 +156,9 @@ func mergeObjects(a, b ast.Object) (ast.Object, error) {
 	return merged, nil
 }
 
-// query prepares an entrypoint once. Those of the contract are prepared before
+// preparedQuery prepares an entrypoint once. Those of the contract are prepared before
 // the snapshot becomes active; a library's own are when they are first asked.
-func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
+func (v *compiledView) preparedQuery(ctx context.Context, name decision.Name) (*query, error) {
 	v.mu.RLock()
 	q, ok := v.queries[name]
 	v.mu.RUnlock()
@@ -170,16 +170,16 @@ func (v *view) query(ctx context.Context, name decision.Name) (*query, error) {
 	if q, ok := v.queries[name]; ok {
 		return q, nil
 	}
-	q, err := v.prepare(ctx, name)
+	q, err := v.prepareQuery(ctx, name)
 	if err == nil {
 		v.queries[name] = q
 	}
 	return q, err
 }
 
-// entry is what answers a point: a rule of a package, by its path, and the
+// findEntrypoint is what answers a point: a rule of a package, by its path, and the
 // definitions of it. There are none if no policy answers it.
-func (v *view) entry(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
+func (v *compiledView) findEntrypoint(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
 	override, plain := entryRefs(name)
 	if rules = v.compiler.GetRules(override); len(rules) > 0 {
 		return "override." + name.Domain(), override, rules
@@ -194,16 +194,16 @@ func entryRefs(name decision.Name) (override, plain ast.Ref) {
 	return override, ast.DefaultRootRef.Concat(override[2:])
 }
 
-// replaces says whether a bundle of users answers a point itself.
-func (v *view) replaces(name decision.Name) bool {
-	path, _, _ := v.entry(name)
+// isPointReplaced says whether a bundle of users answers a point itself.
+func (v *compiledView) isPointReplaced(name decision.Name) bool {
+	path, _, _ := v.findEntrypoint(name)
 	return strings.HasPrefix(path, "override.")
 }
 
-// reach are the rules that may take part in the answer of a point: those that answer
+// reachableRules are the rules that may take part in the answer of a point: those that answer
 // it, and all that they refer to.
-func (v *view) reach(name decision.Name) map[*ast.Rule]bool {
-	_, _, next := v.entry(name)
+func (v *compiledView) reachableRules(name decision.Name) map[*ast.Rule]bool {
+	_, _, next := v.findEntrypoint(name)
 	seen := map[*ast.Rule]bool{}
 	for len(next) > 0 {
 		r := next[len(next)-1]
@@ -221,10 +221,10 @@ func (v *view) reach(name decision.Name) map[*ast.Rule]bool {
 	return seen
 }
 
-// extended says whether one of the rules that may take part in the answer of a point
+// isPointExtended says whether one of the rules that may take part in the answer of a point
 // is in a package of users.
-func (v *view) extended(name decision.Name) bool {
-	for r := range v.reach(name) {
+func (v *compiledView) isPointExtended(name decision.Name) bool {
+	for r := range v.reachableRules(name) {
 		if r.Module == nil || len(r.Module.Package.Path) < 2 {
 			continue
 		}
@@ -235,17 +235,17 @@ func (v *view) extended(name decision.Name) bool {
 	return false
 }
 
-func (v *view) prepare(ctx context.Context, name decision.Name) (*query, error) {
+func (v *compiledView) prepareQuery(ctx context.Context, name decision.Name) (*query, error) {
 	if _, _, ok := cutName(name); !ok {
 		return nil, fmt.Errorf("preparing %s: a decision point is named domain/point", name)
 	}
-	pkg, ref, rules := v.entry(name)
+	pkg, ref, rules := v.findEntrypoint(name)
 	q := &query{view: v, path: pkg, txn: v.txn, tenant: v.tenant, withheld: v.withheldFrom(name)}
-	q.extended = len(q.withheld) > 0 || v.extended(name)
+	q.extended = len(q.withheld) > 0 || v.isPointExtended(name)
 	if len(rules) == 0 {
 		return q, nil
 	}
-	prepared, err := module.Prepare(ctx, rego.New(
+	prepared, err := module.PrepareQuery(ctx, rego.New(
 		rego.ParsedQuery(ast.NewBody(ast.NewExpr(ast.NewTerm(ref)))),
 		rego.Compiler(v.compiler),
 		rego.Store(v.store),

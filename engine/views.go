@@ -69,8 +69,8 @@ func newViews(most int, points []decision.Name) *views {
 	return c
 }
 
-// find returns what is kept of a revision.
-func (c *views) find(revision string) *view {
+// findView returns what is kept of a revision.
+func (c *views) findView(revision string) *compiledView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.of[revision]
@@ -78,11 +78,11 @@ func (c *views) find(revision string) *view {
 		return nil
 	}
 	c.order.MoveToFront(at)
-	return at.Value.(*view)
+	return at.Value.(*compiledView)
 }
 
-// keep keeps a view, and forgets those not used for longest. One that would push others out for a check is not kept.
-func (c *views) keep(v *view, check bool) {
+// cacheView keeps a view, and forgets those not used for longest. One that would push others out for a check is not kept.
+func (c *views) cacheView(v *compiledView, check bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[v.revision] != nil || check && c.held+v.bytes > c.most {
@@ -91,7 +91,7 @@ func (c *views) keep(v *view, check bool) {
 	c.of[v.revision] = c.order.PushFront(v)
 	for c.held += v.bytes; c.held > c.most; {
 		last := c.order.Back()
-		old := c.order.Remove(last).(*view)
+		old := c.order.Remove(last).(*compiledView)
 		delete(c.of, old.revision)
 		c.held -= old.bytes
 	}
@@ -104,7 +104,7 @@ type building struct {
 	scopes map[*scope]bool
 	// slow is why it is refused beyond the limit; nil before.
 	slow error
-	view *view
+	view *compiledView
 	err  error
 }
 
@@ -117,7 +117,7 @@ func (c *views) ensureBuild(s *scope, check bool, spent func(time.Duration)) *bu
 		b = &building{done: make(chan struct{}), scopes: map[*scope]bool{}}
 		c.building[s.revision] = b
 		recovery.Go("engine", func() {
-			var v *view
+			var v *compiledView
 			err := recovery.Call("engine", func() (err error) {
 				v, err = c.compileScope(b, s, check, spent)
 				return err
@@ -136,7 +136,7 @@ func (c *views) ensureBuild(s *scope, check bool, spent func(time.Duration)) *bu
 }
 
 // compileScope compiles a scope in its turn.
-func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.Duration)) (*view, error) {
+func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.Duration)) (*compiledView, error) {
 	if c.isSlow(s.tenant) {
 		return nil, UnfitError{s.tenant, fmt.Errorf("other policies of it are being compiled, and that does not end; %w", SlowError{c.maxTime()})}
 	}
@@ -145,10 +145,10 @@ func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.
 		return nil, err
 	}
 	defer release()
-	if v := c.find(s.revision); v != nil {
+	if v := c.findView(s.revision); v != nil {
 		return v, nil
 	}
-	if err := s.failed(); err != nil {
+	if err := s.compileFailure(); err != nil {
 		return nil, err
 	}
 	limit := c.maxTime()
@@ -160,14 +160,14 @@ func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.
 	})
 	defer late.Stop()
 	start := time.Now()
-	v, err := s.build(context.Background(), c.points, c.most)
+	v, err := s.buildView(context.Background(), c.points, c.most)
 	if spent != nil {
 		spent(time.Since(start))
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.keep(v, check && c.whySlow(b) == nil) // what took long is compiled no more than once
+	c.cacheView(v, check && c.whySlow(b) == nil) // what took long is compiled no more than once
 	return v, nil
 }
 
@@ -187,8 +187,8 @@ func (c *views) refuseSlow(b *building, s *scope, err error) {
 
 // noteOutcome notes whether a scope compiles, and reports that it does not where a decision needs it.
 func (c *views) noteOutcome(s *scope, err error, decides bool) {
-	s.note(err)
-	if failed := s.failed(); failed != nil && decides {
+	s.recordOutcome(err)
+	if failed := s.compileFailure(); failed != nil && decides {
 		c.tell(s, failed)
 	}
 }
@@ -201,7 +201,7 @@ func (c *views) whySlow(b *building) error {
 }
 
 // finishBuild notes what came of a scope. That it had no turn is no fault of its bundles, and a later decision has it compiled.
-func (c *views) finishBuild(b *building, s *scope, v *view, err error) {
+func (c *views) finishBuild(b *building, s *scope, v *compiledView, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.building, s.revision)
@@ -244,10 +244,10 @@ func (c *views) isSlow(tenant string) bool {
 	return c.slowOf[tenant] >= mostOwnSlow
 }
 
-// check compiles a scope unless it is known to compile, and returns why it does not.
-func (c *views) check(ctx context.Context, s *scope) error {
+// checkScope compiles a scope unless it is known to compile, and returns why it does not.
+func (c *views) checkScope(ctx context.Context, s *scope) error {
 	if s.checked.Load() {
-		return s.failed()
+		return s.compileFailure()
 	}
 	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
 	defer look.Stop()
@@ -275,11 +275,11 @@ func (c *views) check(ctx context.Context, s *scope) error {
 var errNotCompiled = errors.New("they are not compiled yet")
 
 // viewFor returns the policies of a namespace, compiled, for a question about it.
-func (e *Engine) viewFor(ctx context.Context, s *scope, q *question) (*view, error) {
-	if v := e.views.find(s.revision); v != nil {
+func (e *Engine) viewFor(ctx context.Context, s *scope, q *decisionRequest) (*compiledView, error) {
+	if v := e.views.findView(s.revision); v != nil {
 		return v, nil
 	}
-	if err := s.failed(); err != nil {
+	if err := s.compileFailure(); err != nil {
 		return nil, err
 	}
 	wait := max(q.budget, buildWait*e.patience)
@@ -287,13 +287,13 @@ func (e *Engine) viewFor(ctx context.Context, s *scope, q *question) (*view, err
 	if q.aside {
 		wait = asideWait
 	} else {
-		mine := e.shares.share(s.tenant)
-		spent = func(took time.Duration) { mine.spend(e.clock(), took) }
+		mine := e.shares.shareForTenant(s.tenant)
+		spent = func(took time.Duration) { mine.addSpentTime(e.clock(), took) }
 	}
-	return e.views.await(ctx, s, wait, spent)
+	return e.views.awaitView(ctx, s, wait, spent)
 }
 
-func (c *views) await(ctx context.Context, s *scope, wait time.Duration, spent func(time.Duration)) (*view, error) {
+func (c *views) awaitView(ctx context.Context, s *scope, wait time.Duration, spent func(time.Duration)) (*compiledView, error) {
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
 	timer := time.NewTimer(wait)

@@ -83,7 +83,7 @@ func drawPolicies(t *testing.T, r *rand.Rand) bundle.Set {
 	}
 	draw := func(name string, kind bundle.Kind, opts ...bundle.Option) {
 		files := map[string]string{}
-		for _, x := range bundle.Extensions() {
+		for _, x := range bundle.AllExtensions() {
 			if x.Answer == nil || r.IntN(6) != 0 || kind == bundle.Tenant && !x.Stricter {
 				continue
 			}
@@ -120,24 +120,24 @@ func TestWhatIsCompiledOnDemandDecidesAsAllTogether(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		set := drawPolicies(t, r)
 		for _, e := range []*Engine{tiny, large} {
-			if err := e.Activate(t.Context(), set); err != nil {
+			if err := e.ActivateBundles(t.Context(), set); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
 		for _, ns := range []string{"a", "b", "c", "d", ""} {
 			subject := decision.Subject{Namespace: ns, Name: "web"}
-			want := whole(t, large, set.For(ns))
+			want := whole(t, large, set.DecidingIn(ns))
 			for _, i := range r.Perm(len(catalog.All())) {
 				p := catalog.All()[i]
-				for _, s := range []*Snapshot{tiny.Snapshot(), large.Snapshot()} {
-					if s.Extended(p.Name, subject) != want.Extended(p.Name, subject) || s.Replaced(p.Name, subject) != want.Replaced(p.Name, subject) || s.Defines(p.Name, subject) != want.Defines(p.Name, subject) {
-						t.Errorf("seed %d: %s in %q: extended %v, replaced %v, defined %v", seed, p.Name, ns, s.Extended(p.Name, subject), s.Replaced(p.Name, subject), s.Defines(p.Name, subject))
+				for _, s := range []*Snapshot{tiny.ActiveSnapshot(), large.ActiveSnapshot()} {
+					if s.IsPointExtended(p.Name, subject) != want.IsPointExtended(p.Name, subject) || s.IsPointReplaced(p.Name, subject) != want.IsPointReplaced(p.Name, subject) || s.IsPointDefined(p.Name, subject) != want.IsPointDefined(p.Name, subject) {
+						t.Errorf("seed %d: %s in %q: extended %v, replaced %v, defined %v", seed, p.Name, ns, s.IsPointExtended(p.Name, subject), s.IsPointReplaced(p.Name, subject), s.IsPointDefined(p.Name, subject))
 					}
 					if s.RevisionFor(subject) != want.RevisionFor(subject) || !slices.Equal(s.BundlesFor(subject), want.BundlesFor(subject)) {
 						t.Errorf("seed %d: in %q %v decide, want %v", seed, ns, s.BundlesFor(subject), want.BundlesFor(subject))
 					}
 				}
-				if tiny.Snapshot().scope(subject).takesPart(p.Name) {
+				if tiny.ActiveSnapshot().scopeForSubject(subject).takesPart(p.Name) {
 					parts++
 				}
 				in := reflect.New(p.In).Elem().Interface()
@@ -146,7 +146,7 @@ func TestWhatIsCompiledOnDemandDecidesAsAllTogether(t *testing.T) {
 					decided++
 				}
 				for _, e := range []*Engine{tiny, large} {
-					got, now := DecideOn(t.Context(), e, e.Snapshot(), p, subject, in)
+					got, now := DecideOn(t.Context(), e, e.ActiveSnapshot(), p, subject, in)
 					slices.Sort(now.Rules)
 					slices.Sort(rec.Rules)
 					if asJSON(t, got) != asJSON(t, answer) || now.Outcome != rec.Outcome || !slices.Equal(now.Rules, rec.Rules) {
@@ -175,12 +175,12 @@ func asJSON(t *testing.T, v any) string {
 
 func TestOnlyWhatTakesPartIsCompiled(t *testing.T) {
 	e := builtinEngine(t)
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
 		t.Fatal(err)
 	}
 	subject := decision.Subject{Namespace: "shop"}
-	in := e.Snapshot().scope(subject)
-	modules, _ := in.modules()
+	in := e.ActiveSnapshot().scopeForSubject(subject)
+	modules, _ := in.viewModules()
 	for key := range modules {
 		if strings.Contains(key, "/protection/") || strings.Contains(key, "/placement/") {
 			t.Errorf("%s is compiled for a bundle that extends rollout", key)
@@ -198,7 +198,7 @@ func TestOnlyWhatTakesPartIsCompiled(t *testing.T) {
 
 func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
 		t.Fatal(err)
 	}
 	subject := decision.Subject{Namespace: "shop", Name: "web"}
@@ -214,20 +214,20 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	if rec.Outcome != decision.TimedOut || !strings.Contains(rec.Error, "not compiled yet") {
 		t.Errorf("got %s: %s", rec.Outcome, rec.Error)
 	}
-	if want := p.Any().Undecided(plan("n"), true); asJSON(t, got) != asJSON(t, want) {
+	if want := p.EraseTypes().Undecided(plan("n"), true); asJSON(t, got) != asJSON(t, want) {
 		t.Errorf("got %+v, want the strict fallback %+v", got, want)
 	}
 	if _, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "bank"}, plan("y")); rec.Outcome != decision.Decided {
 		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
 	}
-	if !e.Snapshot().Extended(p.Name, subject) || !e.Snapshot().Defines(p.Name, subject) {
+	if !e.ActiveSnapshot().IsPointExtended(p.Name, subject) || !e.ActiveSnapshot().IsPointDefined(p.Name, subject) {
 		t.Error("whether it takes part depends on compiling")
 	}
 	release()
 	if got, rec := Decide(t.Context(), e, p, subject, plan("y")); rec.Outcome != decision.Decided || len(got.Holds) == 0 {
 		t.Errorf("later: %s %s %+v", rec.Outcome, rec.Error, got.Holds)
 	}
-	if spent := e.shares.share("shop").within(time.Now(), ""); spent == 0 {
+	if spent := e.shares.shareForTenant("shop").timeWithinWindow(time.Now(), ""); spent == 0 {
 		t.Error("it cost the namespace nothing")
 	}
 }
@@ -237,12 +237,12 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	told := make(chan string, 10)
 	e := builtinEngine(t, WithPatience(60), WithInvalid(func(namespace string, err error) { told <- namespace + ": " + err.Error() }))
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y"), holds(t, "bank", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y"), holds(t, "bank", "y")}); err != nil {
 		t.Fatal(err)
 	}
 	forget(e)
 	e.views.limit.Store(int64(20 * time.Millisecond))
-	shop := e.Snapshot().scopes["shop"]
+	shop := e.ActiveSnapshot().scopes["shop"]
 	end, affected := make(chan struct{}), shop.affected
 	shop.affected = func() map[*ast.Rule]bool { <-end; return affected() }
 	built := e.views.ensureBuild(shop, false, nil)
@@ -260,10 +260,10 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	if rec := decide("bank"); rec.Outcome != decision.Decided {
 		t.Errorf("another one's: %s %s", rec.Outcome, rec.Error)
 	}
-	if err := e.Activate(t.Context(), append(slices.Clone(e.Snapshot().Bundles()), holds(t, "new", "y"))); err != nil {
+	if err := e.ActivateBundles(t.Context(), append(slices.Clone(e.ActiveSnapshot().UserBundles()), holds(t, "new", "y"))); err != nil {
 		t.Errorf("a bundle of another namespace is put in: %v", err)
 	}
-	if err := e.views.check(t.Context(), shop); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
+	if err := e.views.checkScope(t.Context(), shop); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
 		t.Errorf("it is put in itself: %v", err)
 	}
 	close(end)
@@ -279,14 +279,14 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 func TestSlowCompilationsOfOneNamespaceAreBounded(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
 	e.views.slowOf["shop"] = mostOwnSlow
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); !errors.As(err, new(UnfitError)) || !errors.As(err, new(SlowError)) {
 		t.Errorf("one more: %v", err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "bank", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "bank", "y")}); err != nil {
 		t.Errorf("one of another namespace: %v", err)
 	}
 	delete(e.views.slowOf, "shop")
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil || len(e.views.slowOf) != 0 {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil || len(e.views.slowOf) != 0 {
 		t.Errorf("once they have ended: %v, counted %v", err, e.views.slowOf)
 	}
 }
@@ -301,13 +301,13 @@ func TestAllNamespacesAreCheckedThoughDecisionsWait(t *testing.T) {
 hold contains {"reason": "Own", "message": "m"} if input.workload.labels.x == "y"
 list := true`}, bundle.AsTenant(ns)))
 	}
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	e.views.waiting.Add(1) // as while there is always one that waits
 	counts := read(t, "counts", map[string]string{"p.rego": `package extend.rollout.counts
 hold contains {"reason": "Many", "message": "m"} if count(data.extend.rollout.own.list) > 3`})
-	if err := e.Activate(t.Context(), append(bundle.Set{counts}, set...)); err != nil {
+	if err := e.ActivateBundles(t.Context(), append(bundle.Set{counts}, set...)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"a", "b"} {
@@ -338,33 +338,33 @@ hold contains {"reason": "Own", "message": "m"} if input.workload.labels.x == "y
 list := true`}, bundle.AsTenant("shop"))
 	counts := read(t, "counts", map[string]string{"p.rego": `package extend.rollout.counts
 hold contains {"reason": "Many", "message": "m"} if count(data.extend.rollout.own.list) > 3`})
-	if err := e.Activate(t.Context(), bundle.Set{own, holds(t, "bank", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{own, holds(t, "bank", "y")}); err != nil {
 		t.Fatal(err)
 	}
-	before := e.Snapshot()
-	if err := e.Activate(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err != nil {
+	before := e.ActiveSnapshot()
+	if err := e.ActivateBundles(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err != nil {
 		t.Fatalf("the platform's change waits for a namespace: %v", err)
 	}
 	if got := <-told; !strings.HasPrefix(got, "shop: the policies of namespace shop do not compile with those of the platform") {
 		t.Errorf("told is %q", got)
 	}
-	if err := e.Snapshot().Problem("shop"); err == nil || e.Snapshot().Problem("bank") != nil || before.Problem("shop") != nil {
+	if err := e.ActiveSnapshot().NamespaceProblem("shop"); err == nil || e.ActiveSnapshot().NamespaceProblem("bank") != nil || before.NamespaceProblem("shop") != nil {
 		t.Errorf("the problem is %v", err)
 	}
 	p := rollout.PlanPoint()
 	for range 2 {
 		got, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "shop", Name: "web"}, plan("n"))
-		if rec.Outcome != decision.Failed || !strings.Contains(rec.Error, "do not compile") || asJSON(t, got) != asJSON(t, p.Any().Undecided(plan("n"), true)) {
+		if rec.Outcome != decision.Failed || !strings.Contains(rec.Error, "do not compile") || asJSON(t, got) != asJSON(t, p.EraseTypes().Undecided(plan("n"), true)) {
 			t.Errorf("got %s %s: %+v, want the strict fallback", rec.Outcome, rec.Error, got)
 		}
 	}
 	if _, rec := Decide(t.Context(), e, p, decision.Subject{Namespace: "bank", Name: "web"}, plan("n")); rec.Outcome != decision.Decided {
 		t.Errorf("elsewhere: %s %s", rec.Outcome, rec.Error)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{counts, holds(t, "bank", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{counts, holds(t, "bank", "y")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err == nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{counts, own, holds(t, "bank", "y")}); err == nil {
 		t.Error("a new bundle that does not compile is let in")
 	}
 }
@@ -376,35 +376,35 @@ func TestBundlesOfNamespacesHaveABoundTogether(t *testing.T) {
 	}
 	a, b, c := large("a", 1000), large("b", 1000), large("c", 1000)
 	e := builtinEngine(t, WithTenantBytes(2*a.HeapBytes()))
-	if err := e.Activate(t.Context(), bundle.Set{a, b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	var refused TooLargeError
-	if err := e.Activate(t.Context(), bundle.Set{a, b, c}); !errors.As(err, &refused) || refused.Bundle != c.ID() || !strings.Contains(err.Error(), "make it smaller") {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{a, b, c}); !errors.As(err, &refused) || refused.Bundle != c.ID() || !strings.Contains(err.Error(), "make it smaller") {
 		t.Errorf("got %v", err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{a, large("b", 2000)}); !errors.As(err, &refused) {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{a, large("b", 2000)}); !errors.As(err, &refused) {
 		t.Errorf("one that grows: %v", err)
 	}
-	if got := len(e.Snapshot().Bundles()); got != 2 {
+	if got := len(e.ActiveSnapshot().UserBundles()); got != 2 {
 		t.Errorf("%d bundles stay", got)
 	}
 	e.tenantBytes = a.HeapBytes() // as after a restart with less memory
 	platform := read(t, "large", map[string]string{"p.rego": "package extend.rollout.p\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"})
-	if err := e.Activate(t.Context(), bundle.Set{platform, a, b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{platform, a, b}); err != nil {
 		t.Errorf("the platform's, with those that are active: %v", err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{platform, a, large("b", 500)}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{platform, a, large("b", 500)}); err != nil {
 		t.Errorf("one that shrinks: %v", err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{platform, read(t, "huge", map[string]string{"extend/rollout/q/data.json": `{"list": [` + strings.Repeat("1,", 10000) + `1]}`}), a}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{platform, read(t, "huge", map[string]string{"extend/rollout/q/data.json": `{"list": [` + strings.Repeat("1,", 10000) + `1]}`}), a}); err != nil {
 		t.Errorf("the platform's do not count: %v", err)
 	}
 }
 
 func TestAViewThatCouldNotBeKeptIsRefused(t *testing.T) {
 	e := builtinEngine(t, WithViewBytes(1<<10))
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err == nil || !strings.Contains(err.Error(), "make them smaller") {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err == nil || !strings.Contains(err.Error(), "make them smaller") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -415,7 +415,7 @@ func TestNamespacesAreCompiledOnceForAllWhoAsk(t *testing.T) {
 	for i := range 4 {
 		set = append(set, holds(t, fmt.Sprintf("ns%d", i), "y"))
 	}
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	platform := read(t, "p", map[string]string{"p.rego": "package extend.rollout.p\nhold contains {\"reason\": \"R\", \"message\": \"m\"} if input.paused"})
@@ -432,7 +432,7 @@ func TestNamespacesAreCompiledOnceForAllWhoAsk(t *testing.T) {
 		})
 	}
 	for i := range 4 {
-		if err := e.Activate(t.Context(), append(bundle.Set{platform}[:i%2], set...)); err != nil {
+		if err := e.ActivateBundles(t.Context(), append(bundle.Set{platform}[:i%2], set...)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -456,7 +456,7 @@ func TestTheNewestIsTheOneThatWasLetInLast(t *testing.T) {
 		e := builtinEngine(t)
 		var set bundle.Set
 		for _, b := range []*bundle.Bundle{hold("a", tc.a), hold("b", tc.b), hold("c", tc.c)} {
-			if set = append(set, b); e.Activate(t.Context(), set) != nil {
+			if set = append(set, b); e.ActivateBundles(t.Context(), set) != nil {
 				t.Fatal("it is not activated")
 			}
 		}
@@ -472,17 +472,17 @@ func TestTheNewestIsTheOneThatWasLetInLast(t *testing.T) {
 
 func TestANamespaceIsNotToBlameForWhatItTakesNoPartIn(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
-	if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
 		t.Fatal(err)
 	}
-	s, subject := e.Snapshot(), decision.Subject{Namespace: "shop", Name: "web"}
+	s, subject := e.ActiveSnapshot(), decision.Subject{Namespace: "shop", Name: "web"}
 	for point, want := range map[decision.Name]int{"protection/guards": 0, "rollout/plan": 1} {
-		ask := &question{name: point, budget: time.Minute, subject: subject}
+		ask := &decisionRequest{name: point, budget: time.Minute, subject: subject}
 		v, err := s.viewOf(point, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := v.query(t.Context(), point)
+		q, err := v.preparedQuery(t.Context(), point)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -499,10 +499,10 @@ func TestPointsOfABundleThatOthersReferTo(t *testing.T) {
 		e := builtinEngine(t, WithPatience(60))
 		a := read(t, "a", map[string]string{"a.rego": "package extend.node.a\nfrozen := true", "extend/node/a/data.json": `{"freeze": {"on": true}}`})
 		b := read(t, "b", map[string]string{"b.rego": "package extend.rollout.b\nhold contains {\"reason\": \"B\", \"message\": \"m\"} if " + ref})
-		if err := e.Activate(t.Context(), bundle.Set{a, b}); err != nil {
+		if err := e.ActivateBundles(t.Context(), bundle.Set{a, b}); err != nil {
 			t.Fatal(err)
 		}
-		points := e.Snapshot().PointsOf(a)
+		points := e.ActiveSnapshot().PointsOf(a)
 		s, err := e.CompileMissing(t.Context(), bundle.Set{b}, []Missing{{Bundle: "a", Points: points, Reason: "gone"}})
 		if err != nil {
 			t.Fatal(err)
@@ -526,7 +526,7 @@ func TestWhatIsTooLargeToBeCompiledIsUnfit(t *testing.T) {
 		fmt.Fprintf(&source, "rule%d if { input.workload.labels.x == \"%d\" }\n", i, i)
 	}
 	platform, own := read(t, "platform", map[string]string{"p.rego": source.String()}), holds(t, "shop", "y")
-	_, err := builtinEngine(t, WithViewBytes(1<<20)).Compile(t.Context(), bundle.Set{platform, own})
+	_, err := builtinEngine(t, WithViewBytes(1<<20)).CompileBundles(t.Context(), bundle.Set{platform, own})
 	if unfit := (UnfitError{}); !errors.As(err, &unfit) || unfit.Namespace != "shop" || !strings.Contains(err.Error(), "make them smaller") {
 		t.Errorf("got %v", err)
 	}
@@ -539,7 +539,7 @@ func TestABundleThatFailsUndoesNoCanary(t *testing.T) {
 	exempts := read(t, "ex", map[string]string{"e.rego": "package extend.protection.ex\nexempt contains {\"reason\": \"Fire\", \"message\": \"m\"} if true"})
 	canary := read(t, "ex", map[string]string{"e.rego": "package extend.protection.ex\ndeny contains {\"reason\": \"No\", \"message\": \"m\"} if true"}, bundle.AsCanary("shop"))
 	fails := read(t, "own", map[string]string{"own.rego": "package extend.protection.own\ndeny contains {\"reason\": \"X\", \"message\": \"m\"} if to_number(input.object.name) == 1"}, bundle.AsTenant("shop"))
-	if err := e.Activate(t.Context(), bundle.Set{exempts, canary, fails}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{exempts, canary, fails}); err != nil {
 		t.Fatal(err)
 	}
 	in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Kind: "ConfigMap", Namespace: "shop", Name: "w"}}
@@ -560,8 +560,8 @@ func TestTrialsThatDoNotEndKeepNoOthersFromBeingMade(t *testing.T) {
 func makeEndlessTrials(t *testing.T, workers int) {
 	t.Helper()
 	e := builtinEngine(t, WithParallel(workers), WithGrace(time.Millisecond))
-	v := e.Snapshot().cluster.platform
-	q, err := v.query(t.Context(), "rollout/plan")
+	v := e.ActiveSnapshot().cluster.platform
+	q, err := v.preparedQuery(t.Context(), "rollout/plan")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -574,11 +574,11 @@ func makeEndlessTrials(t *testing.T, workers int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev := newEvaluation(q, input, &question{
+		ev := newEvaluation(q, input, &decisionRequest{
 			name: "rollout/plan", budget: 50 * time.Millisecond, judging: true,
 			answer: func(ast.Value, string) error { <-end; return nil },
 		})
-		_, _ = e.run(t.Context(), ev)
+		_, _ = e.runEvaluation(t.Context(), ev)
 		return ev
 	}
 	var all []*evaluation
@@ -587,10 +587,10 @@ func makeEndlessTrials(t *testing.T, workers int) {
 		if !ev.late {
 			t.Fatalf("after %d trials that do not end none can be made", late)
 		}
-		for want := int32(late + 1); e.shares.endless.Load() < want && !ev.ended(); {
+		for want := int32(late + 1); e.shares.endless.Load() < want && !ev.hasEnded(); {
 			time.Sleep(time.Millisecond)
 		}
-		if !ev.ended() { // else the machine was so busy that it was stopped before its answer was read
+		if !ev.hasEnded() { // else the machine was so busy that it was stopped before its answer was read
 			late++
 			all = append(all, ev)
 		}
@@ -607,8 +607,8 @@ func makeEndlessTrials(t *testing.T, workers int) {
 			t.Fatal(err)
 		}
 		began := make(chan struct{})
-		ev := newEvaluation(q, input, &question{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { close(began); <-end; return nil }})
-		go func() { _, _ = e.run(context.WithoutCancel(t.Context()), ev) }()
+		ev := newEvaluation(q, input, &decisionRequest{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { close(began); <-end; return nil }})
+		go func() { _, _ = e.runEvaluation(context.WithoutCancel(t.Context()), ev) }()
 		select {
 		case <-began:
 		case <-time.After(10 * time.Second):
@@ -628,8 +628,8 @@ func makeEndlessTrials(t *testing.T, workers int) {
 // One tenant's trials that do not end keep those with bundles of others from nothing.
 func TestTrialsOfOneTenantThatDoNotEndAreBounded(t *testing.T) {
 	e := builtinEngine(t, WithParallel(16), WithGrace(time.Millisecond))
-	v := e.Snapshot().cluster.platform
-	q, err := v.query(t.Context(), "rollout/plan")
+	v := e.ActiveSnapshot().cluster.platform
+	q, err := v.preparedQuery(t.Context(), "rollout/plan")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -639,7 +639,7 @@ func TestTrialsOfOneTenantThatDoNotEndAreBounded(t *testing.T) {
 	}
 	own := *q
 	own.tenant = "shop"
-	ask := &question{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { return nil }}
+	ask := &decisionRequest{name: "rollout/plan", budget: time.Minute, answer: func(ast.Value, string) error { return nil }}
 	var ended []func()
 	for range mostOwnEndless {
 		if !e.shares.mayTry("shop") {
@@ -670,19 +670,19 @@ func TestAnEvaluationThatDoesNotEndIsJudgedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := builtinEngine(t, WithPatience(60), WithGrace(time.Millisecond))
-			if err := e.Activate(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{holds(t, "shop", "y")}); err != nil {
 				t.Fatal(err)
 			}
-			s, subject := e.Snapshot(), decision.Subject{Namespace: "shop", Name: "web"}
+			s, subject := e.ActiveSnapshot(), decision.Subject{Namespace: "shop", Name: "web"}
 			v, err := s.viewOf("rollout/plan", subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := v.query(t.Context(), "rollout/plan")
+			q, err := v.preparedQuery(t.Context(), "rollout/plan")
 			if err != nil {
 				t.Fatal(err)
 			}
-			ev := newEvaluation(q, ast.NewObject(), &question{name: "rollout/plan", budget: 10 * time.Second, subject: subject})
+			ev := newEvaluation(q, ast.NewObject(), &decisionRequest{name: "rollout/plan", budget: 10 * time.Second, subject: subject})
 			for i := range Strikes {
 				if i == tc.before {
 					ev.ask.budget = 10 * time.Millisecond
@@ -690,13 +690,13 @@ func TestAnEvaluationThatDoesNotEndIsJudgedOnce(t *testing.T) {
 						e.shares.judging <- struct{}{}
 					}
 				}
-				e.suspect(s, ev)
-				for !e.watch.claim() {
+				e.investigateLate(s, ev)
+				for !e.watch.claimInvestigation() {
 					time.Sleep(time.Millisecond)
 				}
-				e.watch.release()
+				e.watch.releaseInvestigation()
 			}
-			if got := e.Snapshot().set.Withheld(); len(got) != tc.withheld {
+			if got := e.ActiveSnapshot().set.WithheldBundles(); len(got) != tc.withheld {
 				t.Errorf("withheld are %v", got.IDs())
 			}
 		})

@@ -76,12 +76,12 @@ func (err RolledBackError) Error() string {
 	return fmt.Sprintf("%s: decisions did not end in time with it, so it was rolled back; change it to try again", strings.Join(bundle.ShortIDs(err.Bundles), ", "))
 }
 
-// banned finds the bundles of a set that were rolled back, and that are to decide.
-func (w *watchdog) banned(set bundle.Set) error {
+// checkRolledBack finds the bundles of a set that were rolled back, and that are to decide.
+func (w *watchdog) checkRolledBack(set bundle.Set) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out bundle.Set
-	for _, b := range set.Deciding() {
+	for _, b := range set.WithoutWithheld() {
 		if w.bans[contentOf(b)] {
 			out = append(out, b)
 		}
@@ -115,8 +115,8 @@ func (w *watchdog) countStrike(b *bundle.Bundle, now time.Time) bool {
 	return true
 }
 
-// forget drops what is held against a bundle of any content.
-func (w *watchdog) forget(id string) {
+// forgetBundle drops what is held against a bundle of any content.
+func (w *watchdog) forgetBundle(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := func(c content) bool { return strings.HasPrefix(c.id, id+"@") }
@@ -124,8 +124,8 @@ func (w *watchdog) forget(id string) {
 	maps.DeleteFunc(w.bans, func(c content, _ bool) bool { return is(c) })
 }
 
-// claim makes the caller the only one to judge.
-func (w *watchdog) claim() bool {
+// claimInvestigation makes the caller the only one to judge.
+func (w *watchdog) claimInvestigation() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was := w.busy
@@ -133,21 +133,21 @@ func (w *watchdog) claim() bool {
 	return !was
 }
 
-func (w *watchdog) release() {
+func (w *watchdog) releaseInvestigation() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy = false
 }
 
-// suspect looks, aside, into a decision that did not come in time. Until it is clear
+// investigateLate looks, aside, into a decision that did not come in time. Until it is clear
 // which bundles are to blame, and how often, all of them stay, and such a decision is
 // the strictest answer.
-func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
-	if len(s.set) == 0 || !e.watch.claim() {
+func (e *Engine) investigateLate(s *Snapshot, ev *evaluation) {
+	if len(s.set) == 0 || !e.watch.claimInvestigation() {
 		return
 	}
 	recovery.Go("engine", func() {
-		defer e.watch.release()
+		defer e.watch.releaseInvestigation()
 		stuck := false
 		select {
 		case <-ev.done:
@@ -158,7 +158,7 @@ func (e *Engine) suspect(s *Snapshot, ev *evaluation) {
 			ev.guilty = e.findGuilty(s, ev, stuck)
 		}
 		if len(ev.guilty) > 0 {
-			e.strike(ev.guilty, ev.ask, stuck)
+			e.strikeBundles(ev.guilty, ev.ask, stuck)
 		}
 	}, nil)
 }
@@ -169,12 +169,12 @@ func (e *Engine) findGuilty(s *Snapshot, ev *evaluation, stuck bool) bundle.Set 
 	if ev.query.tenant == "" { // those of the namespace took no part
 		set = withoutBundles(set, ownBundles(set, namespace))
 	}
-	return judge(set, namespace, e.oldestFirst, e.retrial(s, ev), stuck)
+	return findFaultyBundles(set, namespace, e.oldestFirst, e.newRetrial(s, ev), stuck)
 }
 
-// strike counts a failure of some bundles, and at the third of one goes on without it.
-func (e *Engine) strike(guilty bundle.Set, ask *question, stuck bool) {
-	r, to := e.retreat(guilty)
+// strikeBundles counts a failure of some bundles, and at the third of one goes on without it.
+func (e *Engine) strikeBundles(guilty bundle.Set, ask *decisionRequest, stuck bool) {
+	r, to := e.rollBackBundles(guilty)
 	if to == nil {
 		return
 	}
@@ -184,10 +184,10 @@ func (e *Engine) strike(guilty bundle.Set, ask *question, stuck bool) {
 	}
 	r.Point = ask.name
 	r.Reason = fmt.Sprintf("%d decisions within an hour, the last one of %s, %s with these bundles, and were made in time without them", Strikes, ask.name, how)
-	e.each(func(o Observer) { o.RolledBack(r) })
+	e.notifyObservers(func(o Observer) { o.RolledBack(r) })
 	e.reportActive(to)
 	e.checkScopes(to)
-	e.emit(decision.Record{
+	e.emitRecord(decision.Record{
 		ID: e.lastID.Add(1), Time: e.clock(), Point: RollbackPoint, Outcome: decision.TimedOut,
 		Subject:  decision.Subject{Kind: "Revision", Namespace: r.Namespace, Name: r.From},
 		Revision: r.To, Bundles: r.Bundles, Output: r, Error: r.Reason,
@@ -197,15 +197,15 @@ func (e *Engine) strike(guilty bundle.Set, ask *question, stuck bool) {
 // RollbackPoint is the point that the record of a rollback names. No caller asks it.
 const RollbackPoint decision.Name = "engine/rollback"
 
-// retreat goes on without those of the bundles whose strikes are out. The snapshot is nil
+// rollBackBundles goes on without those of the bundles whose strikes are out. The snapshot is nil
 // if there is none: they may try again, or were changed meanwhile.
-func (e *Engine) retreat(guilty bundle.Set) (Rollback, *Snapshot) {
+func (e *Engine) rollBackBundles(guilty bundle.Set) (Rollback, *Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	from := e.active.Load()
 	out := map[content]bool{}
 	for _, b := range guilty {
-		active := slices.ContainsFunc(from.set.Deciding(), func(a *bundle.Bundle) bool { return contentOf(a) == contentOf(b) })
+		active := slices.ContainsFunc(from.set.WithoutWithheld(), func(a *bundle.Bundle) bool { return contentOf(a) == contentOf(b) })
 		if active && e.watch.countStrike(b, e.clock()) {
 			out[contentOf(b)] = true
 		}
@@ -215,10 +215,10 @@ func (e *Engine) retreat(guilty bundle.Set) (Rollback, *Snapshot) {
 	}
 	r := Rollback{From: from.revision, Namespace: guilty[0].Namespace, Canary: guilty[0].Canary != nil}
 	for _, before := range []map[string]*bundle.Bundle{e.lineage.before, nil} {
-		next, change := e.replace(from.set, out, before)
+		next, change := e.replaceBundles(from.set, out, before)
 		// What replaces a bundle may not compile beside others of today, such as where
 		// another one has its package by now. The bundles themselves do as they did.
-		to, err := e.Compile(context.Background(), next)
+		to, err := e.CompileBundles(context.Background(), next)
 		if err != nil {
 			continue
 		}
@@ -234,11 +234,11 @@ func (e *Engine) retreat(guilty bundle.Set) (Rollback, *Snapshot) {
 // change is what a rollback does to a set.
 type change struct{ out, in, withheld bundle.Set }
 
-// replace takes bundles out of a set, by their content, and leaves all others as they are.
+// replaceBundles takes bundles out of a set, by their content, and leaves all others as they are.
 // The bundle whose place a canary took decides again, and what was before a bundle of the
 // platform. Without either it stays where it is, withheld: decisions that it takes part in
 // must not be looser than they were with it.
-func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string]*bundle.Bundle) (next bundle.Set, c change) {
+func (e *Engine) replaceBundles(set bundle.Set, out map[content]bool, before map[string]*bundle.Bundle) (next bundle.Set, c change) {
 	for _, b := range set {
 		if b.Withheld || !out[contentOf(b)] {
 			next = append(next, b)
@@ -250,8 +250,8 @@ func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string
 			replacement = findStable(set, b.Name)
 		}
 		switch {
-		case b.Kind == bundle.Tenant || replacement == nil || e.watch.banned(bundle.Set{replacement}) != nil && b.Canary == nil:
-			next, c.withheld = append(next, b.Withhold()), append(c.withheld, b)
+		case b.Kind == bundle.Tenant || replacement == nil || e.watch.checkRolledBack(bundle.Set{replacement}) != nil && b.Canary == nil:
+			next, c.withheld = append(next, b.WithheldCopy()), append(c.withheld, b)
 		case b.Canary != nil: // it is in the set
 			c.in = append(c.in, replacement)
 		default:
@@ -264,7 +264,7 @@ func (e *Engine) replace(set bundle.Set, out map[content]bool, before map[string
 // findStable is the bundle of the platform that has a name, but for its canary; nil if there
 // is none.
 func findStable(set bundle.Set, name string) *bundle.Bundle {
-	for _, b := range set.Of("") {
+	for _, b := range set.OwnedBy("") {
 		if b.Name == name {
 			return b
 		}

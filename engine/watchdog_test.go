@@ -35,7 +35,7 @@ func TestStrikesAreForgottenAfterAnHour(t *testing.T) {
 				w.countStrike(bundleOf("another"), time.Unix(0, 0).Add(at)) // must not count against this
 				out = w.countStrike(bundleOf("this"), time.Unix(0, 0).Add(at))
 			}
-			if out != tc.out || (w.banned(bundle.Set{bundleOf("this")}) != nil) != tc.out {
+			if out != tc.out || (w.checkRolledBack(bundle.Set{bundleOf("this")}) != nil) != tc.out {
 				t.Errorf("out: %t, want %t", out, tc.out)
 			}
 		})

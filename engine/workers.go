@@ -33,10 +33,10 @@ func newWorkers(limit int) *workers {
 	return &workers{jobs: make(chan *evaluation), quit: make(chan struct{}), max: limit}
 }
 
-// queue returns the channel to send an evaluation to. It is nil if a worker has the
+// dispatchQueue returns the channel to send an evaluation to. It is nil if a worker has the
 // evaluation already, or if the workers have stopped. queue starts a worker if none
 // is idle and the limit allows another one.
-func (w *workers) queue(ev *evaluation) chan<- *evaluation {
+func (w *workers) dispatchQueue(ev *evaluation) chan<- *evaluation {
 	select {
 	case <-w.quit:
 		return nil
@@ -53,17 +53,17 @@ func (w *workers) queue(ev *evaluation) chan<- *evaluation {
 		}
 		w.running++
 		ev.started = true
-		recovery.Go("engine", func() { w.work(ev) }, nil) // an evaluation recovers by itself
+		recovery.Go("engine", func() { w.runWorker(ev) }, nil) // an evaluation recovers by itself
 		return nil
 	}
 	return w.jobs
 }
 
-func (w *workers) work(ev *evaluation) {
+func (w *workers) runWorker(ev *evaluation) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
-		ev.evaluate()
+		ev.evaluateQuery()
 		w.mu.Lock()
 		// One that was stuck has been replaced; if all the others are there, it
 		// is one too many.
@@ -77,24 +77,24 @@ func (w *workers) work(ev *evaluation) {
 		select {
 		case ev = <-w.jobs:
 		case <-timer.C:
-			w.leave()
+			w.removeWorker()
 			return
 		case <-w.quit:
-			w.leave()
+			w.removeWorker()
 			return
 		}
 	}
 }
 
-func (w *workers) leave() {
+func (w *workers) removeWorker() {
 	w.mu.Lock()
 	w.running--
 	w.mu.Unlock()
 }
 
-// lost makes room for another worker in place of one that is stuck. There is an
+// addStuckWorker makes room for another worker in place of one that is stuck. There is an
 // end to that: stuck workers take processors away from everything else.
-func (w *workers) lost() {
+func (w *workers) addStuckWorker() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stuck++
@@ -103,7 +103,7 @@ func (w *workers) lost() {
 	}
 }
 
-func (w *workers) found() {
+func (w *workers) removeStuckWorker() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stuck <= w.mostReplaced() {
@@ -112,4 +112,4 @@ func (w *workers) found() {
 	w.stuck--
 }
 
-func (w *workers) close() { w.once.Do(func() { close(w.quit) }) }
+func (w *workers) stopWorkers() { w.once.Do(func() { close(w.quit) }) }

@@ -26,7 +26,7 @@ func TestCases(t *testing.T) {
 	defer e.Close()
 	asked := map[decision.Name]int{}
 	for _, file := range caseFiles(t) {
-		for _, r := range cases.Run(t.Context(), e, nil, file) {
+		for _, r := range cases.RunFile(t.Context(), e, nil, file) {
 			if exampleOf(file) == "" {
 				asked[r.Point]++
 			}

@@ -80,7 +80,7 @@ func regoTests(t *testing.T) []string {
 // data beside.
 func runRego(t *testing.T, modules map[string]*ast.Module, data map[string]any) cover.Report {
 	t.Helper()
-	compiler := ast.NewCompiler().WithStrict(true).WithCapabilities(module.Capabilities()).
+	compiler := ast.NewCompiler().WithStrict(true).WithCapabilities(module.PolicyCapabilities()).
 		WithDefaultRegoVersion(ast.RegoV2).WithEnablePrintStatements(true)
 	tracer := cover.New()
 	results, err := tester.NewRunner().SetCompiler(compiler).SetModules(modules).SetCoverageQueryTracer(tracer).

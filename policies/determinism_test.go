@@ -61,7 +61,7 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 		for _, file := range files {
 			var last map[string]string
 			var snapshots []*engine.Snapshot
-			for i, r := range cases.Run(t.Context(), engines[0], nil, file) {
+			for i, r := range cases.RunFile(t.Context(), engines[0], nil, file) {
 				c := file.Cases[i]
 				if snapshots == nil || !maps.Equal(last, c.Bundles) { // most cases of a file have those of the case before
 					last, snapshots = c.Bundles, make([]*engine.Snapshot, orders)
@@ -83,7 +83,7 @@ func TestDecisionsDoNotDependOnAnyOrder(t *testing.T) {
 
 // again makes a decision of a case many times.
 func again(t *testing.T, engines []*engine.Engine, on []*engine.Snapshot, rec decision.Record, times int) (made int) {
-	p, ok := catalog.Find(rec.Point)
+	p, ok := catalog.FindPoint(rec.Point)
 	if !ok {
 		t.Fatalf("there is no point %s", rec.Point)
 	}
@@ -122,7 +122,7 @@ func again(t *testing.T, engines []*engine.Engine, on []*engine.Snapshot, rec de
 func compiled(t *testing.T, e *engine.Engine, files map[string]string, order int) *engine.Snapshot {
 	t.Helper()
 	if len(files) == 0 {
-		return e.Base()
+		return e.BaseSnapshot()
 	}
 	whole, err := bundle.FromFiles("case", files)
 	if err != nil {
@@ -145,7 +145,7 @@ func compiled(t *testing.T, e *engine.Engine, files map[string]string, order int
 	}
 	random := rand.New(rand.NewPCG(uint64(order), 7))
 	random.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
-	s, err := e.Compile(t.Context(), set)
+	s, err := e.CompileBundles(t.Context(), set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func withExamples(t testing.TB) *engine.Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	return e

@@ -92,7 +92,7 @@ func TestTheCookbookShowsWhatPeopleSee(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		for _, r := range cases.Run(t.Context(), e, nil, file) {
+		for _, r := range cases.RunFile(t.Context(), e, nil, file) {
 			for _, reason := range decision.VerdictOf(r.Record).Reasons {
 				said[name] = append(said[name], reason.Message)
 				if strings.HasPrefix(reason.Rule, name+".") {
@@ -169,7 +169,7 @@ func TestLinksOfTheGuidesLead(t *testing.T) {
 // anchors are those that Markdown gives to headings.
 func anchors(text string) (out []string) {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		out = append(out, "#"+spec.Anchor(heading[1]))
+		out = append(out, "#"+spec.MarkdownAnchor(heading[1]))
 	}
 	return out
 }
@@ -194,10 +194,10 @@ hold contains {"reason": "IncidentOpen", "message": "An incident is open."} if {
 		t.Fatal(err)
 	}
 	var refused *gate.RefusedError
-	if _, err := gate.New(builtin).Admit(t.Context(), b, nil, nil); !errors.As(err, &refused) {
+	if _, err := gate.New(builtin).AdmitBundle(t.Context(), b, nil, nil); !errors.As(err, &refused) {
 		t.Fatalf("it is let in: %v", err)
 	}
-	if got := refused.Problems[0].Line(); !strings.HasPrefix(got, shown[1]) {
+	if got := refused.Problems[0].FormatLine(); !strings.HasPrefix(got, shown[1]) {
 		t.Errorf("it says %q, and the guide %q", got, shown[1])
 	}
 }
@@ -224,7 +224,7 @@ func TestTheTeamOfTheGuideMayHaveItsBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gate.New(builtin).Admit(t.Context(), b, nil, nil); err != nil {
+		if _, err := gate.New(builtin).AdmitBundle(t.Context(), b, nil, nil); err != nil {
 			t.Error(err)
 		}
 	}

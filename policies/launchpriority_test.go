@@ -22,13 +22,13 @@ func TestPodsStartAsTheyDeclareWithoutADecision(t *testing.T) {
 	}
 	defer e.Close()
 	point, asked := launchpriority.OrderPoint(), 0
-	untyped, _ := catalog.Find(point.Name)
+	untyped, _ := catalog.FindPoint(point.Name)
 	for _, file := range caseFiles(t) {
 		for _, c := range file.Cases {
 			if c.Point != point.Name || len(c.Bundles) > 0 {
 				continue
 			}
-			question, err := file.Question(c, untyped)
+			question, err := file.CaseInput(c, untyped)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,20 +20,20 @@ func TestTheNearestRuleOfEachPointIsFound(t *testing.T) {
 	e := withExamples(t)
 	for _, test := range []struct {
 		name  string
-		point decision.Any
+		point decision.UntypedPoint
 		in    any
 		want  string // a rule that the explanation lists
 	}{
-		{"a plan at the weekend", rollout.PlanPoint().Any(), weekend(), "change-freeze.closed"},
-		{"a plan without facts", rollout.PlanPoint().Any(), rollout.PlanInput{}, "rollout.plan.unknown-strategy"},
-		{"the rank of many pods", rollout.RankPoint().Any(), rollout.RankInput{Pods: make([]rollout.PodFacts, 5000)}, "canary-by-label.others"},
-		{"a scale-up that is limited", rollout.ScalePoint().Any(), rollout.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
-		{"a pod without facts", protection.BudgetPoint().Any(), protection.BudgetInput{}, "protection.budget.not-ready"},
-		{"an object without facts", protection.DeletionPoint().Any(), protection.DeletionInput{}, "protection.deletion.operation"},
+		{"a plan at the weekend", rollout.PlanPoint().EraseTypes(), weekend(), "change-freeze.closed"},
+		{"a plan without facts", rollout.PlanPoint().EraseTypes(), rollout.PlanInput{}, "rollout.plan.unknown-strategy"},
+		{"the rank of many pods", rollout.RankPoint().EraseTypes(), rollout.RankInput{Pods: make([]rollout.PodFacts, 5000)}, "canary-by-label.others"},
+		{"a scale-up that is limited", rollout.ScalePoint().EraseTypes(), rollout.ScaleInput{Up: 3}, "rollout.scale.up-limited"},
+		{"a pod without facts", protection.BudgetPoint().EraseTypes(), protection.BudgetInput{}, "protection.budget.not-ready"},
+		{"an object without facts", protection.DeletionPoint().EraseTypes(), protection.DeletionInput{}, "protection.deletion.operation"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
-			n, err := nearest.Find(t.Context(), e, r)
+			_, r := engine.DecideOn(t.Context(), e, e.ActiveSnapshot(), test.point, web, test.in)
+			n, err := nearest.FindConditions(t.Context(), e, r)
 			if err != nil || n.Partial {
 				t.Fatalf("partial %v: %v", n.Partial, err)
 			}
@@ -54,15 +54,15 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 	e := withExamples(t)
 	for _, test := range []struct {
 		name  string
-		point decision.Any
+		point decision.UntypedPoint
 		in    any
 	}{
-		{"scaling at the weekend", rollout.ScalePoint().Any(), rollout.ScaleInput{Now: weekend().Now, Up: 3}},
-		{"a change by an unknown policy", rollout.ChangePoint().Any(), rollout.ChangeInput{}},
+		{"scaling at the weekend", rollout.ScalePoint().EraseTypes(), rollout.ScaleInput{Now: weekend().Now, Up: 3}},
+		{"a change by an unknown policy", rollout.ChangePoint().EraseTypes(), rollout.ChangeInput{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), test.point, web, test.in)
-			n, err := nearest.Find(t.Context(), e, r)
+			_, r := engine.DecideOn(t.Context(), e, e.ActiveSnapshot(), test.point, web, test.in)
+			n, err := nearest.FindConditions(t.Context(), e, r)
 			if err != nil || n.Partial {
 				t.Fatalf("partial %v: %v", n.Partial, err)
 			}
@@ -78,10 +78,10 @@ func TestNoHoldIsToldOfAPointThatReadsNone(t *testing.T) {
 // BenchmarkFindNearest is about an answer at the weekend, with all examples active.
 func BenchmarkFindNearest(b *testing.B) {
 	e := withExamples(b)
-	_, r := engine.DecideOn(b.Context(), e, e.Snapshot(), rollout.PlanPoint().Any(), web, weekend())
+	_, r := engine.DecideOn(b.Context(), e, e.ActiveSnapshot(), rollout.PlanPoint().EraseTypes(), web, weekend())
 	b.ReportAllocs()
 	for b.Loop() {
-		if n, err := nearest.Find(b.Context(), e, r); err != nil || n.Partial {
+		if n, err := nearest.FindConditions(b.Context(), e, r); err != nil || n.Partial {
 			b.Fatalf("partial %v: %v", n.Partial, err)
 		}
 	}

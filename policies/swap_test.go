@@ -35,7 +35,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 	p.Budget = 30 * time.Second // what is asked is whether it is made; the machine is busy
 	in := rollout.PlanInput{Update: 1, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}}
 	var active sync.Map // revisions that are or were active, or will be at once
-	active.Store(e.Snapshot().Revision(), true)
+	active.Store(e.ActiveSnapshot().Revision(), true)
 	var made, slowest atomic.Int64
 	load := func(during func()) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 		return out
 	}
 	swap := func(n int) {
-		s, err := e.Compile(t.Context(), set(n))
+		s, err := e.CompileBundles(t.Context(), set(n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestSwappingUnderLoad(t *testing.T) {
 func sizeOf(t *testing.T, e *engine.Engine, set bundle.Set) int {
 	t.Helper()
 	before := heap.CountLiveBytes()
-	s, err := e.Compile(t.Context(), set)
+	s, err := e.CompileBundles(t.Context(), set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,18 +102,18 @@ func TestNoFailureIsLooserThanThePolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(e.Close)
-			if err := e.Activate(t.Context(), breaking(t, body)); err != nil {
+			if err := e.ActivateBundles(t.Context(), breaking(t, body)); err != nil {
 				t.Fatal(err)
 			}
 			asked := map[decision.Name]int{}
 			for _, f := range files {
 				for _, c := range f.Cases {
-					p, ok := catalog.Find(c.Point)
+					p, ok := catalog.FindPoint(c.Point)
 					if !ok || asked[c.Point] >= 12 {
 						continue
 					}
 					asked[c.Point]++
-					in, err := f.Question(c, p)
+					in, err := f.CaseInput(c, p)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -129,7 +129,7 @@ func TestNoFailureIsLooserThanThePolicy(t *testing.T) {
 	}
 }
 
-func notLooser(t *testing.T, e *engine.Engine, how string, p decision.Any, in any, name string) {
+func notLooser(t *testing.T, e *engine.Engine, how string, p decision.UntypedPoint, in any, name string) {
 	t.Helper()
 	ctx := context.Background()
 	if how == "late" {
@@ -141,7 +141,7 @@ func notLooser(t *testing.T, e *engine.Engine, how string, p decision.Any, in an
 	if !ok {
 		t.Fatalf("what is strictest at %s?", p.Name)
 	}
-	out, rec := engine.DecideOn(ctx, e, e.Snapshot(), p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, in)
+	out, rec := engine.DecideOn(ctx, e, e.ActiveSnapshot(), p, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, in)
 	if rec.Outcome == decision.Decided {
 		t.Fatalf("%s, %s: the policy answered", p.Name, name)
 	}
@@ -183,7 +183,7 @@ func TestAThrottledTenantHoldsAndDenies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	pods := []rollout.PodFacts{{Name: "a"}, {Name: "b"}}

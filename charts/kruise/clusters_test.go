@@ -66,7 +66,7 @@ func clusters() map[string]struct {
 			if got := agentPod(t, r).Volumes[0].HostPath.Path; got != "/run/k3s" {
 				t.Errorf("sockets are at %s", got)
 			}
-			tried := cri.Endpoints("", "")
+			tried := cri.CandidateEndpoints("", "")
 			for _, socket := range []string{"containerd/containerd.sock", "containerd.sock"} { // of K3s, and of k0s and MicroK8s
 				if !slices.Contains(tried, socket) {
 					t.Errorf("the agent tries %v, not %s", tried, socket)
@@ -345,7 +345,7 @@ func gatesOf(t *testing.T, flag string) features.Gates {
 	if err := gates.Set(flag); err != nil {
 		t.Fatal(err)
 	}
-	if err := gates.Resolve(""); err != nil {
+	if err := gates.ResolveDependencies(""); err != nil {
 		t.Fatal(err)
 	}
 	return gates

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/rank"
@@ -77,7 +77,7 @@ func TestWhatUsersHaveKeptIsUnderTheMemoryLimits(t *testing.T) {
 			{"controllers/explain/serve", 2 * serve.AnswersAtOnce * serve.LargestAnswer},
 			{"controllers/explain/serve", 2 * 2 * serve.SinglesAtOnce * serve.LargestSingle},
 			{"controllers/explain/replicas", 2 * replicas.PeerAnswersAtOnce * replicas.MostPeerAnswer},
-			{"controllers/sidecarset/marks", marks.RememberedBytes},
+			{"controllers/sidecarset/podmeta", podmeta.RememberedBytes},
 			{"engine/rank", rank.DefaultBytes},
 			{"engine/bundle/gate", gate.MostReport},
 			{"engine", engine.DefaultTenantBytes},

@@ -220,11 +220,11 @@ func TestWebhooks(t *testing.T) {
 	for _, w := range validating(t, r).Webhooks {
 		add(w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.TimeoutSeconds, w.SideEffects, w.AdmissionReviewVersions)
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := server.Handlers(scheme, nil, server.Options{})
+	handlers, err := server.HandlersByPath(scheme, nil, server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +450,7 @@ func TestUninstallCheck(t *testing.T) {
 		t.Errorf("the job is %v", job.Spec)
 	}
 	var looks []string
-	for _, r := range kinds.Keepers() {
+	for _, r := range kinds.PodOwningResources() {
 		looks = append(looks, r.Resource)
 	}
 	rules := get[*rbacv1.ClusterRole](t, r, "kruise-helm-hook").Rules

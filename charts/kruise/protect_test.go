@@ -53,7 +53,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	}
 	t.Cleanup(e.Close)
 	writer := func(gates protection.Gates) *webhookconfig.Writer {
-		enabled, err := steps.Of(func(f featuregate.Feature) bool {
+		enabled, err := steps.ListEnabled(func(f featuregate.Feature) bool {
 			return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate
 		}, steps.Needs{})
 		if err != nil {
@@ -63,17 +63,17 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 			Client: manager, Live: manager, Rules: webhookconfig.NewRules(e, gates), Events: record.NewFakeRecorder(10), Now: time.Now,
 			Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
 			Config: webhookconfig.Config{
-				Namespace: "kruise-system", Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
+				Namespace: "kruise-system", Pods: true, Created: enabled.CreatedMatches(), Stored: enabled.StoredMatches(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
 			},
 		}
 	}
 	for name, gates := range map[string]protection.Gates{"with nothing to protect": {}, "with everything": {Deletion: true, BudgetDelete: true, BudgetUpdate: true}} {
-		if err := writer(gates).Sync(t.Context()); err != nil {
+		if err := writer(gates).SyncConfigurations(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	w := writer(protection.Gates{Deletion: true, BudgetDelete: true})
-	if err := w.Cover(t.Context(), "shop"); err != nil {
+	if err := w.CoverNamespace(t.Context(), "shop"); err != nil {
 		t.Error(err)
 	}
 	hooks, twin := &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.ValidatingAdmissionPolicy{}
@@ -93,10 +93,10 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	if len(twin.OwnerReferences) != 1 || twin.OwnerReferences[0].UID != hooks.UID {
 		t.Errorf("the policy does not go with the release: %v", twin.OwnerReferences)
 	}
-	if err := writer(protection.Gates{}).Sync(t.Context()); err != nil { // it may take the policy out
+	if err := writer(protection.Gates{}).SyncConfigurations(t.Context()); err != nil { // it may take the policy out
 		t.Error(err)
 	}
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Error(err)
 	}
 	list := &admissionv1.ValidatingWebhookConfigurationList{}

@@ -33,12 +33,12 @@ func TestCRDs(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no CRDs: %v", err)
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var converting []string
-	for _, resource := range convert.Resources(scheme) {
+	for _, resource := range convert.ConvertibleResources(scheme) {
 		converting = append(converting, resource.String())
 	}
 	for _, path := range paths {

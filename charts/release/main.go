@@ -86,7 +86,7 @@ func buildImage(cmd *cobra.Command, f imageFlags) error {
 		return err
 	}
 	report := func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) }
-	built, err := image.Build(ctx, f.source, image.Programs(), platforms, origin, report)
+	built, err := image.Build(ctx, f.source, image.ReleasePrograms(), platforms, origin, report)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func makeRelease(cmd *cobra.Command, f releaseFlags) error {
 	report := func(step string) { fmt.Fprintln(cmd.ErrOrStderr(), step) }
 	release, err := assets.WriteRelease(ctx, assets.Options{
 		Source: f.source, Origin: origin, Version: f.version, Notes: notes, Folder: f.folder, Platforms: platforms, Systems: assets.CommandLineSystems(),
-		Programs: image.Programs(), CommandLine: image.CommandLine(), Helm: f.helm, Report: report,
+		Programs: image.ReleasePrograms(), CommandLine: image.CommandLine(), Helm: f.helm, Report: report,
 	})
 	if err != nil {
 		return err

@@ -58,8 +58,8 @@ type child struct {
 	started *metav1.Time
 }
 
-// scheduled is when the run of the job was due, zero if it does not say so.
-func (c child) scheduled() time.Time {
+// scheduledTime is when the run of the job was due, zero if it does not say so.
+func (c child) scheduledTime() time.Time {
 	t, err := time.Parse(time.RFC3339, c.GetAnnotations()[kruise.ScheduledAtKey])
 	if err != nil {
 		return time.Time{}
@@ -67,8 +67,8 @@ func (c child) scheduled() time.Time {
 	return t
 }
 
-// of reads what a job has come to.
-func of(o client.Object) child {
+// newChild reads what a job has come to.
+func newChild(o client.Object) child {
 	c := child{Object: o, outcome: active}
 	ended := func(is, want bool, outcome string) {
 		if is && want {
@@ -96,8 +96,8 @@ func of(o client.Object) child {
 	return c
 }
 
-// owned are the kinds of jobs.
-func owned() map[kruise.TemplateKind]func() client.ObjectList {
+// jobListFactories are the kinds of jobs.
+func jobListFactories() map[kruise.TemplateKind]func() client.ObjectList {
 	return map[kruise.TemplateKind]func() client.ObjectList{
 		kruise.JobTemplateKind:              func() client.ObjectList { return &batchv1.JobList{} },
 		kruise.BroadcastJobTemplateKind:     func() client.ObjectList { return &kruise.BroadcastJobList{} },
@@ -105,9 +105,9 @@ func owned() map[kruise.TemplateKind]func() client.ObjectList {
 	}
 }
 
-// children are the jobs that were started and are there, by when they were due.
-func (r *Reconciler) children(ctx context.Context, job *kruise.AdvancedCronJob) ([]child, error) {
-	list, ok := owned()[kindOf(job)]
+// listChildren are the jobs that were started and are there, by when they were due.
+func (r *Reconciler) listChildren(ctx context.Context, job *kruise.AdvancedCronJob) ([]child, error) {
+	list, ok := jobListFactories()[kindOf(job)]
 	if !ok {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func (r *Reconciler) children(ctx context.Context, job *kruise.AdvancedCronJob) 
 	var out []child
 	for _, o := range objects {
 		if o, ok := o.(client.Object); ok && metav1.IsControlledBy(o, job) {
-			out = append(out, of(o))
+			out = append(out, newChild(o))
 		}
 	}
 	// What was started a moment ago, the cache may not show yet.
@@ -130,7 +130,7 @@ func (r *Reconciler) children(ctx context.Context, job *kruise.AdvancedCronJob) 
 		if slices.ContainsFunc(out, func(c child) bool { return c.GetUID() == ref.UID }) {
 			continue
 		}
-		o, ok := empty(ref.Kind)
+		o, ok := newEmptyJob(ref.Kind)
 		if !ok {
 			continue
 		}
@@ -140,17 +140,17 @@ func (r *Reconciler) children(ctx context.Context, job *kruise.AdvancedCronJob) 
 		case err != nil:
 			return nil, fmt.Errorf("reading %s %s past the cache: %w", ref.Kind, ref.Name, err)
 		default:
-			out = append(out, of(o))
+			out = append(out, newChild(o))
 		}
 	}
 	slices.SortFunc(out, func(a, b child) int {
-		return cmp.Or(a.scheduled().Compare(b.scheduled()), cmp.Compare(a.GetName(), b.GetName()))
+		return cmp.Or(a.scheduledTime().Compare(b.scheduledTime()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return out, nil
 }
 
-// empty is an object to read a job of a kind into.
-func empty(kind string) (client.Object, bool) {
+// newEmptyJob is an object to read a job of a kind into.
+func newEmptyJob(kind string) (client.Object, bool) {
 	switch kruise.TemplateKind(kind) {
 	case kruise.JobTemplateKind:
 		return &batchv1.Job{}, true

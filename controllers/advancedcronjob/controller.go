@@ -61,7 +61,7 @@ type Reconciler struct {
 // memory is what is known of an object between its steps. Nothing depends on it but which
 // events are recorded.
 type memory struct {
-	recorded step.Recorded
+	recorded step.RecordedEvents
 	// ended are the jobs whose end was recorded.
 	ended map[types.UID]bool
 }
@@ -96,9 +96,9 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.memory = step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.memory = step.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.rounds.ForgetWorkload(string(uid)) })
 	r.frame = step.Frame[*kruise.AdvancedCronJob]{
-		Kind: "AdvancedCronJob", New: func() *kruise.AdvancedCronJob { return &kruise.AdvancedCronJob{} }, Take: r.step, Gone: r.memory.Forget,
+		Kind: "AdvancedCronJob", New: func() *kruise.AdvancedCronJob { return &kruise.AdvancedCronJob{} }, Take: r.reconcileJob, Gone: r.memory.ForgetObject,
 		Report: func(ctx context.Context, job *kruise.AdvancedCronJob, err error) error {
 			return failure.Write(ctx, r.client, job, func(job *kruise.AdvancedCronJob) any { return &job.Status }, err, r.now())
 		},
@@ -110,7 +110,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("advancedcronjob", r.all))))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("advancedcronjob", r.allRequests))))
 	}
 	b = b.Named(kruise.AdvancedCronJobComponent).
 		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(rollout.UserChanges()))
@@ -118,26 +118,26 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		if err := mgr.GetFieldIndexer().IndexField(ctx, o, rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)
 		}
-		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(owner))
+		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(ownerRequests))
 	}
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// Owns says whether an object was started by an AdvancedCronJob.
-func Owns(o client.Object) bool {
+// OwnsObject says whether an object was started by an AdvancedCronJob.
+func OwnsObject(o client.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(o)
 	return ref != nil && ref.Kind == "AdvancedCronJob" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == kruise.GroupVersion.Group
 }
 
-func owner(_ context.Context, o client.Object) []reconcile.Request {
-	if !Owns(o) {
+func ownerRequests(_ context.Context, o client.Object) []reconcile.Request {
+	if !OwnsObject(o) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: metav1.GetControllerOfNoCopy(o).Name}}}
 }
 
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.Requests(ctx, r.client, &kruise.AdvancedCronJobList{}, step.All[*kruise.AdvancedCronJob])
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.ListRequests(ctx, r.client, &kruise.AdvancedCronJobList{}, step.AllObjects[*kruise.AdvancedCronJob])
 }
 
 // Reconcile takes one object a step further.
@@ -145,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// once records an event of a reason unless the last one of that reason said the same.
-func (r *Reconciler) once(job *kruise.AdvancedCronJob, kind, reason, message string) {
-	r.memory.Of(job).recorded.Once(r.events, job, kind, reason, message)
+// recordEventOnce records an event of a reason unless the last one of that reason said the same.
+func (r *Reconciler) recordEventOnce(job *kruise.AdvancedCronJob, kind, reason, message string) {
+	r.memory.GetOrCreate(job).recorded.RecordOnce(r.events, job, kind, reason, message)
 }

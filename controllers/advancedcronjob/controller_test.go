@@ -62,7 +62,7 @@ func newWorld(t *testing.T, edit func(*kruise.AdvancedCronJob), rules ...string)
 		}
 		set = append(set, b)
 	}
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	job := &kruise.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup", UID: "c1", CreationTimestamp: metav1.NewTime(w.now)}}
@@ -167,7 +167,7 @@ func (w *world) runs(want string) {
 	var out []string
 	for _, j := range list.Items {
 		t := at(w, j.Annotations[kruise.ScheduledAtKey])
-		if j.Name != fmt.Sprint("backup-", t.Unix()) || j.Labels["app"] != "backup" || j.Annotations["a"] != "b" || !Owns(&j) {
+		if j.Name != fmt.Sprint("backup-", t.Unix()) || j.Labels["app"] != "backup" || j.Annotations["a"] != "b" || !OwnsObject(&j) {
 			w.Errorf("got %+v", j.ObjectMeta)
 		}
 		out = append(out, t.Format("15:04"))
@@ -436,7 +436,7 @@ func TestOtherTemplates(t *testing.T) {
 	})
 	w.until("03:10:00")
 	b := &kruise.BroadcastJob{}
-	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "backup-1772334600"}, b); err != nil || !Owns(b) {
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "backup-1772334600"}, b); err != nil || !OwnsObject(b) {
 		t.Errorf("got %v, %+v", err, b)
 	}
 	if s := w.get().Status; s.Type != kruise.BroadcastJobTemplateKind || len(s.Active) != 1 || s.Active[0].Kind != "BroadcastJob" {
@@ -455,7 +455,7 @@ func TestOtherTemplates(t *testing.T) {
 		active: {Desired: 2}, succeeded: {Desired: 2, Succeeded: 2, CompletionTime: &metav1.Time{}}, failed: {Desired: 2, Succeeded: 1, CompletionTime: &metav1.Time{}},
 	} {
 		p.Status = status
-		if got := of(p).outcome; got != want {
+		if got := newChild(p).outcome; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

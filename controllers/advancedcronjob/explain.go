@@ -19,9 +19,9 @@ type verdict struct {
 	reason, message string
 }
 
-// verdict is that of one whose schedule can be read and that is not paused.
-func (c *change) verdict() verdict {
-	switch active := names(c.status.Active); {
+// currentVerdict is that of one whose schedule can be read and that is not paused.
+func (c *change) currentVerdict() verdict {
+	switch active := referenceNames(c.status.Active); {
 	case c.held != nil:
 		return verdict{explain.Held, c.held.Reason, c.held.Message}
 	case len(active) > 0:
@@ -30,10 +30,10 @@ func (c *change) verdict() verdict {
 	return verdict{explain.Waiting, "NotDue", "No run is due."}
 }
 
-// explain keeps how it stands for those who ask why. left is how long it is to the next time of
+// storeExplanation keeps how it stands for those who ask why. left is how long it is to the next time of
 // the schedule; 0 if there is none.
-func (r *Reconciler) explain(next *change, v verdict, left time.Duration) {
-	a := explain.Answer{Subject: subject(next.job), Decided: next.now.Time, Verdict: v.is, Reason: v.reason, Message: v.message}
+func (r *Reconciler) storeExplanation(next *change, v verdict, left time.Duration) {
+	a := explain.Answer{Subject: decisionSubject(next.job), Decided: next.now.Time, Verdict: v.is, Reason: v.reason, Message: v.message}
 	if c := meta.FindStatusCondition(next.status.Conditions, kruise.AdvancedCronJobRunLeftOut); c != nil {
 		a.Message += " The last one that never started: " + c.Message
 	}
@@ -47,5 +47,5 @@ func (r *Reconciler) explain(next *change, v verdict, left time.Duration) {
 			single.Answer.Until = next.held.Until
 		}
 	}
-	r.rounds.Put(a.Subject, single)
+	r.rounds.PutRound(a.Subject, single)
 }

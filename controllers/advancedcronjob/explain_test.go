@@ -16,7 +16,7 @@ import (
 // why asks how it stands with the object.
 func (w *world) why() explain.Answer {
 	w.Helper()
-	a, ok := w.r.rounds.Workload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup")
+	a, ok := w.r.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup")
 	if !ok {
 		w.Fatal("nothing is known of it")
 	}
@@ -57,7 +57,7 @@ func TestWhyARunDoesNotStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.engine.Activate(t.Context(), append(w.engine.Snapshot().Bundles(), other)); err != nil {
+		if err := w.engine.ActivateBundles(t.Context(), append(w.engine.ActiveSnapshot().UserBundles(), other)); err != nil {
 			t.Fatal(err)
 		}
 		a := w.expect(explain.Held, "Closed", "The shop is closed.", "2026-03-01T03:20:00Z")
@@ -88,7 +88,7 @@ func TestWhyARunDoesNotStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("03:06:00")
-		if _, ok := w.r.rounds.Workload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup"); ok {
+		if _, ok := w.r.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup"); ok {
 			t.Error("it is still known")
 		}
 	})

@@ -14,8 +14,8 @@ func FuzzSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		job := &kruise.AdvancedCronJob{}
 		job.Spec.Schedule = text
-		_, _ = schedule(job)
+		_, _ = parseSchedule(job)
 		job.Spec.TimeZone = &text
-		_, _ = schedule(job)
+		_, _ = parseSchedule(job)
 	})
 }

@@ -23,44 +23,44 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// run starts the run that is due, if there is one (ACJ-04, ACJ-05), and says when to look at
+// processDueRun starts the run that is due, if there is one (ACJ-04, ACJ-05), and says when to look at
 // it again.
-func (r *Reconciler) run(ctx context.Context, s cron.Schedule, next *change, children []child, now time.Time) (time.Duration, error) {
+func (r *Reconciler) processDueRun(ctx context.Context, s cron.Schedule, next *change, children []child, now time.Time) (time.Duration, error) {
 	job := next.job
-	at, missed := due(s, since(job, next.status), now)
+	at, missed := lastDueTime(s, runsDueSince(job, next.status), now)
 	if at.IsZero() || childOf(job, at) == nil {
-		if next.drop(kruise.AdvancedCronJobRunHeld) {
-			return 0, r.write(ctx, next)
+		if next.removeCondition(kruise.AdvancedCronJobRunHeld) {
+			return 0, r.updateStatus(ctx, next)
 		}
 		return 0, nil
 	}
-	if late(job, at, now) {
+	if isPastDeadline(job, at, now) {
 		message := fmt.Sprintf("Missed scheduled time to start a job: %s", at.UTC().Format(time.RFC1123Z))
 		return 0, r.leaveOut(ctx, next, at, kruise.MissScheduleReason, message)
 	}
-	in := facts(next, at, missed, now)
-	out, record := engine.Decide(ctx, r.engine, points.RunPoint(), subject(job), in)
+	in := buildRunInput(next, at, missed, now)
+	out, record := engine.Decide(ctx, r.engine, points.RunPoint(), decisionSubject(job), in)
 	next.decided = &record
-	switch out.Allowed(in) {
+	switch out.PermittedAction(in) {
 	case points.SkipRun:
-		h := first(out.Holds)
-		return 0, r.leaveOut(ctx, next, at, h.Reason, fmt.Sprintf("The run of %s is left out: %s", at.UTC().Format(time.RFC3339), words(h)))
+		h := firstHold(out.Holds)
+		return 0, r.leaveOut(ctx, next, at, h.Reason, fmt.Sprintf("The run of %s is left out: %s", at.UTC().Format(time.RFC3339), holdMessage(h)))
 	case points.WaitRun:
-		h := first(out.Holds)
+		h := firstHold(out.Holds)
 		next.held = &h
-		return requeue.Sooner(requeue.Decided(record, now, untils(out)...), untilLate(job, at, now)), r.hold(ctx, next, h)
+		return requeue.EarliestDelay(requeue.DecisionDelay(record, now, requeueTimes(out)...), untilLate(job, at, now)), r.reportHold(ctx, next, h)
 	}
-	if err := r.start(ctx, next, at, children); err != nil {
+	if err := r.startRun(ctx, next, at, children); err != nil {
 		return 0, err
 	}
 	if missed > 0 {
-		r.missed(job, at, missed)
+		r.recordMissedRuns(job, at, missed)
 	}
 	return 0, nil
 }
 
-// late says whether it is too late to start a run.
-func late(job *kruise.AdvancedCronJob, at, now time.Time) bool {
+// isPastDeadline says whether it is too late to start a run.
+func isPastDeadline(job *kruise.AdvancedCronJob, at, now time.Time) bool {
 	d := job.Spec.StartingDeadlineSeconds
 	return d != nil && at.Add(time.Duration(*d)*time.Second).Before(now)
 }
@@ -74,20 +74,20 @@ func untilLate(job *kruise.AdvancedCronJob, at, now time.Time) time.Duration {
 	return max(at.Add(time.Duration(*d)*time.Second).Sub(now), 0) + time.Millisecond
 }
 
-// missed tells of earlier runs that were due and did not start. Only the last one does.
-func (r *Reconciler) missed(job *kruise.AdvancedCronJob, at time.Time, missed int) {
+// recordMissedRuns tells of earlier runs that were due and did not start. Only the last one does.
+func (r *Reconciler) recordMissedRuns(job *kruise.AdvancedCronJob, at time.Time, missed int) {
 	if missed >= manyMissed {
-		r.once(job, corev1.EventTypeWarning, kruise.TooManyMissedTimesReason, fmt.Sprintf("too many missed start times (%d or more) before %s; only the last run was started. Set or decrease .spec.startingDeadlineSeconds or check clock skew", manyMissed, at.UTC().Format(time.RFC3339)))
+		r.recordEventOnce(job, corev1.EventTypeWarning, kruise.TooManyMissedTimesReason, fmt.Sprintf("too many missed start times (%d or more) before %s; only the last run was started. Set or decrease .spec.startingDeadlineSeconds or check clock skew", manyMissed, at.UTC().Format(time.RFC3339)))
 		return
 	}
-	r.once(job, corev1.EventTypeWarning, kruise.MissScheduleReason, fmt.Sprintf("Missed scheduled times to start a job: %d before %s; only the last run was started", missed, at.UTC().Format(time.RFC3339)))
+	r.recordEventOnce(job, corev1.EventTypeWarning, kruise.MissScheduleReason, fmt.Sprintf("Missed scheduled times to start a job: %d before %s; only the last run was started", missed, at.UTC().Format(time.RFC3339)))
 }
 
 // leaveOut notes that a run never starts, and tells it once.
 func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, reason, message string) error {
-	next.drop(kruise.AdvancedCronJobRunHeld)
+	next.removeCondition(kruise.AdvancedCronJobRunHeld)
 	next.leftOut(at, reason, message)
-	if err := r.write(ctx, next); err != nil {
+	if err := r.updateStatus(ctx, next); err != nil {
 		return err
 	}
 	event := kruise.AdvancedCronJobRunLeftOut
@@ -98,22 +98,22 @@ func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, r
 	return nil
 }
 
-// hold tells why a run waits: once for each reason.
-func (r *Reconciler) hold(ctx context.Context, next *change, h decision.Hold) error {
-	fresh := next.setCondition(kruise.AdvancedCronJobRunHeld, metav1.ConditionTrue, h.Reason, words(h))
-	if err := r.write(ctx, next); err != nil || !fresh {
+// reportHold tells why a run waits: once for each reason.
+func (r *Reconciler) reportHold(ctx context.Context, next *change, h decision.Hold) error {
+	fresh := next.setCondition(kruise.AdvancedCronJobRunHeld, metav1.ConditionTrue, h.Reason, holdMessage(h))
+	if err := r.updateStatus(ctx, next); err != nil || !fresh {
 		return err
 	}
 	if h.Rule == "rollout.run.forbid" { // the words of a CronJob
 		r.events.Event(next.job, corev1.EventTypeNormal, kruise.JobAlreadyActiveReason, h.Message)
 		return nil
 	}
-	r.events.Event(next.job, corev1.EventTypeWarning, kruise.AdvancedCronJobRunHeld, h.Reason+": "+words(h))
+	r.events.Event(next.job, corev1.EventTypeWarning, kruise.AdvancedCronJobRunHeld, h.Reason+": "+holdMessage(h))
 	return nil
 }
 
-// first is the hold that the condition reports.
-func first(holds []decision.Hold) decision.Hold {
+// firstHold is the hold that the condition reports.
+func firstHold(holds []decision.Hold) decision.Hold {
 	if len(holds) == 0 {
 		return decision.Hold{Rule: decision.RuleEngine, Reason: "Replaced", Message: "The policy that decides says no reason."}
 	}
@@ -129,42 +129,42 @@ func first(holds []decision.Hold) decision.Hold {
 	})
 }
 
-func words(h decision.Hold) string {
+func holdMessage(h decision.Hold) string {
 	if h.Rule == "" {
 		return h.Message
 	}
 	return h.Message + " (rule " + h.Rule + ")"
 }
 
-func subject(job *kruise.AdvancedCronJob) decision.Subject {
+func decisionSubject(job *kruise.AdvancedCronJob) decision.Subject {
 	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
 }
 
-func concurrency(job *kruise.AdvancedCronJob) string {
+func concurrencyPolicy(job *kruise.AdvancedCronJob) string {
 	if job.Spec.ConcurrencyPolicy == "" {
 		return points.Allow
 	}
 	return string(job.Spec.ConcurrencyPolicy)
 }
 
-// facts are what the decision is made from.
-func facts(next *change, at time.Time, missed int, now time.Time) points.RunInput {
+// buildRunInput are what the decision is made from.
+func buildRunInput(next *change, at time.Time, missed int, now time.Time) points.RunInput {
 	job := next.job
 	run := points.Run{
-		Name: childName(job, at), Kind: string(kindOf(job)), Scheduled: at.UnixNano(), Concurrency: concurrency(job), Active: names(next.status.Active), Missed: missed,
+		Name: childName(job, at), Kind: string(kindOf(job)), Scheduled: at.UnixNano(), Concurrency: concurrencyPolicy(job), Active: referenceNames(next.status.Active), Missed: missed,
 	}
 	if d := job.Spec.StartingDeadlineSeconds; d != nil {
 		run.Deadline = at.Add(time.Duration(*d) * time.Second).UnixNano()
 	}
 	return points.RunInput{
 		Now: now.UnixNano(), Run: run,
-		Workload: points.Workload{Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID), Labels: job.Labels, Annotations: workload.Annotations(job.Annotations)},
+		Workload: points.Workload{Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID), Labels: job.Labels, Annotations: workload.VisibleAnnotations(job.Annotations)},
 	}
 }
 
-// start creates the job of a run, and notes that it has. The object is read once more past
+// startRun creates the job of a run, and notes that it has. The object is read once more past
 // the cache: a run that another process has started is not due any more.
-func (r *Reconciler) start(ctx context.Context, next *change, at time.Time, children []child) error {
+func (r *Reconciler) startRun(ctx context.Context, next *change, at time.Time, children []child) error {
 	fresh := &kruise.AdvancedCronJob{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(next.job), fresh); err != nil {
 		return fmt.Errorf("reading AdvancedCronJob %s past the cache: %w", client.ObjectKeyFromObject(next.job), err)
@@ -172,38 +172,38 @@ func (r *Reconciler) start(ctx context.Context, next *change, at time.Time, chil
 	if fresh.ResourceVersion != next.job.ResourceVersion {
 		return apierrors.NewConflict(kruise.GroupVersion.WithResource("advancedcronjobs").GroupResource(), next.job.Name, fmt.Errorf("the cache shows an older one"))
 	}
-	if concurrency(next.job) == points.Replace {
+	if concurrencyPolicy(next.job) == points.Replace {
 		for _, c := range children {
 			if c.outcome == active {
-				if err := r.delete(ctx, next.job, c); err != nil {
+				if err := r.deleteJob(ctx, next.job, c); err != nil {
 					return err
 				}
 			}
 		}
 		next.status.Active = nil
 	}
-	created, err := r.create(ctx, next.job, at)
+	created, err := r.createJob(ctx, next.job, at)
 	if err != nil {
 		return err
 	}
-	next.drop(kruise.AdvancedCronJobRunHeld)
+	next.removeCondition(kruise.AdvancedCronJobRunHeld)
 	next.status.LastScheduleTime = &metav1.Time{Time: at}
 	if !slices.ContainsFunc(next.status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == created.GetUID() }) && created.outcome == active {
-		next.status.Active = append(next.status.Active, reference(created))
+		next.status.Active = append(next.status.Active, jobReference(created))
 	}
-	return r.write(ctx, next)
+	return r.updateStatus(ctx, next)
 }
 
-// create creates the job of a run. One that is there already was created by an earlier
+// createJob creates the job of a run. One that is there already was created by an earlier
 // attempt, whose answer was lost.
-func (r *Reconciler) create(ctx context.Context, job *kruise.AdvancedCronJob, at time.Time) (child, error) {
+func (r *Reconciler) createJob(ctx context.Context, job *kruise.AdvancedCronJob, at time.Time) (child, error) {
 	o := childOf(job, at)
 	err := r.client.Create(ctx, o)
 	if err == nil {
 		r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, "Created job %s", o.GetName())
-		return of(o), nil
+		return newChild(o), nil
 	}
-	if !apierrors.IsAlreadyExists(err) && !rollout.Indeterminate(err) {
+	if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
 		r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %v", err)
 		return child{}, fmt.Errorf("creating %s %s: %w", kindOf(job), o.GetName(), err)
 	}
@@ -215,10 +215,10 @@ func (r *Reconciler) create(ctx context.Context, job *kruise.AdvancedCronJob, at
 		r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %s %s is there already, and is not of this AdvancedCronJob. Delete or rename it.", kindOf(job), o.GetName())
 		return child{}, fmt.Errorf("creating %s %s: one that is not of this AdvancedCronJob has the name", kindOf(job), o.GetName())
 	}
-	return of(found), nil
+	return newChild(found), nil
 }
 
-func untils(out points.RunOutput) []string {
+func requeueTimes(out points.RunOutput) []string {
 	texts := make([]string, len(out.Holds))
 	for i, h := range out.Holds {
 		texts[i] = h.Until

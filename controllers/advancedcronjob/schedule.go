@@ -18,9 +18,9 @@ type invalid struct{ reason, message string }
 
 func (e *invalid) Error() string { return e.message }
 
-// schedule reads the schedule of a job in its zone (ACJ-04). Times in an unknown zone
+// parseSchedule reads the schedule of a job in its zone (ACJ-04). Times in an unknown zone
 // are none: those of another zone would be wrong by hours.
-func schedule(job *kruise.AdvancedCronJob) (cron.Schedule, error) {
+func parseSchedule(job *kruise.AdvancedCronJob) (cron.Schedule, error) {
 	text := job.Spec.Schedule
 	unparseable := func(err error) error {
 		return &invalid{kruise.UnparseableScheduleReason, fmt.Sprintf("unparseable schedule %q: %v. Set spec.schedule to five fields such as 0 3 * * *, or to a word such as @daily.", job.Spec.Schedule, err)}
@@ -45,10 +45,10 @@ func schedule(job *kruise.AdvancedCronJob) (cron.Schedule, error) {
 // manyMissed is how many times that were missed are counted.
 const manyMissed = 100
 
-// due is the last time after since and not after now, zero if there is none, and how many
+// lastDueTime is the last time after since and not after now, zero if there is none, and how many
 // there were before it, counted to manyMissed. It takes about as long however long ago since
 // is: a controller that was away for months goes on at once.
-func due(s cron.Schedule, since, now time.Time) (last time.Time, missed int) {
+func lastDueTime(s cron.Schedule, since, now time.Time) (last time.Time, missed int) {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		first := every.Next(since)
 		if first.After(now) {

@@ -48,11 +48,11 @@ func TestDue(t *testing.T) {
 			if tc.zone != "" {
 				job.Spec.TimeZone = &tc.zone
 			}
-			s, err := schedule(job)
+			s, err := parseSchedule(job)
 			if err != nil {
 				t.Fatal(err)
 			}
-			last, missed := due(s, at(t, tc.since), at(t, tc.now))
+			last, missed := lastDueTime(s, at(t, tc.since), at(t, tc.now))
 			got := ""
 			if !last.IsZero() {
 				got = last.UTC().Format(time.RFC3339)
@@ -80,7 +80,7 @@ func TestTheLastTimeIsTheLast(t *testing.T) {
 			want = x
 			n++
 		}
-		last, missed := due(s, since, now)
+		last, missed := lastDueTime(s, since, now)
 		if !last.Equal(want) || missed != min(max(n-1, 0), manyMissed) {
 			t.Fatalf("got %s after %d, want %s after %d", last, missed, want, n-1)
 		}
@@ -93,14 +93,14 @@ func TestASchedulesThatCannotBeRead(t *testing.T) {
 	} {
 		job := &kruise.AdvancedCronJob{}
 		job.Spec.Schedule = text
-		if _, err := schedule(job); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseSchedule(job); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}
 	for _, zone := range []string{"", "Local", "Nowhere/Land"} {
 		job := &kruise.AdvancedCronJob{}
 		job.Spec.Schedule, job.Spec.TimeZone = "0 3 * * *", ptr.To(zone)
-		if _, err := schedule(job); err == nil || !strings.Contains(err.Error(), "spec.timeZone") {
+		if _, err := parseSchedule(job); err == nil || !strings.Contains(err.Error(), "spec.timeZone") {
 			t.Errorf("%q: got %v", zone, err)
 		}
 	}

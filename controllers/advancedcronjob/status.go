@@ -30,20 +30,20 @@ type change struct {
 	decided *decision.Record
 }
 
-// begin is the status by what is there now. lastScheduleTime never goes back, whatever
+// newChange is the status by what is there now. lastScheduleTime never goes back, whatever
 // becomes of the job of that run.
-func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
+func (r *Reconciler) newChange(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
-	c.drop(gatedkinds.Stalled)
+	c.removeCondition(gatedkinds.Stalled)
 	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
 	c.status.Type = kindOf(job)
 	c.status.Active = nil
 	for _, child := range children {
-		if at := child.scheduled(); !at.IsZero() && (c.status.LastScheduleTime == nil || at.After(c.status.LastScheduleTime.Time)) {
+		if at := child.scheduledTime(); !at.IsZero() && (c.status.LastScheduleTime == nil || at.After(c.status.LastScheduleTime.Time)) {
 			c.status.LastScheduleTime = &metav1.Time{Time: at}
 		}
 		if child.outcome == active {
-			c.status.Active = append(c.status.Active, reference(child))
+			c.status.Active = append(c.status.Active, jobReference(child))
 		}
 	}
 	// OpenKruise forgets the last run with its job. What it may have started is not started
@@ -54,7 +54,7 @@ func (r *Reconciler) begin(job *kruise.AdvancedCronJob, children []child, now ti
 	return c
 }
 
-func reference(c child) corev1.ObjectReference {
+func jobReference(c child) corev1.ObjectReference {
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: c.GetNamespace(), Name: c.GetName(), UID: c.GetUID()}
 }
@@ -78,14 +78,14 @@ func (c *change) leftOut(due time.Time, reason, text string) {
 	})
 }
 
-// drop removes a condition, and says whether it was there.
-func (c *change) drop(kind string) bool {
+// removeCondition removes a condition, and says whether it was there.
+func (c *change) removeCondition(kind string) bool {
 	return meta.RemoveStatusCondition(&c.status.Conditions, kind)
 }
 
-// write writes the status if it is another one than the object was read with, and goes on
+// updateStatus writes the status if it is another one than the object was read with, and goes on
 // from the object as it was written.
-func (r *Reconciler) write(ctx context.Context, c *change) error {
+func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if equality.Semantic.DeepEqual(&c.job.Status, c.status) {
 		return nil
 	}
@@ -98,8 +98,8 @@ func (r *Reconciler) write(ctx context.Context, c *change) error {
 	return nil
 }
 
-// names are those of active jobs.
-func names(refs []corev1.ObjectReference) []string {
+// referenceNames are those of active jobs.
+func referenceNames(refs []corev1.ObjectReference) []string {
 	out := make([]string, 0, len(refs))
 	for _, ref := range refs {
 		out = append(out, ref.Name)

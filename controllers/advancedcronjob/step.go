@@ -22,50 +22,50 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// step is one reconcile. The status is written before the history is cleaned, so that it is
+// reconcileJob is one reconcile. The status is written before the history is cleaned, so that it is
 // never forgotten which runs were started. It says when to look again.
-func (r *Reconciler) step(ctx context.Context, job *kruise.AdvancedCronJob) (time.Duration, error) {
+func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.AdvancedCronJob) (time.Duration, error) {
 	now := r.now()
-	children, err := r.children(ctx, job)
+	children, err := r.listChildren(ctx, job)
 	if err != nil {
 		return 0, err
 	}
-	next, before := r.begin(job, children, now), job.Status.Active
-	s, err := schedule(job)
+	next, before := r.newChange(job, children, now), job.Status.Active
+	s, err := parseSchedule(job)
 	if bad := (*invalid)(nil); errors.As(err, &bad) {
 		next.setCondition(kruise.AdvancedCronJobScheduleValid, metav1.ConditionFalse, bad.reason, bad.message)
-		r.once(job, corev1.EventTypeWarning, bad.reason, bad.message)
-		r.explain(next, verdict{explain.Held, bad.reason, bad.message}, 0)
-		return 0, r.write(ctx, next)
+		r.recordEventOnce(job, corev1.EventTypeWarning, bad.reason, bad.message)
+		r.storeExplanation(next, verdict{explain.Held, bad.reason, bad.message}, 0)
+		return 0, r.updateStatus(ctx, next)
 	}
 	next.setCondition(kruise.AdvancedCronJobScheduleValid, metav1.ConditionTrue, kruise.ValidScheduleReason, "Runs start as they are due.")
-	if err := r.write(ctx, next); err != nil {
+	if err := r.updateStatus(ctx, next); err != nil {
 		return 0, err
 	}
 	r.recordEndedJobs(job, before, children)
-	failed := r.clean(ctx, job, children) // runs do not wait for an old job that cannot be deleted
+	failed := r.deleteOldJobs(ctx, job, children) // runs do not wait for an old job that cannot be deleted
 	if job.Spec.Paused != nil && *job.Spec.Paused {
-		r.explain(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
-		if next.drop(kruise.AdvancedCronJobRunHeld) {
-			return 0, errors.Join(r.write(ctx, next), failed)
+		r.storeExplanation(next, verdict{explain.Paused, "Paused", "No run starts while spec.paused is true."}, 0)
+		if next.removeCondition(kruise.AdvancedCronJobRunHeld) {
+			return 0, errors.Join(r.updateStatus(ctx, next), failed)
 		}
 		return 0, failed
 	}
-	again, err := r.run(ctx, s, next, children, now)
+	again, err := r.processDueRun(ctx, s, next, children, now)
 	left := untilNext(s, job, next, now)
 	if err != nil {
-		return requeue.Sooner(again, left), errors.Join(err, failed)
+		return requeue.EarliestDelay(again, left), errors.Join(err, failed)
 	}
-	r.explain(next, next.verdict(), left)
-	return requeue.Sooner(again, left), failed
+	r.storeExplanation(next, next.currentVerdict(), left)
+	return requeue.EarliestDelay(again, left), failed
 }
 
 // untilNext is how long it is to the next time of a schedule; 0 if there is none.
 func untilNext(s cron.Schedule, job *kruise.AdvancedCronJob, next *change, now time.Time) time.Duration {
 	from := now
 	if every, ok := s.(cron.ConstantDelaySchedule); ok { // its times count from the last one
-		from = since(job, next.status)
-		if last, _ := due(s, from, now); !last.IsZero() {
+		from = runsDueSince(job, next.status)
+		if last, _ := lastDueTime(s, from, now); !last.IsZero() {
 			from = last
 		}
 		return max(every.Next(from).Sub(now), time.Millisecond)
@@ -77,9 +77,9 @@ func untilNext(s cron.Schedule, job *kruise.AdvancedCronJob, next *change, now t
 	return max(at.Sub(now), time.Millisecond)
 }
 
-// since is the time after which runs are due: no run that was due up to then starts any
+// runsDueSince is the time after which runs are due: no run that was due up to then starts any
 // more.
-func since(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) time.Time {
+func runsDueSince(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) time.Time {
 	out := job.CreationTimestamp.Time
 	if t := status.LastScheduleTime; t != nil && t.After(out) {
 		out = t.Time
@@ -92,7 +92,7 @@ func since(job *kruise.AdvancedCronJob, status *kruise.AdvancedCronJobStatus) ti
 
 // recordEndedJobs records the end of each job that was started.
 func (r *Reconciler) recordEndedJobs(job *kruise.AdvancedCronJob, before []corev1.ObjectReference, children []child) {
-	m := r.memory.Of(job)
+	m := r.memory.GetOrCreate(job)
 	was := map[string]bool{}
 	for _, ref := range before {
 		was[string(ref.UID)] = true
@@ -108,8 +108,8 @@ func (r *Reconciler) recordEndedJobs(job *kruise.AdvancedCronJob, before []corev
 	}
 }
 
-// clean is ACJ-03: it deletes the oldest jobs beyond the limits. One that cannot be deleted keeps no other.
-func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
+// deleteOldJobs is ACJ-03: it deletes the oldest jobs beyond the limits. One that cannot be deleted keeps no other.
+func (r *Reconciler) deleteOldJobs(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
 	var errs []error
 	for _, outcome := range []string{succeeded, failed} { // in this order, so that the error is the same in each round
 		limit := job.Spec.SuccessfulJobsHistoryLimit
@@ -127,26 +127,26 @@ func (r *Reconciler) clean(ctx context.Context, job *kruise.AdvancedCronJob, chi
 		}
 		slices.SortStableFunc(ended, func(a, b child) int {
 			if a.started == nil || b.started == nil {
-				return cmp.Compare(b2i(a.started != nil), b2i(b.started != nil))
+				return cmp.Compare(boolToInt(a.started != nil), boolToInt(b.started != nil))
 			}
 			return a.started.Compare(b.started.Time)
 		})
 		for _, c := range ended[:max(len(ended)-int(*limit), 0)] {
-			errs = append(errs, r.delete(ctx, job, c))
+			errs = append(errs, r.deleteJob(ctx, job, c))
 		}
 	}
 	return message.JoinErrors(errs...)
 }
 
-func b2i(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// delete deletes a job in the background, if it is the one that was seen.
-func (r *Reconciler) delete(ctx context.Context, job *kruise.AdvancedCronJob, c child) error {
+// deleteJob deletes a job in the background, if it is the one that was seen.
+func (r *Reconciler) deleteJob(ctx context.Context, job *kruise.AdvancedCronJob, c child) error {
 	uid := c.GetUID()
 	err := r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err == nil {

@@ -18,16 +18,16 @@ const MaxSize = 256 << 10
 func Decode[T any](name, text string) (T, error) {
 	var out, none T
 	if len(text) > MaxSize {
-		return emptied(none), fmt.Errorf("reading annotation %s: it has %d bytes, and may have %d", name, len(text), MaxSize)
+		return removeNullElements(none), fmt.Errorf("reading annotation %s: it has %d bytes, and may have %d", name, len(text), MaxSize)
 	}
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		return emptied(none), fmt.Errorf("reading annotation %s: %w", name, err)
+		return removeNullElements(none), fmt.Errorf("reading annotation %s: %w", name, err)
 	}
-	return emptied(out), nil
+	return removeNullElements(out), nil
 }
 
-// emptied is v without elements that are null.
-func emptied[T any](v T) T {
+// removeNullElements is v without elements that are null.
+func removeNullElements[T any](v T) T {
 	value := reflect.ValueOf(&v).Elem()
 	switch value.Kind() {
 	case reflect.Map:

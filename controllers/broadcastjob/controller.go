@@ -66,7 +66,7 @@ type Reconciler struct {
 type memory struct {
 	// listed is true once the pods were read past the cache.
 	listed   bool
-	recorded step.Recorded
+	recorded step.RecordedEvents
 }
 
 // Option changes a Reconciler.
@@ -109,11 +109,11 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	}
 	r.overlay = overlay.New(func() time.Time { return r.now() })
 	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) {
-		r.overlay.Forget(uid)
-		r.rounds.Forget(string(uid))
+		r.overlay.ForgetOwner(uid)
+		r.rounds.ForgetWorkload(string(uid))
 	})
 	r.frame = step.Frame[*kruise.BroadcastJob]{
-		Kind: "BroadcastJob", New: func() *kruise.BroadcastJob { return &kruise.BroadcastJob{} }, Take: r.step, Gone: r.memory.Forget,
+		Kind: "BroadcastJob", New: func() *kruise.BroadcastJob { return &kruise.BroadcastJob{} }, Take: r.reconcileJob, Gone: r.memory.ForgetObject,
 		Report: func(ctx context.Context, job *kruise.BroadcastJob, err error) error {
 			return failure.Write(ctx, r.client, job, func(job *kruise.BroadcastJob) any { return &job.Status }, err, r.now())
 		},
@@ -125,19 +125,19 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("broadcastjob", r.unfinished))))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("broadcastjob", r.unfinishedRequests))))
 	}
 	b = b.Named(kruise.BroadcastJobComponent).
 		For(&kruise.BroadcastJob{}, builder.WithPredicates(rollout.UserChanges())).
 		Watches(&corev1.Pod{}, &podEvents{r}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.unfinished), builder.WithPredicates(nodefit.Predicate()))
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.unfinishedRequests), builder.WithPredicates(nodefit.NodeChangePredicate()))
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// unfinished are the jobs that a node, or other policies, may concern.
-func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.Requests(ctx, r.client, &kruise.BroadcastJobList{}, func(job *kruise.BroadcastJob) bool {
-		return !finished(job) && job.Status.Phase != kruise.BroadcastJobPhaseFailed
+// unfinishedRequests are the jobs that a node, or other policies, may concern.
+func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.ListRequests(ctx, r.client, &kruise.BroadcastJobList{}, func(job *kruise.BroadcastJob) bool {
+		return !isFinished(job) && job.Status.Phase != kruise.BroadcastJobPhaseFailed
 	})
 }
 

@@ -91,13 +91,13 @@ func TestTheNamesOfPods(t *testing.T) {
 	job.UID = "a985f4e0-ee7b-4dab-90b5-eabc41ce1fa9"
 	var ids []string
 	for i := range 2000 {
-		ids = append(ids, id(job, fmt.Sprint("node-", i), 0))
+		ids = append(ids, podNameSuffix(job, fmt.Sprint("node-", i), 0))
 	}
 	slices.Sort(ids)
 	if n := len(slices.Compact(ids)); n < 1990 {
 		t.Errorf("2000 nodes have %d names", n)
 	}
-	if again := job.DeepCopy(); id(again, "a", 0) != id(job, "a", 0) || id(job, "a", 0) == id(job, "a", 1) {
+	if again := job.DeepCopy(); podNameSuffix(again, "a", 0) != podNameSuffix(job, "a", 0) || podNameSuffix(job, "a", 0) == podNameSuffix(job, "a", 1) {
 		t.Error("an attempt has another name each time, or all attempts have one")
 	}
 }
@@ -106,7 +106,7 @@ func TestTheNamesOfPods(t *testing.T) {
 func TestANameThatIsTaken(t *testing.T) {
 	w := newWorld(t, nil)
 	stranger := &corev1.Pod{}
-	stranger.Namespace, stranger.Name = "ops", "upgrade-"+id(w.get(), "a", 0)
+	stranger.Namespace, stranger.Name = "ops", "upgrade-"+podNameSuffix(w.get(), "a", 0)
 	if err := w.api.Create(t.Context(), stranger); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // podEvents enqueues the job of a pod and tells the overlay what the cache has shown.
 type podEvents struct{ r *Reconciler }
 
-// owner is the job that controls an object, if it is one.
-func owner(o client.Object) (key types.NamespacedName, uid types.UID, ok bool) {
+// owningJob is the job that controls an object, if it is one.
+func owningJob(o client.Object) (key types.NamespacedName, uid types.UID, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil || ref.Kind != "BroadcastJob" || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != kruise.GroupVersion.Group {
 		return types.NamespacedName{}, "", false
@@ -32,35 +32,39 @@ func owner(o client.Object) (key types.NamespacedName, uid types.UID, ok bool) {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}, ref.UID, true
 }
 
-func (h *podEvents) enqueue(o client.Object, q queue) {
-	if key, uid, ok := owner(o); ok {
-		h.r.overlay.Observe(uid, o.GetUID())
+func (h *podEvents) enqueueOwner(o client.Object, q queue) {
+	if key, uid, ok := owningJob(o); ok {
+		h.r.overlay.ObservePod(uid, o.GetUID())
 		q.Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
-func (h *podEvents) Create(_ context.Context, e event.CreateEvent, q queue) { h.enqueue(e.Object, q) }
-
-func (h *podEvents) Delete(_ context.Context, e event.DeleteEvent, q queue) {
-	if _, uid, ok := owner(e.Object); ok {
-		h.r.overlay.Ended(uid, e.Object.GetUID())
-	}
-	h.enqueue(e.Object, q)
+func (h *podEvents) Create(_ context.Context, e event.CreateEvent, q queue) {
+	h.enqueueOwner(e.Object, q)
 }
 
-func (h *podEvents) Generic(_ context.Context, e event.GenericEvent, q queue) { h.enqueue(e.Object, q) }
+func (h *podEvents) Delete(_ context.Context, e event.DeleteEvent, q queue) {
+	if _, uid, ok := owningJob(e.Object); ok {
+		h.r.overlay.ObserveDeletion(uid, e.Object.GetUID())
+	}
+	h.enqueueOwner(e.Object, q)
+}
+
+func (h *podEvents) Generic(_ context.Context, e event.GenericEvent, q queue) {
+	h.enqueueOwner(e.Object, q)
+}
 
 func (h *podEvents) Update(_ context.Context, e event.UpdateEvent, q queue) {
 	before, okA := e.ObjectOld.(*corev1.Pod)
 	after, okB := e.ObjectNew.(*corev1.Pod)
-	if okA && okB && relevant(before, after) {
-		h.enqueue(after, q)
+	if okA && okB && isRelevantChange(before, after) {
+		h.enqueueOwner(after, q)
 	}
 }
 
-// relevant says whether a change of a pod can change what its job does.
-func relevant(before, after *corev1.Pod) bool {
+// isRelevantChange says whether a change of a pod can change what its job does.
+func isRelevantChange(before, after *corev1.Pod) bool {
 	return before.Status.Phase != after.Status.Phase || before.Spec.NodeName != after.Spec.NodeName ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || restarts(before) != restarts(after) ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || totalRestarts(before) != totalRestarts(after) ||
 		!maps.Equal(before.Annotations, after.Annotations)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 )
 
-// explain keeps how it stands with a job for those who ask why.
-func (r *Reconciler) explain(c *change) {
+// storeExplanation keeps how it stands with a job for those who ask why.
+func (r *Reconciler) storeExplanation(c *change) {
 	s := &c.status
 	waiting := max(s.Desired-s.Active-s.Succeeded-s.Failed, 0)
 	a := explain.Answer{
-		Subject: subject(c.job), Decided: c.now.Time, Verdict: explain.Running, Reason: string(s.Phase),
+		Subject: decisionSubject(c.job), Decided: c.now.Time, Verdict: explain.Running, Reason: string(s.Phase),
 		Message: fmt.Sprintf("Of %d nodes %d have succeeded and %d have failed; pods run or start on %d, and %d wait for theirs.", s.Desired, s.Succeeded, s.Failed, s.Active, waiting),
 	}
 	single := &explain.Single{Engine: r.engine, Without: []string{"nodes", "count(nodes)", "job.namespace", "job.name"}}
@@ -47,5 +47,5 @@ func (r *Reconciler) explain(c *change) {
 		}
 	}
 	single.Answer = a
-	r.rounds.Put(a.Subject, single)
+	r.rounds.PutRound(a.Subject, single)
 }

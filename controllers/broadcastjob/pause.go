@@ -21,10 +21,10 @@ const (
 	reasonSeen      = "Seen"
 )
 
-// pause sets the phase by spec.paused and by failurePolicy Pause. A failed pod pauses the
+// reconcilePause sets the phase by spec.paused and by failurePolicy Pause. A failed pod pauses the
 // job once: a user who sets spec.paused has seen it, and it is gone on from when spec.paused
 // is taken back. The spec stays the user's.
-func (r *Reconciler) pause(ctx context.Context, s *state, next *change) error {
+func (r *Reconciler) reconcilePause(ctx context.Context, s *state, next *change) error {
 	byFailure := jobcondition.Find(next.status.Conditions, kruise.BroadcastJobPausedByFailure)
 	was := next.status.Phase == kruise.BroadcastJobPhasePaused
 	if s.job.Spec.Paused {
@@ -32,38 +32,38 @@ func (r *Reconciler) pause(ctx context.Context, s *state, next *change) error {
 		if byFailure == nil || byFailure.Reason != reasonFailedPod {
 			return nil
 		}
-		if err := r.see(ctx, s); err != nil {
+		if err := r.markFailuresSeen(ctx, s); err != nil {
 			return err
 		}
-		next.set(kruise.BroadcastJobPausedByFailure, reasonSeen, "The job goes on when spec.paused is false.")
+		next.setCondition(kruise.BroadcastJobPausedByFailure, reasonSeen, "The job goes on when spec.paused is false.")
 		return nil
 	}
-	fresh := unseen(s)
+	fresh := unseenFailedPods(s)
 	if s.job.Spec.FailurePolicy.Type == kruise.FailurePolicyTypePause && len(fresh) > 0 {
 		next.status.Phase = kruise.BroadcastJobPhasePaused
 		message := fmt.Sprintf("Pod %s has failed, one of %d. To go on, delete the failed pods, and their nodes get new ones; or set spec.paused to true, and then to false; or set spec.failurePolicy.type to Continue.", fresh[0].Name, len(fresh))
-		if next.set(kruise.BroadcastJobPausedByFailure, reasonFailedPod, message) {
-			next.event(corev1.EventTypeWarning, kruise.BroadcastJobPausedReason, "job is paused, due to failed pod")
+		if next.setCondition(kruise.BroadcastJobPausedByFailure, reasonFailedPod, message) {
+			next.addEvent(corev1.EventTypeWarning, kruise.BroadcastJobPausedReason, "job is paused, due to failed pod")
 		}
 		return nil
 	}
-	next.drop(kruise.BroadcastJobPausedByFailure)
+	next.removeCondition(kruise.BroadcastJobPausedByFailure)
 	if was {
 		next.status.Phase = kruise.BroadcastJobPhaseRunning
-		next.event(corev1.EventTypeNormal, kruise.BroadcastJobContinueReason, "continue to process job")
+		next.addEvent(corev1.EventTypeNormal, kruise.BroadcastJobContinueReason, "continue to process job")
 	}
 	return nil
 }
 
-// unseen are the failed pods that pause a job.
-func unseen(s *state) []*corev1.Pod {
+// unseenFailedPods are the failed pods that pause a job.
+func unseenFailedPods(s *state) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(s.failed), func(p *corev1.Pod) bool { return p.Annotations[kruise.FailureSeenKey] != "" })
 }
 
-// see marks the pods that have failed so far.
-func (r *Reconciler) see(ctx context.Context, s *state) error {
+// markFailuresSeen marks the pods that have failed so far.
+func (r *Reconciler) markFailuresSeen(ctx context.Context, s *state) error {
 	var acts []func() error
-	for _, pod := range unseen(s) {
+	for _, pod := range unseenFailedPods(s) {
 		acts = append(acts, func() error {
 			marked := pod.DeepCopy()
 			if marked.Annotations == nil {
@@ -75,10 +75,10 @@ func (r *Reconciler) see(ctx context.Context, s *state) error {
 				return fmt.Errorf("marking failed pod %s as seen: %w", pod.Name, err)
 			}
 			if err == nil {
-				r.overlay.Patched(s.job.UID, marked)
+				r.overlay.RecordPatched(s.job.UID, marked)
 			}
 			return nil
 		})
 	}
-	return batch.Parallel(r.writes, acts)
+	return batch.RunParallel(r.writes, acts)
 }

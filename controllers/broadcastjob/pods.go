@@ -36,9 +36,9 @@ const (
 	letters  = "bcdfghjklmnpqrstvwxz2456789"
 )
 
-// id is the end of the name of a node's pod. It is made of the job and the node, so that
+// podNameSuffix is the end of the name of a node's pod. It is made of the job and the node, so that
 // another attempt to create the pod finds it; of several attempts, since two nodes may meet.
-func id(job *kruise.BroadcastJob, node string, attempt int) string {
+func podNameSuffix(job *kruise.BroadcastJob, node string, attempt int) string {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s/%s/%d", job.UID, node, attempt) // a hash takes all that is written
 	sum := h.Sum64()
@@ -65,15 +65,15 @@ func (r *Reconciler) podFor(job *kruise.BroadcastJob, node string) *corev1.Pod {
 	}
 	pod.Labels[kruise.BroadcastJobNameKey], pod.Labels[kruise.BroadcastJobControllerUIDKey] = job.Name, string(job.UID)
 	if r.affinity {
-		nodefit.Bind(&pod.Spec, node)
+		nodefit.BindToNode(&pod.Spec, node)
 	} else {
 		pod.Spec.NodeName = node
 	}
 	return pod
 }
 
-// create creates the pods of nodes, few at first.
-func (r *Reconciler) create(ctx context.Context, job *kruise.BroadcastJob, nodes []string) (created int, err error) {
+// createPods creates the pods of nodes, few at first.
+func (r *Reconciler) createPods(ctx context.Context, job *kruise.BroadcastJob, nodes []string) (created int, err error) {
 	var done atomic.Int32
 	acts := make([]func() error, len(nodes))
 	for i, node := range nodes {
@@ -95,17 +95,17 @@ func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, nod
 	const attempts = 8
 	for attempt := range attempts {
 		pod := r.podFor(job, node)
-		pod.Name = pod.GenerateName + id(job, node, attempt)
+		pod.Name = pod.GenerateName + podNameSuffix(job, node, attempt)
 		err := r.client.Create(ctx, pod)
 		if err == nil {
-			r.overlay.Created(job.UID, pod)
+			r.overlay.RecordCreated(job.UID, pod)
 			r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, kruise.BroadcastJobSuccessfulCreateMessage, pod.Name)
 			return nil
 		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // the job goes with its namespace
 		}
-		if !apierrors.IsAlreadyExists(err) && !rollout.Indeterminate(err) {
+		if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
 			r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, kruise.BroadcastJobFailedCreateMessage, err)
 			return fmt.Errorf("creating the pod of node %s: %w", node, err)
 		}
@@ -113,7 +113,7 @@ func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, nod
 		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case read == nil && metav1.IsControlledBy(found, job) && nodefit.NodeOf(found) == node:
-			r.overlay.Created(job.UID, found)
+			r.overlay.RecordCreated(job.UID, found)
 			return nil
 		case read == nil: // another pod has the name
 			continue
@@ -135,9 +135,9 @@ func (e *goneError) Error() string { return "pod " + e.pod + " has just ended" }
 // deleteUnfinishedPods deletes the pods of a job that has ended which have not. Those beyond their restart limit have
 // failed, but would run on. It returns when to look again, 0 for when something changes.
 func (r *Reconciler) deleteUnfinishedPods(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
-	m := r.memory.Of(job)
+	m := r.memory.GetOrCreate(job)
 	m.listed = true // a pod that the cache does not show yet comes with an event
-	pods, current, err := r.pods(ctx, job, m)
+	pods, current, err := r.listPods(ctx, job, m)
 	if err != nil {
 		return 0, err
 	}
@@ -148,11 +148,11 @@ func (r *Reconciler) deleteUnfinishedPods(ctx context.Context, job *kruise.Broad
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
-	return again, r.delete(ctx, job, pods)
+	return again, r.deletePods(ctx, job, pods)
 }
 
-// delete deletes pods, each if it is the one that was seen.
-func (r *Reconciler) delete(ctx context.Context, job *kruise.BroadcastJob, pods []*corev1.Pod) error {
+// deletePods deletes pods, each if it is the one that was seen.
+func (r *Reconciler) deletePods(ctx context.Context, job *kruise.BroadcastJob, pods []*corev1.Pod) error {
 	acts := make([]func() error, len(pods))
 	for i, pod := range pods {
 		acts[i] = func() error {
@@ -163,27 +163,27 @@ func (r *Reconciler) delete(ctx context.Context, job *kruise.BroadcastJob, pods 
 			if err := client.IgnoreNotFound(err); err != nil {
 				return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 			}
-			r.overlay.Deleted(job.UID, pod)
+			r.overlay.RecordDeleted(job.UID, pod)
 			return nil
 		}
 	}
-	return batch.Parallel(r.writes, acts)
+	return batch.RunParallel(r.writes, acts)
 }
 
-// move deletes pods that have no place any more, and creates those of the next nodes.
-func (r *Reconciler) move(ctx context.Context, s *state, next *change, m *memory, d decided) (time.Duration, error) {
+// syncPods deletes pods that have no place any more, and creates those of the next nodes.
+func (r *Reconciler) syncPods(ctx context.Context, s *state, next *change, m *memory, d decided) (time.Duration, error) {
 	for _, node := range s.duplicated {
-		m.recorded.Once(r.events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))
+		m.recorded.RecordOnce(r.events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))
 	}
-	if err := r.delete(ctx, s.job, s.unfit); err != nil {
+	if err := r.deletePods(ctx, s.job, s.unfit); err != nil {
 		return 0, err
 	}
 	next.status.Active -= int32(len(s.unfit)) //nolint:gosec // as many as there are pods
 	active := len(s.active) - len(s.unfit)
 	if active > s.parallelism {
-		m.recorded.Once(r.events, s.job, corev1.EventTypeWarning, kruise.TooManyActivePodsReason, fmt.Sprintf("Number of active pods (%d) exceeds parallelism limit (%d)", active, s.parallelism))
+		m.recorded.RecordOnce(r.events, s.job, corev1.EventTypeWarning, kruise.TooManyActivePodsReason, fmt.Sprintf("Number of active pods (%d) exceeds parallelism limit (%d)", active, s.parallelism))
 	}
-	created, err := r.create(ctx, s.job, d.next)
+	created, err := r.createPods(ctx, s.job, d.next)
 	next.status.Active += int32(created) //nolint:gosec // as many as there are nodes
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
 		return step.Soon, nil

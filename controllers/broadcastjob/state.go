@@ -43,8 +43,8 @@ type state struct {
 	parallelism int
 }
 
-// restarts are those of all containers of a pod.
-func restarts(pod *corev1.Pod) (sum int32) {
+// totalRestarts are those of all containers of a pod.
+func totalRestarts(pod *corev1.Pod) (sum int32) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		sum += s.RestartCount
 	}
@@ -63,7 +63,7 @@ func countsAs(pod *corev1.Pod, job *kruise.BroadcastJob) string {
 		return placement.Failed
 	case pod.DeletionTimestamp != nil:
 		return ""
-	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && restarts(pod) > job.Spec.FailurePolicy.RestartLimit:
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && totalRestarts(pod) > job.Spec.FailurePolicy.RestartLimit:
 		return placement.Failed
 	}
 	return placement.Active
@@ -89,10 +89,10 @@ func endedByDeletion(pod *corev1.Pod) bool {
 	return !last.IsZero()
 }
 
-// look makes the state of a job. current is false while the cache does not show our own
+// loadState makes the state of a job. current is false while the cache does not show our own
 // writes in time.
-func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memory) (s *state, current bool, err error) {
-	pods, current, err := r.pods(ctx, job, m)
+func (r *Reconciler) loadState(ctx context.Context, job *kruise.BroadcastJob, m *memory) (s *state, current bool, err error) {
+	pods, current, err := r.listPods(ctx, job, m)
 	if err != nil || !current {
 		return nil, false, err
 	}
@@ -101,7 +101,7 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 		return nil, false, fmt.Errorf("listing nodes: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	fit, err := nodefit.Of(&job.Spec.Template.Spec, nodefit.WithRequests())
+	fit, err := nodefit.NewRequirements(&job.Spec.Template.Spec, nodefit.WithRequests())
 	if err != nil {
 		return nil, false, err
 	}
@@ -121,25 +121,25 @@ func (r *Reconciler) look(ctx context.Context, job *kruise.BroadcastJob, m *memo
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		s.add(node, on[node.Name], fit.Judge(node))
+		s.addNode(node, on[node.Name], fit.EvaluateNode(node))
 		delete(on, node.Name)
 	}
-	if err := r.orphans(ctx, s, on); err != nil {
+	if err := r.addOrphanedPods(ctx, s, on); err != nil {
 		return nil, false, err
 	}
 	s.parallelism = math.MaxInt32
 	if p := job.Spec.Parallelism; p != nil {
-		if s.parallelism, err = budget.Percent(*p, len(s.nodes), true); err != nil {
+		if s.parallelism, err = budget.ResolvePercent(*p, len(s.nodes), true); err != nil {
 			return nil, false, fmt.Errorf("reading spec.parallelism: %w", err)
 		}
 	}
 	return s, true, nil
 }
 
-// add is BJ-03 for one node. A node whose pod has ended stays one that the job is for: a
+// addNode is BJ-03 for one node. A node whose pod has ended stays one that the job is for: a
 // taint that comes later does not have it run again. A pod that runs on a node goes on while the node is
 // cordoned, not ready or under pressure: the control plane evicts pods from nodes.
-func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
+func (s *state) addNode(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
 	fits := verdict.Start && node.DeletionTimestamp == nil
 	state, running := placement.Waiting, []*corev1.Pod(nil)
 	var terminating []*corev1.Pod
@@ -158,7 +158,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 			}
 		}
 	}
-	slices.SortFunc(running, older)
+	slices.SortFunc(running, compareAge)
 	if !fits && len(running) > 0 {
 		if running = s.takeUnfit(running, verdict); len(running) == 0 {
 			return
@@ -178,7 +178,7 @@ func (s *state) add(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdi
 	if !ended && len(running) == 0 {
 		s.terminating = append(s.terminating, terminating...)
 	}
-	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.Conditions(node)})
+	s.nodes = append(s.nodes, placement.Node{Name: node.Name, State: state, Labels: node.Labels, Conditions: nodefit.NodeConditions(node)})
 	s.countNode(state)
 }
 
@@ -209,14 +209,14 @@ func (s *state) countNode(state string) {
 	}
 }
 
-// older is the order of pods of one node: the first is kept.
-func older(a, b *corev1.Pod) int {
+// compareAge is the order of pods of one node: the first is kept.
+func compareAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// orphans adds the active pods that wait for a node that is gone. Those that ran there are
+// addOrphanedPods adds the active pods that wait for a node that is gone. Those that ran there are
 // the control plane's to collect.
-func (r *Reconciler) orphans(ctx context.Context, s *state, on map[string][]*corev1.Pod) error {
+func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[string][]*corev1.Pod) error {
 	for name, pods := range on {
 		var waiting []*corev1.Pod
 		for _, pod := range pods {
@@ -240,10 +240,10 @@ func (r *Reconciler) orphans(ctx context.Context, s *state, on map[string][]*cor
 	return nil
 }
 
-// pods are those of the job, as the cache shows them and as we have written them since. The
+// listPods are those of the job, as the cache shows them and as we have written them since. The
 // first time they are read from the API server too: an earlier process may have written
 // what the cache does not show yet.
-func (r *Reconciler) pods(ctx context.Context, job *kruise.BroadcastJob, m *memory) ([]*corev1.Pod, bool, error) {
+func (r *Reconciler) listPods(ctx context.Context, job *kruise.BroadcastJob, m *memory) ([]*corev1.Pod, bool, error) {
 	if !m.listed && job.Status.StartTime != nil {
 		list := &corev1.PodList{}
 		if err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{kruise.BroadcastJobControllerUIDKey: string(job.UID)}); err != nil {
@@ -251,12 +251,12 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.BroadcastJob, m *memo
 		}
 		for i := range list.Items {
 			if metav1.IsControlledBy(&list.Items[i], job) {
-				r.overlay.Created(job.UID, &list.Items[i])
+				r.overlay.RecordCreated(job.UID, &list.Items[i])
 			}
 		}
 	}
 	m.listed = true
-	mark := r.overlay.Mark()
+	mark := r.overlay.TakeMark()
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, false, fmt.Errorf("listing pods: %w", err)
@@ -265,13 +265,13 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.BroadcastJob, m *memo
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
 	}
-	pods, late := r.overlay.Apply(job.UID, mark, pods, r.timeout)
+	pods, late := r.overlay.ApplyWrites(job.UID, mark, pods, r.timeout)
 	for _, pod := range late {
 		found := &corev1.Pod{}
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
-			r.overlay.Drop(job.UID, pod.UID)
+			r.overlay.DropWrite(job.UID, pod.UID)
 		case err != nil:
 			return nil, false, fmt.Errorf("reading pod %s past the cache: %w", pod.Name, err)
 		}

@@ -32,14 +32,14 @@ type change struct {
 
 type recorded struct{ kind, reason, message string }
 
-func (c *change) event(kind, reason, message string) {
+func (c *change) addEvent(kind, reason, message string) {
 	c.events = append(c.events, recorded{kind, reason, message})
 }
 
-// begin is the status by what is there now. That of a job that has failed stays as it was.
-func (r *Reconciler) begin(s *state) *change {
+// newChange is the status by what is there now. That of a job that has failed stays as it was.
+func (r *Reconciler) newChange(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.drop(gatedkinds.Stalled)
+	c.removeCondition(gatedkinds.Stalled)
 	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
 		return c
 	}
@@ -55,27 +55,27 @@ func (r *Reconciler) begin(s *state) *change {
 	return c
 }
 
-// set sets a condition to True, and says whether its reason is new.
-func (c *change) set(t kruise.JobConditionType, reason, message string) bool {
+// setCondition sets a condition to True, and says whether its reason is new.
+func (c *change) setCondition(t kruise.JobConditionType, reason, message string) bool {
 	return jobcondition.SetTrue(&c.status.Conditions, t, reason, message, c.now)
 }
 
-// drop removes a condition, and says whether it was there.
-func (c *change) drop(t kruise.JobConditionType) bool {
+// removeCondition removes a condition, and says whether it was there.
+func (c *change) removeCondition(t kruise.JobConditionType) bool {
 	return jobcondition.Drop(&c.status.Conditions, t)
 }
 
-// end sets a condition that ends the job.
-func (c *change) end(t kruise.JobConditionType, message string) {
-	c.set(t, string(t), message)
-	if c.status.CompletionTime == nil && !never(c.job) {
+// setEndCondition sets a condition that ends the job.
+func (c *change) setEndCondition(t kruise.JobConditionType, message string) {
+	c.setCondition(t, string(t), message)
+	if c.status.CompletionTime == nil && !neverCompletes(c.job) {
 		c.status.CompletionTime = &c.now
 	}
 }
 
-// write writes the status if it is another one than the job was read with, and records the
+// updateStatus writes the status if it is another one than the job was read with, and records the
 // events. Where another client, or this one, has written since, it is worked out again.
-func (r *Reconciler) write(ctx context.Context, c *change) error {
+func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status
@@ -88,6 +88,6 @@ func (r *Reconciler) write(ctx context.Context, c *change) error {
 	for _, e := range c.events {
 		r.events.Event(c.job, e.kind, e.reason, e.message)
 	}
-	r.explain(c)
+	r.storeExplanation(c)
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
-// finished says whether a job has ended. One that never completes never does.
-func finished(job *kruise.BroadcastJob) bool {
-	return !never(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
+// isFinished says whether a job has ended. One that never completes never does.
+func isFinished(job *kruise.BroadcastJob) bool {
+	return !neverCompletes(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
 }
 
 // noNodeFits is the type of the condition of a job that has no node, and its reason.
@@ -29,71 +29,71 @@ const noNodeFits = "NoNodeFits"
 // lookAgain is how long to wait for a cache that does not show our own writes.
 const lookAgain = 10 * time.Second
 
-func never(job *kruise.BroadcastJob) bool {
+func neverCompletes(job *kruise.BroadcastJob) bool {
 	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
 }
 
-// step is BJ-04. It says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
-	if finished(job) {
-		r.explain(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
+// reconcileJob is BJ-04. It says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+	if isFinished(job) {
+		r.storeExplanation(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
 		again, failed := r.deleteUnfinishedPods(ctx, job)
-		left, err := r.expire(ctx, job)
-		return requeue.Sooner(left, again), errors.Join(failed, err)
+		left, err := r.deleteExpired(ctx, job)
+		return requeue.EarliestDelay(left, again), errors.Join(failed, err)
 	}
-	m := r.memory.Of(job)
-	s, current, err := r.look(ctx, job, m)
+	m := r.memory.GetOrCreate(job)
+	s, current, err := r.loadState(ctx, job, m)
 	if err != nil {
 		return 0, err
 	}
 	if !current {
 		return lookAgain, nil
 	}
-	next := r.begin(s)
+	next := r.newChange(s)
 	if job.Status.Phase == kruise.BroadcastJobPhaseFailed {
 		again, failed := r.deleteUnfinishedPods(ctx, job)
-		return again, errors.Join(failed, r.write(ctx, next))
+		return again, errors.Join(failed, r.updateStatus(ctx, next))
 	}
-	if err := r.pause(ctx, s, next); err != nil {
+	if err := r.reconcilePause(ctx, s, next); err != nil {
 		return 0, err
 	}
 	if next.status.Phase == kruise.BroadcastJobPhasePaused {
-		next.drop(podsStuckTerminating) // it is not what the job waits for
-		return 0, r.write(ctx, next)
+		next.removeCondition(podsStuckTerminating) // it is not what the job waits for
+		return 0, r.updateStatus(ctx, next)
 	}
-	left, over := deadline(s, next)
+	left, over := timeToDeadline(s, next)
 	switch {
 	case len(s.failed) > 0 && failFast(job):
-		return r.fail(ctx, s, next, kruise.BroadcastJobFailedPodReason, kruise.BroadcastJobFailedPodReason)
+		return r.failJob(ctx, s, next, kruise.BroadcastJobFailedPodReason, kruise.BroadcastJobFailedPodReason)
 	case over:
-		return r.fail(ctx, s, next, kruise.BroadcastJobDeadlineExceededReason,
+		return r.failJob(ctx, s, next, kruise.BroadcastJobDeadlineExceededReason,
 			fmt.Sprintf(kruise.BroadcastJobDeadlineExceededMessage, job.Namespace, job.Name))
 	}
-	d := r.decide(ctx, s, next)
+	d := r.decideNodes(ctx, s, next)
 	r.reportNoNode(s, next)
-	left = requeue.Sooner(left, r.reportStuckPods(s, next))
-	if complete(s) {
-		return r.complete(ctx, s, next)
+	left = requeue.EarliestDelay(left, r.reportStuckPods(s, next))
+	if isComplete(s) {
+		return r.completeJob(ctx, s, next)
 	}
-	again, err := r.move(ctx, s, next, m, d)
-	if written := r.write(ctx, next); err == nil {
+	again, err := r.syncPods(ctx, s, next, m, d)
+	if written := r.updateStatus(ctx, next); err == nil {
 		err = written
 	}
-	return requeue.Sooner(left, again), err
+	return requeue.EarliestDelay(left, again), err
 }
 
 // reportNoNode reports that a job has no node, for which it would wait without a word.
 func (r *Reconciler) reportNoNode(s *state, next *change) {
 	if s.counts.Desired > 0 {
-		next.drop(noNodeFits)
+		next.removeCondition(noNodeFits)
 		return
 	}
 	message := "No node fits the template of the job, so it has no pod. It goes on when a node does."
 	if next.held != nil || next.decided != nil {
 		message = "Policies deny the job each node that fits its template, so it has no pod. It goes on when they let one be."
 	}
-	if next.set(noNodeFits, noNodeFits, message) {
-		next.event(corev1.EventTypeWarning, noNodeFits, message)
+	if next.setCondition(noNodeFits, noNodeFits, message) {
+		next.addEvent(corev1.EventTypeWarning, noNodeFits, message)
 	}
 }
 
@@ -102,59 +102,59 @@ func failFast(job *kruise.BroadcastJob) bool {
 	return t == "" || t == kruise.FailurePolicyTypeFailFast
 }
 
-// deadline is how long a job may go on, 0 if for ever, and whether that time is over.
-func deadline(s *state, next *change) (left time.Duration, over bool) {
+// timeToDeadline is how long a job may go on, 0 if for ever, and whether that time is over.
+func timeToDeadline(s *state, next *change) (left time.Duration, over bool) {
 	seconds := s.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-	if never(s.job) || seconds == nil {
+	if neverCompletes(s.job) || seconds == nil {
 		return 0, false
 	}
 	left = next.status.StartTime.Add(time.Duration(*seconds) * time.Second).Sub(s.now)
 	return max(left, 0), left <= 0
 }
 
-// complete is BJ-06. A pod that terminates before it has ended is not the end of its node:
+// isComplete is BJ-06. A pod that terminates before it has ended is not the end of its node:
 // it comes again.
-func complete(s *state) bool {
-	return !never(s.job) && s.counts.Desired > 0 && s.counts.Waiting == 0 && s.counts.Active == 0 && len(s.unfit) == 0
+func isComplete(s *state) bool {
+	return !neverCompletes(s.job) && s.counts.Desired > 0 && s.counts.Waiting == 0 && s.counts.Active == 0 && len(s.unfit) == 0
 }
 
-func (r *Reconciler) complete(ctx context.Context, s *state, next *change) (time.Duration, error) {
-	next.end(kruise.BroadcastJobComplete, fmt.Sprintf(kruise.BroadcastJobCompletedMessage, next.status.Succeeded, next.status.Failed))
+func (r *Reconciler) completeJob(ctx context.Context, s *state, next *change) (time.Duration, error) {
+	next.setEndCondition(kruise.BroadcastJobComplete, fmt.Sprintf(kruise.BroadcastJobCompletedMessage, next.status.Succeeded, next.status.Failed))
 	next.status.Phase = kruise.BroadcastJobPhaseCompleted
-	next.event(corev1.EventTypeNormal, kruise.BroadcastJobCompleteReason, fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed", s.job.Namespace, s.job.Name, next.status.Succeeded, next.status.Failed))
-	return r.ended(ctx, next)
+	next.addEvent(corev1.EventTypeNormal, kruise.BroadcastJobCompleteReason, fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed", s.job.Namespace, s.job.Name, next.status.Succeeded, next.status.Failed))
+	return r.finishJob(ctx, next)
 }
 
-// fail ends a job that cannot succeed. Its active pods are deleted, and have failed.
-func (r *Reconciler) fail(ctx context.Context, s *state, next *change, reason, message string) (time.Duration, error) {
+// failJob ends a job that cannot succeed. Its active pods are deleted, and have failed.
+func (r *Reconciler) failJob(ctx context.Context, s *state, next *change, reason, message string) (time.Duration, error) {
 	stopped := int32(len(s.active)) //nolint:gosec // as many as there are pods
 	next.status.Failed += stopped
 	next.status.Active -= stopped
-	next.end(kruise.BroadcastJobFailed, message)
+	next.setEndCondition(kruise.BroadcastJobFailed, message)
 	next.status.Phase = kruise.BroadcastJobPhaseFailed
-	next.event(corev1.EventTypeWarning, reason, fmt.Sprintf("%s: %d pods succeeded, %d pods failed", message, next.status.Succeeded, next.status.Failed))
-	return r.ended(ctx, next)
+	next.addEvent(corev1.EventTypeWarning, reason, fmt.Sprintf("%s: %d pods succeeded, %d pods failed", message, next.status.Succeeded, next.status.Failed))
+	return r.finishJob(ctx, next)
 }
 
-// ended writes the end of a job, then deletes the pods that have not ended, and says when the job is deleted.
+// finishJob writes the end of a job, then deletes the pods that have not ended, and says when the job is deleted.
 // A job whose pods were deleted first would run them again if its end could not be written.
-func (r *Reconciler) ended(ctx context.Context, next *change) (time.Duration, error) {
-	next.drop(noNodeFits)
-	next.drop(podsStuckTerminating)
-	next.drop(kruise.BroadcastJobHeld)
-	next.drop(kruise.BroadcastJobPausedByFailure)
-	if err := r.write(ctx, next); err != nil {
+func (r *Reconciler) finishJob(ctx context.Context, next *change) (time.Duration, error) {
+	next.removeCondition(noNodeFits)
+	next.removeCondition(podsStuckTerminating)
+	next.removeCondition(kruise.BroadcastJobHeld)
+	next.removeCondition(kruise.BroadcastJobPausedByFailure)
+	if err := r.updateStatus(ctx, next); err != nil {
 		return 0, err
 	}
 	again, err := r.deleteUnfinishedPods(ctx, next.job)
-	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !never(next.job) {
-		again = requeue.Sooner(again, max(time.Duration(*ttl)*time.Second, step.Soon))
+	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !neverCompletes(next.job) {
+		again = requeue.EarliestDelay(again, max(time.Duration(*ttl)*time.Second, step.Soon))
 	}
 	return again, err
 }
 
-// expire deletes a job that ended ttlSecondsAfterFinished ago.
-func (r *Reconciler) expire(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
+// deleteExpired deletes a job that ended ttlSecondsAfterFinished ago.
+func (r *Reconciler) deleteExpired(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	ttl := job.Spec.CompletionPolicy.TTLSecondsAfterFinished
 	if ttl == nil || job.Status.CompletionTime == nil {
 		return 0, nil

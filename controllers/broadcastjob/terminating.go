@@ -26,19 +26,19 @@ func (r *Reconciler) reportStuckPods(s *state, next *change) (again time.Duratio
 	var stuck []string
 	for _, pod := range s.terminating {
 		if left := pod.DeletionTimestamp.Add(terminationSlack).Sub(s.now); left > 0 {
-			again = requeue.Sooner(again, left)
+			again = requeue.EarliestDelay(again, left)
 			continue
 		}
 		stuck = append(stuck, fmt.Sprintf("%s on node %s", pod.Name, pod.Spec.NodeName))
 	}
 	if len(stuck) == 0 {
-		next.drop(podsStuckTerminating)
+		next.removeCondition(podsStuckTerminating)
 		return again
 	}
 	text := fmt.Sprintf("The job waits for %d pods that were deleted and whose grace period is over, since their node does not answer or they have finalizers. "+
 		"It goes on when they, or their nodes, are gone: %s", len(stuck), message.ListNames(stuck))
-	if next.set(podsStuckTerminating, podsStuckTerminating, text) {
-		next.event(corev1.EventTypeWarning, podsStuckTerminating, text)
+	if next.setCondition(podsStuckTerminating, podsStuckTerminating, text) {
+		next.addEvent(corev1.EventTypeWarning, podsStuckTerminating, text)
 	}
 	return again
 }

@@ -128,7 +128,7 @@ func (w *world) rule(rules ...string) {
 		}
 		set = append(set, b)
 	}
-	if err := w.engine.Activate(w.Context(), set); err != nil {
+	if err := w.engine.ActivateBundles(w.Context(), set); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -140,7 +140,7 @@ func (w *world) override(rule string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := w.engine.Activate(w.Context(), bundle.Set{b}); err != nil {
+	if err := w.engine.ActivateBundles(w.Context(), bundle.Set{b}); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -60,14 +60,14 @@ type Certificates struct {
 // API server looks.
 func (c *Certificates) Ready() <-chan struct{} { return c.ready }
 
-// Why says what is missing until then, as far as it is known.
-func (c *Certificates) Why() error {
+// NotReadyError says what is missing until then, as far as it is known.
+func (c *Certificates) NotReadyError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.why
 }
 
-func (c *Certificates) missing(why error) {
+func (c *Certificates) setNotReadyError(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.why = why
@@ -75,10 +75,10 @@ func (c *Certificates) missing(why error) {
 
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch;update
 
-// Setup keeps the certificates with a manager.
-func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
+// SetupWithManager keeps the certificates with a manager.
+func SetupWithManager(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
 	state := &Certificates{ready: make(chan struct{})}
-	if err := mgr.Add(crecovery.Runnable("certs", &files{config: c, reader: live, state: state})); err != nil {
+	if err := mgr.Add(crecovery.WrapRunnable("certs", &files{config: c, reader: live, state: state})); err != nil {
 		return nil, fmt.Errorf("adding the certificate files: %w", err)
 	}
 	if c.External {
@@ -94,7 +94,7 @@ func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error
 	if c.APIService != "" {
 		hooks = append(hooks, rotator.WebhookInfo{Name: c.APIService, Type: rotator.APIService})
 	}
-	names := c.names()
+	names := c.dnsNames()
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey: c.Secret, CertDir: c.Dir, CAName: caName, CAOrganization: organization,
 		DNSName: names[0], ExtraDNSNames: names[1:],
@@ -109,11 +109,11 @@ func Setup(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error
 }
 
 // ServerName is a name that a certificate of the manager has, whoever made it.
-func (c Config) ServerName() string { return c.names()[0] }
+func (c Config) ServerName() string { return c.dnsNames()[0] }
 
-// names are what the webhooks are called by. The first is the one that a
+// dnsNames are what the webhooks are called by. The first is the one that a
 // certificate must have to be taken for ours.
-func (c Config) names() []string {
+func (c Config) dnsNames() []string {
 	var names []string
 	for _, name := range []string{c.Host, fmt.Sprintf("%s.%s.svc", c.Service, c.Secret.Namespace), "localhost"} {
 		if name != "" && !slices.Contains(names, name) {

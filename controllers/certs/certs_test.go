@@ -153,7 +153,7 @@ func TestSync(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFiles(t, tc.external, tc.objects...)
-			err := f.sync(t.Context())
+			err := f.syncFiles(t.Context())
 			if len(tc.want) == 0 {
 				if err != nil {
 					t.Fatal(err)
@@ -183,7 +183,7 @@ func TestFilesAreReplacedWhole(t *testing.T) {
 		if err := f.reader.(client.Client).Update(t.Context(), secret(p)); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.sync(t.Context()); err != nil {
+		if err := f.syncFiles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(f.config.Dir)
@@ -212,7 +212,7 @@ func TestReadyWaitsForAnothersCertificate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = f.Start(ctx) }()
-	for end := time.Now().Add(time.Minute); f.state.Why() == nil; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); f.state.NotReadyError() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("no error says what is missing")
 		}
@@ -228,9 +228,9 @@ func TestReadyWaitsForAnothersCertificate(t *testing.T) {
 	select {
 	case <-f.state.Ready():
 	case <-time.After(time.Minute):
-		t.Errorf("not ready: %v", f.state.Why())
+		t.Errorf("not ready: %v", f.state.NotReadyError())
 	}
-	if err := f.state.Why(); err != nil {
+	if err := f.state.NotReadyError(); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -245,7 +245,7 @@ func TestNames(t *testing.T) {
 		"example.com": {"example.com", service, "localhost"},
 	} {
 		c.Host = host
-		if diff := cmp.Diff(want, c.names()); diff != "" {
+		if diff := cmp.Diff(want, c.dnsNames()); diff != "" {
 			t.Errorf("%s: %s", host, diff)
 		}
 	}

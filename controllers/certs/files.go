@@ -38,8 +38,8 @@ func (f *files) Start(ctx context.Context) error {
 	every := syncEvery
 	told := ""
 	for {
-		err := f.sync(ctx)
-		f.state.missing(err)
+		err := f.syncFiles(ctx)
+		f.state.setNotReadyError(err)
 		switch {
 		case err == nil && every == syncEvery:
 			every = settledEvery
@@ -61,7 +61,7 @@ func (f *files) Start(ctx context.Context) error {
 	}
 }
 
-func (f *files) sync(ctx context.Context) error {
+func (f *files) syncFiles(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := f.reader.Get(ctx, f.config.Secret, secret); err != nil {
 		return fmt.Errorf("reading secret %s: %w", f.config.Secret, err)
@@ -72,25 +72,25 @@ func (f *files) sync(ctx context.Context) error {
 		}
 	}
 	if f.config.External {
-		if err := f.config.trusted(ctx, f.reader, secret.Data[corev1.TLSCertKey]); err != nil {
+		if err := f.config.verifyTrusted(ctx, f.reader, secret.Data[corev1.TLSCertKey]); err != nil {
 			return err
 		}
-	} else if err := f.config.own(secret); err != nil {
+	} else if err := f.config.verifyOwnCertificate(secret); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(f.config.Dir, 0o700); err != nil {
 		return fmt.Errorf("making the certificate directory: %w", err)
 	}
 	for _, name := range []string{"ca.crt", corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
-		if err := replace(filepath.Join(f.config.Dir, name), secret.Data[name]); err != nil {
+		if err := replaceFile(filepath.Join(f.config.Dir, name), secret.Data[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replace writes a file so that a reader sees the old one or the new one.
-func replace(path string, data []byte) error {
+// replaceFile writes a file so that a reader sees the old one or the new one.
+func replaceFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil
 	}

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// trusted finds out whether the API server will trust a certificate that
+// verifyTrusted finds out whether the API server will trust a certificate that
 // another tool made: everything that carries a CA must carry one of it. An
 // object that does not exist calls no webhook, so it is skipped.
-func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) error {
-	leaf, between, err := read(chain)
+func (c Config) verifyTrusted(ctx context.Context, live client.Reader, chain []byte) error {
+	leaf, between, err := parseChain(chain)
 	if err != nil {
 		return fmt.Errorf("reading the certificate of secret %s: %w", c.Secret, err)
 	}
@@ -36,12 +36,12 @@ func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) e
 	}
 	var wrong []error
 	for _, o := range objects {
-		found, err := o.bundles(ctx, live)
+		found, err := o.caBundles(ctx, live)
 		if err != nil {
 			return err
 		}
 		for _, ca := range found {
-			if err := verify(leaf, between, ca.pem, c.names()[0]); err != nil {
+			if err := verifyChain(leaf, between, ca.pem, c.dnsNames()[0]); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s %s: the caBundle%s does not fit the certificate of secret %s: %w", o.kind.Kind, o.name, ca.of, c.Secret, err))
 				break // the others are of the same tool
 			}
@@ -50,13 +50,13 @@ func (c Config) trusted(ctx context.Context, live client.Reader, chain []byte) e
 	return errors.Join(wrong...)
 }
 
-// own finds out whether a certificate is of the CA beside it and for the name that the
+// verifyOwnCertificate finds out whether a certificate is of the CA beside it and for the name that the
 // webhooks are called by. One that is not is of an installation before, such as one of
 // OpenKruise, and is about to be made anew: served until then, no request would trust it.
-func (c Config) own(secret *corev1.Secret) error {
-	leaf, between, err := read(secret.Data[corev1.TLSCertKey])
+func (c Config) verifyOwnCertificate(secret *corev1.Secret) error {
+	leaf, between, err := parseChain(secret.Data[corev1.TLSCertKey])
 	if err == nil {
-		err = verify(leaf, between, secret.Data["ca.crt"], c.names()[0])
+		err = verifyChain(leaf, between, secret.Data["ca.crt"], c.dnsNames()[0])
 	}
 	if err != nil {
 		return fmt.Errorf("waiting for a new certificate in secret %s, since the one there is of another installation: %w", c.Secret, err)
@@ -75,8 +75,8 @@ type authority struct {
 	pem []byte
 }
 
-// bundles are the CAs of an object, one for each webhook.
-func (o carrier) bundles(ctx context.Context, live client.Reader) ([]authority, error) {
+// caBundles are the CAs of an object, one for each webhook.
+func (o carrier) caBundles(ctx context.Context, live client.Reader) ([]authority, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(o.kind)
 	err := live.Get(ctx, types.NamespacedName{Name: o.name}, obj)
@@ -87,21 +87,21 @@ func (o carrier) bundles(ctx context.Context, live client.Reader) ([]authority, 
 		return nil, fmt.Errorf("reading %s %s: %w", o.kind.Kind, o.name, err)
 	}
 	if config, ok, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
-		return []authority{{"", decoded(config)}}, nil
+		return []authority{{"", decodeCABundle(config)}}, nil
 	}
 	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	var out []authority
 	for _, h := range hooks {
 		if hook, ok := h.(map[string]any); ok {
 			config, _, _ := unstructured.NestedMap(hook, "clientConfig")
-			out = append(out, authority{fmt.Sprintf(" of webhook %v", hook["name"]), decoded(config)})
+			out = append(out, authority{fmt.Sprintf(" of webhook %v", hook["name"]), decodeCABundle(config)})
 		}
 	}
 	return out, nil
 }
 
-// decoded is empty for what is no caBundle, which fits no certificate.
-func decoded(config map[string]any) []byte {
+// decodeCABundle is empty for what is no caBundle, which fits no certificate.
+func decodeCABundle(config map[string]any) []byte {
 	text, _ := config["caBundle"].(string)
 	raw, _ := base64.StdEncoding.DecodeString(text)
 	return raw
@@ -110,14 +110,14 @@ func decoded(config map[string]any) []byte {
 // VerifyChain reads the certificate that a chain in PEM begins with, and finds out whether it is of a CA and for a name. The certificate is nil
 // where it cannot be read.
 func VerifyChain(chain, ca []byte, name string) (*x509.Certificate, error) {
-	leaf, between, err := read(chain)
+	leaf, between, err := parseChain(chain)
 	if err != nil {
 		return nil, err
 	}
-	return leaf, verify(leaf, between, ca, name)
+	return leaf, verifyChain(leaf, between, ca, name)
 }
 
-func read(chain []byte) (leaf *x509.Certificate, between *x509.CertPool, err error) {
+func parseChain(chain []byte) (leaf *x509.Certificate, between *x509.CertPool, err error) {
 	between = x509.NewCertPool()
 	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -139,7 +139,7 @@ func read(chain []byte) (leaf *x509.Certificate, between *x509.CertPool, err err
 	return leaf, between, nil
 }
 
-func verify(leaf *x509.Certificate, between *x509.CertPool, ca []byte, name string) error {
+func verifyChain(leaf *x509.Certificate, between *x509.CertPool, ca []byte, name string) error {
 	if len(ca) == 0 {
 		return errors.New("it is empty")
 	}

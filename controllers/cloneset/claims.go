@@ -25,10 +25,10 @@ import (
 // findClaims finds the claims that pods may use, and the ids of those that terminate.
 func (s *scaler) findClaims(ctx context.Context) error {
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := s.r.Client().List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{rollout.OwnerIndex: string(s.set.UID)}); err != nil {
+	if err := s.r.CachedClient().List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{rollout.OwnerIndex: string(s.set.UID)}); err != nil {
 		return fmt.Errorf("listing claims: %w", err)
 	}
-	usable, going := s.memory.usable(list.Items)
+	usable, going := s.memory.splitClaims(list.Items)
 	s.memory.claims = usable
 	for _, c := range going {
 		s.going = append(s.going, c.Labels[kruise.CloneSetInstanceIDKey])
@@ -42,7 +42,7 @@ func claimName(set *kruise.CloneSet, template, id string) string {
 
 // claimTemplates are those that pods of a revision have: of the update revision those of the set.
 func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
-	if rev.Name == s.t.Update() {
+	if rev.Name == s.t.UpdateRevision() {
 		return s.set.Spec.VolumeClaimTemplates
 	}
 	return revision.ClaimTemplatesOf(rev, s.set.Spec.VolumeClaimTemplates)
@@ -64,9 +64,9 @@ func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, t
 		maps.Copy(claim.Labels, t.Labels)
 		maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
 		claim.Labels[kruise.CloneSetInstanceIDKey] = id
-		err := s.r.Client().Create(ctx, claim)
+		err := s.r.CachedClient().Create(ctx, claim)
 		if apierrors.IsAlreadyExists(err) {
-			err = s.reuse(ctx, claim, id)
+			err = s.reuseClaim(ctx, claim, id)
 		}
 		if err != nil {
 			return fmt.Errorf("creating claim %s for pod %s: %w", claim.Name, pod.Name, err)
@@ -75,14 +75,14 @@ func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, t
 	return nil
 }
 
-// reuse looks past the cache at a claim that is there already: a pod with one that
+// reuseClaim looks past the cache at a claim that is there already: a pod with one that
 // is on its way out would wait for ever, so its id is not used again.
-func (s *scaler) reuse(ctx context.Context, claim *corev1.PersistentVolumeClaim, id string) error {
-	if err := s.r.Live().Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+func (s *scaler) reuseClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, id string) error {
+	if err := s.r.LiveReader().Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
 		return fmt.Errorf("reading it past the cache: %w", err)
 	}
 	if claim.DeletionTimestamp != nil {
-		s.memory.take(id)
+		s.memory.markForeign(id)
 		return errors.New("it exists and is being deleted")
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s *scaler) deleteClaims(ctx context.Context, id string) error {
 
 // deleteClaim deletes this very claim, not one of the same name after it.
 func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
-	err := s.r.Client().Delete(ctx, c, client.Preconditions{UID: &c.UID})
+	err := s.r.CachedClient().Delete(ctx, c, client.Preconditions{UID: &c.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting claim %s: %w", c.Name, err)
 	}
@@ -163,7 +163,7 @@ func (s *scaler) cleanClaims(ctx context.Context) error {
 		if pod == nil {
 			var stays bool
 			var err error
-			if pod, stays, err = s.user(ctx, id); err != nil {
+			if pod, stays, err = s.findClaimUser(ctx, id); err != nil {
 				return err
 			}
 			if stays {
@@ -179,23 +179,23 @@ func (s *scaler) cleanClaims(ctx context.Context) error {
 	return nil
 }
 
-// user looks past the cache for a pod that uses the claims of an id: what is
+// findClaimUser looks past the cache for a pod that uses the claims of an id: what is
 // about to be deleted is data. stays is true while such a pod is active: the cache
 // does not show it yet, or it was released and has another owner now.
-func (s *scaler) user(ctx context.Context, id string) (leaving *corev1.Pod, stays bool, err error) {
+func (s *scaler) findClaimUser(ctx context.Context, id string) (leaving *corev1.Pod, stays bool, err error) {
 	pod := &corev1.Pod{}
 	name := types.NamespacedName{Namespace: s.set.Namespace, Name: podName(s.set, id)}
-	if err := s.r.Live().Get(ctx, name, pod); err != nil {
+	if err := s.r.LiveReader().Get(ctx, name, pod); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, false, nil
 		}
 		return nil, false, fmt.Errorf("reading pod %s past the cache: %w", name.Name, err)
 	}
-	if rollout.Inactive(pod) {
+	if rollout.IsInactive(pod) {
 		return pod, false, nil
 	}
 	if !metav1.IsControlledBy(pod, s.set) {
-		s.memory.take(id)
+		s.memory.markForeign(id)
 	}
 	return nil, true, nil
 }
@@ -210,7 +210,7 @@ func (s *scaler) letGo(ctx context.Context, c *corev1.PersistentVolumeClaim, pod
 	c.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 	}}
-	if err := s.r.Client().Patch(ctx, c, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := s.r.CachedClient().Patch(ctx, c, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("handing claim %s to pod %s: %w", c.Name, pod.Name, err)
 	}
 	return nil

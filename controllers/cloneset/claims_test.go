@@ -26,7 +26,7 @@ import (
 
 // owned are the pods that the CloneSet owns and that do not terminate.
 func (s *life) owned() []*corev1.Pod {
-	return slices.DeleteFunc(s.Pods(), func(p *corev1.Pod) bool {
+	return slices.DeleteFunc(s.ExplainPods(), func(p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || !metav1.IsControlledBy(p, s.set())
 	})
 }
@@ -36,7 +36,7 @@ func (s *life) mounted() map[string]types.UID {
 	out := map[string]types.UID{}
 	for _, p := range s.owned() {
 		id := p.Labels[kruise.CloneSetInstanceIDKey]
-		for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+		for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 			if c.Name == claimName(s.set(), "data", id) {
 				out[id] = c.UID
 			}
@@ -53,15 +53,15 @@ func (s *life) comesBack(p *corev1.Pod, restart bool) {
 	s.Delete(p)
 	for i := range 3 { // while it terminates
 		if restart && i == 1 {
-			s.Restart()
+			s.RestartController()
 		}
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 		s.Now = s.Now.Add(time.Second)
 	}
-	s.Settle()
+	s.RunUntilStable()
 	if diff := cmp.Diff(before, s.mounted()); diff != "" {
-		s.Fatalf("after the deletion of pod %s the pods have other claims: %s%s", p.Name, diff, s.Story())
+		s.Fatalf("after the deletion of pod %s the pods have other claims: %s%s", p.Name, diff, s.DescribeState())
 	}
 }
 
@@ -82,7 +82,7 @@ func TestClaimsAreReused(t *testing.T) {
 	e := simEngine(t)
 	start := func(t *testing.T, set *kruise.CloneSet) *life {
 		s := newLife(t, e, gates{}, set)
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		return s
 	}
@@ -92,7 +92,7 @@ func TestClaimsAreReused(t *testing.T) {
 		s.UpdateStatus(p)
 	}
 	creates := func(s *life, from int) (out []string) {
-		for _, h := range s.History()[from:] {
+		for _, h := range s.ActionHistory()[from:] {
 			if strings.HasPrefix(h, "create ") {
 				out = append(out, h)
 			}
@@ -103,17 +103,17 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("by the replacement of a pod that was deleted", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		for i := range 3 {
-			s.comesBack(s.Pods()[i], i == 1)
+			s.comesBack(s.ExplainPods()[i], i == 1)
 			s.finished()
 		}
 	})
 	t.Run("by the replacements of all pods at once", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		before := s.mounted()
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			s.Delete(p)
 		}
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		if diff := cmp.Diff(before, s.mounted()); diff != "" {
 			t.Error(diff)
@@ -121,10 +121,10 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("by the replacement of a pod that finished while it terminated", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		before, p := s.mounted(), s.Pods()[0]
+		before, p := s.mounted(), s.ExplainPods()[0]
 		s.Delete(p)
-		finish(s, s.Pods()[0])
-		s.Settle()
+		finish(s, s.ExplainPods()[0])
+		s.RunUntilStable()
 		s.finished()
 		if diff := cmp.Diff(before, s.mounted()); diff != "" {
 			t.Error(diff)
@@ -133,19 +133,19 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("ahead of the claim of a pod that was not replaced", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](2) })
-		s.Delete(s.Pods()[0])
-		s.Settle()
+		s.Delete(s.ExplainPods()[0])
+		s.RunUntilStable()
 		for i := range 2 { // whatever the order of the claims
-			s.comesBack(s.Pods()[i], false)
+			s.comesBack(s.ExplainPods()[i], false)
 		}
 		left := s.mounted()
 		s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		if now := s.mounted(); len(now) != 3 || len(left) != 2 {
 			t.Errorf("%v, then %v", left, now)
 		}
-		if claims := len(simulation.Every[*corev1.PersistentVolumeClaim](s.Life)); claims != 3 {
+		if claims := len(simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness)); claims != 3 {
 			t.Errorf("there are %d claims, want the 3 that were there", claims)
 		}
 	})
@@ -154,13 +154,13 @@ func TestClaimsAreReused(t *testing.T) {
 		before := s.mounted()
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:1", "2") }) // recreates
 		for range 40 {
-			for _, p := range s.Pods() {
-				s.Step(p.Name)
+			for _, p := range s.ExplainPods() {
+				s.StepPod(p.Name)
 			}
 			s.ShowAll(&corev1.Pod{}) // the cache of claims lags behind
-			s.Work()
+			s.ReconcileIfDue()
 		}
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		for id := range s.mounted() {
 			if _, ok := before[id]; ok {
@@ -176,8 +176,8 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("not without reuse", func(t *testing.T) {
 		s := start(t, claimSet(2, false))
 		before := s.mounted()
-		s.Delete(s.Pods()[0])
-		s.Settle()
+		s.Delete(s.ExplainPods()[0])
+		s.RunUntilStable()
 		s.finished()
 		now := s.mounted()
 		maps.DeleteFunc(now, func(id string, uid types.UID) bool { return before[id] == uid })
@@ -187,25 +187,25 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("once the pod is gone, however long it terminates", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
-		before, p := s.mounted(), s.Pods()[0]
+		before, p := s.mounted(), s.ExplainPods()[0]
 		s.Delete(p)
-		from := len(s.History())
+		from := len(s.ActionHistory())
 		s.change(func(set *kruise.CloneSet) {
 			set.Spec.Template = simTemplate("web:2", "1")
 			set.Spec.Replicas = ptr.To[int32](5)
 		})
 		for range 60 {
-			for _, other := range s.Pods() {
+			for _, other := range s.ExplainPods() {
 				if other.Name != p.Name {
-					s.Step(other.Name)
+					s.StepPod(other.Name)
 				}
 			}
 			s.ShowAll(nil)
-			s.Work()
+			s.ReconcileIfDue()
 			s.Now = s.Now.Add(time.Minute)
 		}
-		if got := s.Look(); got.Active != 4 || got.Available != 4 || got.Updated != 4 {
-			t.Fatalf("while it terminates there are %+v, want 4 that are updated%s", got, s.Story())
+		if got := s.CountPods(); got.Active != 4 || got.Available != 4 || got.Updated != 4 {
+			t.Fatalf("while it terminates there are %+v, want 4 that are updated%s", got, s.DescribeState())
 		}
 		if got := creates(s, from); len(got) != 4+1 { // a claim and a pod each, and a revision
 			t.Errorf("while it terminates these are tried: %v", got)
@@ -215,7 +215,7 @@ func TestClaimsAreReused(t *testing.T) {
 				t.Error(e)
 			}
 		}
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		now := s.mounted()
 		maps.DeleteFunc(now, func(id string, _ types.UID) bool { _, ok := before[id]; return !ok })
@@ -225,13 +225,13 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("when only the API server shows that the pod terminates", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		p := s.Pods()[0]
+		p := s.ExplainPods()[0]
 		id := p.Labels[kruise.CloneSetInstanceIDKey]
-		s.Vanish(p)
+		s.DropPodFromCache(p)
 		for len(s.Events.Events) > 0 {
 			<-s.Events.Events
 		}
-		from := len(s.History())
+		from := len(s.ActionHistory())
 		s.Reconcile()
 		if got := creates(s, from); len(got) != 2 || !strings.HasSuffix(got[1], id) { // its claim, and the pod
 			t.Errorf("these are tried: %v", got)
@@ -254,7 +254,7 @@ func TestClaimsAreReused(t *testing.T) {
 			return nil
 		}
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:1", "2") }) // recreates
-		s.Settle()
+		s.RunUntilStable()
 		if races != 2 {
 			t.Fatalf("%d deletes lost a race", races)
 		}
@@ -262,12 +262,12 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("by no pod that podsToDelete names", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		p := s.Pods()[0]
-		other := s.Pods()[1].Labels[kruise.CloneSetInstanceIDKey]
+		p := s.ExplainPods()[0]
+		other := s.ExplainPods()[1].Labels[kruise.CloneSetInstanceIDKey]
 		before := s.mounted()
 		s.Delete(p)
 		s.change(func(set *kruise.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{p.Name} })
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		if now := s.mounted(); now[other] != before[other] {
 			t.Errorf("%v, then %v", before, now)

@@ -31,7 +31,7 @@ func TestNoAnswerScalesTooFar(t *testing.T) {
 			MaxUnavailable: rapid.IntRange(0, 5).Draw(t, "maxUnavailable"), Old: side("old"), New: side("new"),
 		}
 		q.Partition = rapid.IntRange(0, q.Replicas).Draw(t, "partition")
-		d := budget.Compute(q)
+		d := budget.ComputeDiff(q)
 		limit := rapid.SampledFrom([]int{0, 1, 5, math.MaxInt32}).Draw(t, "scaleStrategy.maxUnavailable")
 		answer := rollout.ScaleOutput{Create: any.Draw(t, "create"), CreateCurrent: any.Draw(t, "current"), Delete: any.Draw(t, "delete"), DeleteCurrent: any.Draw(t, "of current")}
 		out := clampScale(answer, d, limit)

@@ -61,12 +61,12 @@ func TestTheControllerEndsAtAnyWriteOfARollout(t *testing.T) {
 					}
 					return simulation.NoFault
 				}
-				s.Settle()
+				s.RunUntilStable()
 				s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
-				s.Settle()
+				s.RunUntilStable()
 				s.finished()
-				if got := s.Look(); got.Updated != 2 {
-					t.Fatalf("%d pods are updated, want 2%s", got.Updated, s.Story())
+				if got := s.CountPods(); got.Updated != 2 {
+					t.Fatalf("%d pods are updated, want 2%s", got.Updated, s.DescribeState())
 				}
 				return writes
 			}

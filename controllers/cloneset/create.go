@@ -27,11 +27,11 @@ import (
 // idLength is how long an instance id is: the end of a pod's and a claim's name.
 const idLength = 5
 
-// create makes a pod of each id, the first of them from the current revision and
+// createPods makes a pod of each id, the first of them from the current revision and
 // the rest from the update revision (CS-05). It starts slowly, so that a template
 // that cannot work costs one failed write and not a thousand; one that has worked
 // the last time need not: a recreation comes here many times.
-func (s *scaler) create(ctx context.Context, ids []string, current int) error {
+func (s *scaler) createPods(ctx context.Context, ids []string, current int) error {
 	acts := make([]func() error, 0, len(ids))
 	last := ""
 	for i, id := range ids {
@@ -58,7 +58,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 	awaited := s.awaitedIDs()
 	n = min(n, missing-len(awaited))
 	used := map[string]bool{}
-	for _, p := range s.all() {
+	for _, p := range s.allPods() {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
 	for _, id := range s.going { // a pod that waited for such a claim would wait for ever
@@ -73,14 +73,14 @@ func (s *scaler) freeIDs(missing, n int) []string {
 			continue
 		}
 		if used[id] { // it was made after all
-			s.memory.try(id, true)
+			s.memory.recordAttempt(id, true)
 		} else if len(ids) < n {
 			used[id] = true
 			ids = append(ids, id)
 		}
 	}
 	for _, c := range s.memory.claims {
-		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !s.memory.taken(id) && len(ids) < n {
+		if id := c.Labels[kruise.CloneSetInstanceIDKey]; id != "" && !used[id] && !s.memory.isForeign(id) && len(ids) < n {
 			used[id] = true
 			ids = append(ids, id)
 		}
@@ -95,7 +95,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 		}
 	}
 	for id := range awaited { // first in turn when the pod has ended
-		s.memory.try(id, false)
+		s.memory.recordAttempt(id, false)
 	}
 	return ids
 }
@@ -111,21 +111,21 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 	var taken *rollout.TakenError
 	ours := errors.As(err, &taken) && metav1.IsControlledBy(taken.By, s.set)
 	if taken != nil && !ours { // a released pod, for instance: its id is not used again
-		s.memory.take(id)
+		s.memory.markForeign(id)
 	}
-	s.memory.try(id, err == nil || s.memory.taken(id))
+	s.memory.recordAttempt(id, err == nil || s.memory.isForeign(id))
 	if ours { // it terminates; the name is tried again after its end
-		s.r.Again(time.Second)
+		s.r.RequeueAfter(time.Second)
 		return nil
 	}
 	if err != nil {
-		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
+		s.r.RecordWarning(kruise.FailedCreateReason, fmt.Sprintf("failed to create pod: %v", err))
 		return &rollout.CreateError{Err: err}
 	}
-	if rev.Name == s.t.Update() {
+	if rev.Name == s.t.UpdateRevision() {
 		s.r.ForgetReplaced("")
 	}
-	s.r.Created(pod)
+	s.r.RecordCreated(pod)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + i
 
 // newPod makes a pod of a revision's template.
 func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
-	template, err := revision.Template(rev)
+	template, err := revision.DecodeTemplate(rev)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +150,13 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod,
 		pod.Labels = map[string]string{}
 	}
 	pod.Labels[kruise.CloneSetInstanceIDKey] = id
-	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(rev.Name)
-	pod.Labels[podTemplateHash] = revision.Short(rev.Name)
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.LabelValue(rev.Name)
+	pod.Labels[podTemplateHash] = revision.ShortHash(rev.Name)
 	for _, gate := range []corev1.PodConditionType{kruise.InPlaceUpdateReady, kruise.KruisePodReady} {
 		inplace.AddGate(pod, gate)
 	}
-	lifecycle.Set(pod, kruise.LifecycleStatePreparingNormal, s.f.Now)
-	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
+	lifecycle.SetState(pod, kruise.LifecycleStatePreparingNormal, s.f.Now)
+	pod.Spec.Volumes = claims.PodVolumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
 		return claimName(s.set, template, id)
 	})
 	return pod, nil
@@ -165,8 +165,8 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod,
 // podTemplateHash is the label with the short hash, always.
 const podTemplateHash = "pod-template-hash"
 
-// all are the pods that are active, finished or terminating.
-func (s *scaler) all() []*corev1.Pod {
+// allPods are the pods that are active, finished or terminating.
+func (s *scaler) allPods() []*corev1.Pod {
 	out := slices.Clone(s.f.Gone)
 	for _, p := range s.f.Pods {
 		out = append(out, p.Pod)

@@ -34,7 +34,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 			t.Fatalf("the conditions are %+v, want %v", got, want)
 		}
 		for _, c := range want {
-			if found := condition(&s.set().Status, c); found == nil || found.Status != corev1.ConditionTrue {
+			if found := findCondition(&s.set().Status, c); found == nil || found.Status != corev1.ConditionTrue {
 				t.Errorf("the conditions are %+v, want %v", got, want)
 			}
 		}
@@ -47,7 +47,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 
 	t.Run("left by OpenKruise", func(t *testing.T) {
 		s := newLife(t, e, gates{}, simSet(2, func(set *kruise.CloneSet) { set.Status.Conditions = []kruise.CloneSetCondition{left} }))
-		s.Settle()
+		s.RunUntilStable()
 		has(t, s)
 	})
 	t.Run("of creating pods", func(t *testing.T) {
@@ -56,12 +56,12 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 		s.Reconcile()
 		has(t, s, kruise.CloneSetConditionFailedScale)
 		s.Deny = nil
-		s.Settle()
+		s.RunUntilStable()
 		has(t, s)
 	})
 	t.Run("of updating pods", func(t *testing.T) {
 		s := newLife(t, e, gates{}, simSet(2, nil))
-		s.Settle()
+		s.RunUntilStable()
 		s.Deny = refused("patch")
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 		s.Reconcile()
@@ -75,7 +75,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 		s.Reconcile()
 		has(t, s, kruise.CloneSetConditionFailedUpdate)
 		s.Deny = nil
-		s.Settle()
+		s.RunUntilStable()
 		has(t, s)
 	})
 }
@@ -88,11 +88,11 @@ func TestARoundUpdatesWhileItCreates(t *testing.T) {
 		s := newLife(t, e, gates{}, simSet(4, func(set *kruise.CloneSet) {
 			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(most))
 		}))
-		s.Settle()
-		lost := s.Pods()[0]
+		s.RunUntilStable()
+		lost := s.ExplainPods()[0]
 		s.Delete(lost)
-		for len(s.Pods()) == 4 {
-			s.Step(lost.Name)
+		for len(s.ExplainPods()) == 4 {
+			s.StepPod(lost.Name)
 		}
 		s.change(func(set *kruise.CloneSet) {
 			set.Spec.Template = simTemplate("web:1", "2") // which recreates
@@ -100,7 +100,7 @@ func TestARoundUpdatesWhileItCreates(t *testing.T) {
 		s.ShowAll(nil)
 		s.Reconcile()
 		created, deleted := 0, 0
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			switch {
 			case p.DeletionTimestamp != nil:
 				deleted++

@@ -43,7 +43,7 @@ func newFaultScenario(t *testing.T, how kruise.PodUpdatePolicyType) faultinjecti
 		},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return rollout.New(New(Gates{}, false), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithParallelWrites(1))
+				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"CloneSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges, "PersistentVolumeClaim": faultinjection.NoChanges},

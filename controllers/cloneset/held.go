@@ -8,21 +8,21 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
-// allowed are the differences as far as the holds of the update let pods be created, and
+// allowedDiff are the differences as far as the holds of the update let pods be created, and
 // whether the whole of it is held. Then no surge of the update is left, only that which
 // replaces pods that are asked to go, and new pods have the current revision unless the hold
 // says otherwise, but for those that replace pods which the update took before. Where only some
 // pods are held, surge is no more than the others, and where a new pod would be one of them it
 // has the current revision too. Policies are asked only where a new pod could be of the revision
 // that is held.
-func (s *scaler) allowed(ctx context.Context, d budget.Diff) (out budget.Diff, whole bool, err error) {
+func (s *scaler) allowedDiff(ctx context.Context, d budget.Diff) (out budget.Diff, whole bool, err error) {
 	if d.Up <= 0 {
 		return d, false, nil
 	}
 	q, without := s.withoutSurge()
 	surges := s.f.Difference.Update != 0 && without.Up < d.Up
-	taken := min(len(s.r.Replaced(s.f)), max(without.Up-without.UpOld, 0))
-	revises := s.t.Current() != s.t.Update() && !s.f.Backwards() && without.Up-without.UpOld > taken
+	taken := min(len(s.r.ReplacedNames(s.f)), max(without.Up-without.UpOld, 0))
+	revises := s.t.CurrentRevision() != s.t.UpdateRevision() && !s.f.IsRollback() && without.Up-without.UpOld > taken
 	if !surges && !revises {
 		return d, false, nil
 	}
@@ -31,7 +31,7 @@ func (s *scaler) allowed(ctx context.Context, d budget.Diff) (out budget.Diff, w
 		return d, false, err
 	}
 	hold := s.r.UpdateHold(ctx, s.f, max(d.Up-d.UpOld, 1), surges, missing)
-	held := s.t.Current() != s.t.Update() && !s.f.Backwards() && hold.Missing[0]
+	held := s.t.CurrentRevision() != s.t.UpdateRevision() && !s.f.IsRollback() && hold.Missing[0]
 	switch {
 	case hold.Whole && (surges || held):
 		if held {
@@ -40,7 +40,7 @@ func (s *scaler) allowed(ctx context.Context, d budget.Diff) (out budget.Diff, w
 		return without, true, nil
 	case !hold.Whole && surges && hold.Held > 0:
 		q.UpdateSurge = &hold.Movable
-		some := budget.Compute(q)
+		some := budget.ComputeDiff(q)
 		d.Up, d.UpOld = some.Up, some.UpOld
 	}
 	switch {
@@ -55,14 +55,14 @@ func (s *scaler) allowed(ctx context.Context, d budget.Diff) (out budget.Diff, w
 // withoutSurge are the differences without the surge of an update, and the question that they answer.
 func (s *scaler) withoutSurge() (budget.Question, budget.Diff) {
 	none := 0
-	q := s.k.question(s.f, s.f.Strategy.MaxSurge, true)
+	q := s.k.budgetQuestion(s.f, s.f.Strategy.MaxSurge, true)
 	q.UpdateSurge = &none
-	return q, budget.Compute(q)
+	return q, budget.ComputeDiff(q)
 }
 
 // forgetReplaced forgets the pods that an update took once all that replace them are there.
 func (s *scaler) forgetReplaced() {
-	if len(s.r.Replaced(s.f)) == 0 {
+	if len(s.r.ReplacedNames(s.f)) == 0 {
 		return
 	}
 	if _, without := s.withoutSurge(); without.Up <= 0 {

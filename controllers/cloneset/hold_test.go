@@ -17,10 +17,10 @@ import (
 
 type recorded []string
 
-func (r *recorded) Normal(reason, message string) {
+func (r *recorded) RecordNormal(reason, message string) {
 	*r = append(*r, fmt.Sprint("Normal ", reason, " ", message))
 }
-func (r *recorded) Warn(reason, message string) {
+func (r *recorded) RecordWarning(reason, message string) {
 	*r = append(*r, fmt.Sprint("Warning ", reason, " ", message))
 }
 

@@ -67,29 +67,29 @@ func TestAnOverrideThatWantsEverythingIsClamped(t *testing.T) {
 				set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 				edit(set)
 			}))
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 			if name == "with surge" { // it deletes the pods that it creates, and never comes to rest
 				for range 100 {
-					for _, p := range s.Pods() {
-						s.Step(p.Name)
+					for _, p := range s.ExplainPods() {
+						s.StepPod(p.Name)
 					}
 					s.ShowAll(nil)
-					s.Work()
+					s.ReconcileIfDue()
 					s.Now = s.Now.Add(time.Second)
 				}
 				return
 			}
-			s.Settle()
+			s.RunUntilStable()
 			want := 6 - int(rolloutPartition(s.set()))
-			if got := s.Look().Updated; got != want {
+			if got := s.CountPods().Updated; got != want {
 				t.Errorf("%d pods are updated, want %d", got, want)
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](7) })
-			s.Settle()
-			if got := s.Look(); got.Active != 7 || got.Available != 7 {
+			s.RunUntilStable()
+			if got := s.CountPods(); got.Active != 7 || got.Available != 7 {
 				t.Errorf("in the end there are %+v, want 7", got)
 			}
 		})
@@ -112,11 +112,11 @@ func greedyEngine(t *testing.T) *engine.Engine {
 // held lets everything happen but what hooks wait for.
 func (s *life) held() {
 	for range 20 {
-		for _, p := range s.Pods() {
-			s.Step(p.Name)
+		for _, p := range s.ExplainPods() {
+			s.StepPod(p.Name)
 		}
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 		s.Now = s.Now.Add(time.Second)
 	}
 }
@@ -124,7 +124,7 @@ func (s *life) held() {
 // states counts the pods by lifecycle state.
 func (s *life) states() map[kruise.LifecycleStateType]int {
 	out := map[kruise.LifecycleStateType]int{}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		out[kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])]++
 	}
 	return out
@@ -142,7 +142,7 @@ func hookedSet(n int32) *kruise.CloneSet {
 // once.
 func TestAnOverrideDoesNotPassAHook(t *testing.T) {
 	s := newLife(t, greedyEngine(t), gates{}, hookedSet(6))
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](4) })
 	s.held()
 	if got := s.states(); got[kruise.LifecycleStatePreparingDelete] != 2 || got[kruise.LifecycleStateNormal] != 4 {
@@ -150,10 +150,10 @@ func TestAnOverrideDoesNotPassAHook(t *testing.T) {
 	}
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 	s.held()
-	if got := s.states(); got[kruise.LifecycleStatePreparingUpdate] == 0 || len(s.Pods()) != 6 {
+	if got := s.states(); got[kruise.LifecycleStatePreparingUpdate] == 0 || len(s.ExplainPods()) != 6 {
 		t.Errorf("the pods are %v, want some that prepare their update", got)
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if image := p.Spec.Containers[0].Image; image != "web:1" {
 			t.Errorf("pod %s in state %s has the image %s", p.Name, p.Labels[kruise.LifecycleStateKey], image)
 		}
@@ -164,7 +164,7 @@ func TestAnOverrideDoesNotPassAHook(t *testing.T) {
 // override names them all.
 func TestAnOverrideKeepsOnlyPodsThatAreNeeded(t *testing.T) {
 	s := newLife(t, greedyEngine(t), gates{}, hookedSet(6))
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
 	s.held()
 	if got := s.states()[kruise.LifecycleStatePreparingDelete]; got != 3 {
@@ -173,21 +173,21 @@ func TestAnOverrideKeepsOnlyPodsThatAreNeeded(t *testing.T) {
 	s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](4) })
 	s.held()
 	if got := s.states()[kruise.LifecycleStatePreparingDelete]; got != 2 {
-		t.Errorf("%d pods prepare their deletion, want 2: one more is needed%s", got, s.Story())
+		t.Errorf("%d pods prepare their deletion, want 2: one more is needed%s", got, s.DescribeState())
 	}
 }
 
 // A pod whose budget is used up is not restarted, though an override wants it.
 func TestAnOverrideDoesNotPassABudget(t *testing.T) {
 	s := newLife(t, greedyEngine(t), gates{}, simSet(3, nil))
-	s.Settle()
+	s.RunUntilStable()
 	s.Options = append(s.Options, rollout.WithBudget(func(context.Context, *corev1.Pod) (*decision.Hold, error) {
 		return &decision.Hold{Reason: "BudgetExceeded", Message: "The budget is used up."}, nil
 	}))
-	s.Restart()
+	s.RestartController()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 	s.held()
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if image := p.Spec.Containers[0].Image; image != "web:1" {
 			t.Errorf("pod %s has the image %s", p.Name, image)
 		}
@@ -198,12 +198,12 @@ func TestAnOverrideDoesNotPassABudget(t *testing.T) {
 // changed in place: there is nothing to change it by.
 func TestAnOverrideCannotChangeAPodOfAnUnknownRevision(t *testing.T) {
 	s := newLife(t, greedyEngine(t), gates{}, simSet(2, nil))
-	s.Settle()
-	p := s.Pods()[0].DeepCopy()
+	s.RunUntilStable()
+	p := s.ExplainPods()[0].DeepCopy()
 	p.Labels["controller-revision-hash"], p.Labels["pod-template-hash"] = "web-gone", "gone"
 	s.Update(p)
-	s.Settle()
-	got := s.Pod(p.Name)
+	s.RunUntilStable()
+	got := s.FindPod(p.Name)
 	if got.UID != p.UID || got.Labels["controller-revision-hash"] != "web-gone" {
 		t.Errorf("the pod has labels %v", got.Labels)
 	}

@@ -53,8 +53,8 @@ func New(gates Gates, excludePreparingDelete bool) *Kind {
 // older version, which is what users see on their pods.
 func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("CloneSet") }
 
-// Type implements rollout.Kind.
-func (k *Kind) Type() rollout.Type {
+// WorkloadType implements rollout.Kind.
+func (k *Kind) WorkloadType() rollout.Type {
 	return rollout.Type{
 		GroupVersionKind: OwnerKind(),
 		New:              func() client.Object { return &kruise.CloneSet{} },
@@ -66,21 +66,21 @@ func (k *Kind) Type() rollout.Type {
 	}
 }
 
-// Spec implements rollout.Kind.
-func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+// ReadSpec implements rollout.Kind.
+func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.CloneSet)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return rollout.Spec{}, invalid("spec.selector", err)
+		return rollout.Spec{}, fieldError("spec.selector", err)
 	}
 	out := rollout.Spec{
-		Replicas: replicas(set), Selector: selector, MinReady: time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		Replicas: desiredReplicas(set), Selector: selector, MinReady: time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		Lifecycle: set.Spec.Lifecycle,
 	}
-	out.Strategy, out.Invalid = resolve(set)
-	if ru := rolling(set); ru != nil {
+	out.Strategy, out.Invalid = resolveStrategy(set)
+	if ru := rollingStrategy(set); ru != nil {
 		if out.Terms, err = facts.NewTerms(ru.PriorityStrategy); err != nil {
-			return rollout.Spec{}, invalid("spec.updateStrategy", err)
+			return rollout.Spec{}, fieldError("spec.updateStrategy", err)
 		}
 		if ru.InPlaceUpdateStrategy != nil {
 			out.GracePeriodSeconds = ru.InPlaceUpdateStrategy.GracePeriodSeconds
@@ -89,8 +89,8 @@ func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
 	return out, nil
 }
 
-// Templates implements rollout.Kind.
-func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+// ResolveTemplates implements rollout.Kind.
+func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.CloneSet)
 	owner := revision.Owner{
 		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template,
@@ -99,7 +99,7 @@ func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templat
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount
 	}
-	t, err := r.History(ctx, owner, k.classifier)
+	t, err := r.ResolveHistory(ctx, owner, k.classifier)
 	if err != nil {
 		return nil, err
 	}
@@ -115,26 +115,26 @@ func (k *Kind) DeletionAsked(o client.Object, pod *corev1.Pod) bool {
 	return slices.Contains(o.(*kruise.CloneSet).Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
 
-// Difference implements rollout.Kind.
-func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
-	d := k.diff(f, f.Strategy.MaxSurge, false)
-	return rollout.Difference{
+// ComputeDifference implements rollout.Kind.
+func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
+	d := k.computeDiff(f, f.Strategy.MaxSurge, false)
+	return rollout.UpdateDelta{
 		Update: d.Update, MaxUnavailable: d.MaxUnavailable,
-		Settled: d.Surplus == 0 && !k.completes(f, d) || f.Strategy.Type == rollout.OnDelete,
+		Settled: d.Surplus == 0 && !k.mustCompleteUpdates(f, d) || f.Strategy.Type == rollout.OnDelete,
 	}
 }
 
-// Refresh implements rollout.Refresher: it gives pods of older releases the label with
+// RefreshPod implements rollout.Refresher: it gives pods of older releases the label with
 // the short hash.
-func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	if p.Labels[podTemplateHash] != "" || p.Labels[rollout.RevisionLabel] == "" {
 		return nil
 	}
 	return func(ctx context.Context) (*corev1.Pod, error) {
 		pod := p.Pod.DeepCopy()
-		pod.Labels[podTemplateHash] = revision.Short(pod.Labels[rollout.RevisionLabel])
-		if err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
-			return nil, labelling(pod, err)
+		pod.Labels[podTemplateHash] = revision.ShortHash(pod.Labels[rollout.RevisionLabel])
+		if err := r.CachedClient().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+			return nil, hashLabelError(pod, err)
 		}
 		return pod, nil
 	}

@@ -20,8 +20,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -37,7 +37,7 @@ type gates struct {
 
 // life is that of a CloneSet.
 type life struct {
-	*simulation.Life
+	*simulation.Harness
 	gates gates
 	// released has the instance ids of pods that were.
 	released map[string]bool
@@ -47,16 +47,16 @@ func newLife(t simulation.T, e *engine.Engine, gates gates, set *kruise.CloneSet
 	t.Helper()
 	set = set.DeepCopy()
 	set.Namespace, set.Name = "shop", "web"
-	return &life{gates: gates, released: map[string]bool{}, Life: simulation.Live(t, simulation.Birth{
-		Workload: set, Kind: func() rollout.Kind { return New(gates.Gates, false) }, Engine: e, Gates: gates.common, Nodes: lives.Nodes(3),
+	return &life{gates: gates, released: map[string]bool{}, Harness: simulation.NewHarness(t, simulation.HarnessConfig{
+		Workload: set, Kind: func() rollout.Kind { return New(gates.Gates, false) }, Engine: e, Gates: gates.common, Nodes: lives.NewNodes(3),
 	})}
 }
 
-func (s *life) set() *kruise.CloneSet { return s.Current().(*kruise.CloneSet) }
+func (s *life) set() *kruise.CloneSet { return s.CurrentWorkload().(*kruise.CloneSet) }
 
 func (s *life) change(edit func(*kruise.CloneSet)) {
 	s.Helper()
-	s.Change(func(o client.Object) { edit(o.(*kruise.CloneSet)) })
+	s.ChangeWorkload(func(o client.Object) { edit(o.(*kruise.CloneSet)) })
 }
 
 func simEngine(t testing.TB) *engine.Engine {
@@ -123,7 +123,7 @@ func drawLifecycle(t *rapid.T) *kruise.Lifecycle {
 func (s *life) user(t *rapid.T) {
 	pod := func() string {
 		names := []string{""}
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			names = append(names, p.Name)
 		}
 		return rapid.SampledFrom(names).Draw(t, "of pod")
@@ -153,7 +153,7 @@ func (s *life) user(t *rapid.T) {
 			})
 		}
 	case "label", "release":
-		if p := s.Pod(pod()); p != nil && p.DeletionTimestamp == nil {
+		if p := s.FindPod(pod()); p != nil && p.DeletionTimestamp == nil {
 			p = p.DeepCopy()
 			if act == "label" {
 				p.Labels[kruise.SpecifiedDeleteKey] = "true"
@@ -165,7 +165,7 @@ func (s *life) user(t *rapid.T) {
 			s.ShowAll(&corev1.Pod{}) // what others take away the controller cannot know of before
 		}
 	case "delete":
-		if p := s.Pod(pod()); p != nil {
+		if p := s.FindPod(pod()); p != nil {
 			s.Delete(p)
 		}
 	}
@@ -192,14 +192,14 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 		if rapid.Bool().Draw(t, "short turns") {
 			s.Turn = 0
 		}
-		s.Restart()
-		lives.DrawActions(t, s.Life, s.user, lives.DrawDisruptions(s.Life), lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
-		lives.Release(s.Life)
+		s.RestartController()
+		lives.DrawActions(t, s.Harness, s.user, lives.DrawDisruptions(s.Harness), lives.DrawBudget(t, s.Harness, s.set().Spec.Selector))
+		lives.ReleaseHolds(s.Harness)
 		s.DropBudget()
 		s.EndRestart()
 		// Paused, without surge and maxUnavailable, nothing that is asked to go may.
 		s.change(func(set *kruise.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
-		s.Settle()
+		s.RunUntilStable()
 		s.finished()
 		s.MustHaveRestarted()
 		if set := s.set(); len(set.Spec.VolumeClaimTemplates) > 0 && set.Spec.ScaleStrategy.EnablePVCReuse {
@@ -213,11 +213,11 @@ func TestAnyLifeOfACloneSet(t *testing.T) {
 
 // wantStatus is the status that tells what there is in the end, when every pod is ready
 // and available. The revisions are those that the pods show.
-func (s *life) wantStatus(got witness.Sight, strategy points.Strategy) kruise.CloneSetStatus {
-	set, n := s.set(), int32(replicas(s.set()))
+func (s *life) wantStatus(got invariant.Observation, strategy points.Strategy) kruise.CloneSetStatus {
+	set, n := s.set(), int32(desiredReplicas(s.set()))
 	updated := int32(got.Updated)
 	newest := &appsv1.ControllerRevision{}
-	for _, r := range simulation.Every[*appsv1.ControllerRevision](s.Life) {
+	for _, r := range simulation.ListObjects[*appsv1.ControllerRevision](s.Harness) {
 		if r.Revision > newest.Revision {
 			newest = r
 		}
@@ -239,16 +239,16 @@ func (s *life) wantStatus(got witness.Sight, strategy points.Strategy) kruise.Cl
 // finished fails unless all is as it was asked for.
 func (s *life) finished() {
 	s.Helper()
-	set, got := s.set(), s.Look()
-	strategy, err := resolve(set)
+	set, got := s.set(), s.CountPods()
+	strategy, err := resolveStrategy(set)
 	if err != nil {
 		s.Fatalf("the strategy: %v", err)
 	}
 	complain := func(what string, args ...any) {
 		s.Helper()
-		s.Fatalf("%s%s", fmt.Sprintf(what, args...), s.Story())
+		s.Fatalf("%s%s", fmt.Sprintf(what, args...), s.DescribeState())
 	}
-	n := replicas(set)
+	n := desiredReplicas(set)
 	if got.Active != n || got.Available != n || got.Going != 0 {
 		complain("in the end there are %+v, want %d", got, n)
 	}
@@ -267,13 +267,13 @@ func (s *life) finished() {
 		complain("podsToDelete is left with %v", set.Spec.ScaleStrategy.PodsToDelete)
 	}
 	ids := map[string]bool{}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if p.DeletionTimestamp == nil {
 			ids[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 		}
 	}
 	claims := 0
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		if id := c.Labels[kruise.CloneSetInstanceIDKey]; ids[id] {
 			claims++
 			if c.DeletionTimestamp != nil {

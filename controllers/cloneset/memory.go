@@ -36,21 +36,21 @@ func newMemory() *memory {
 	return &memory{foreign: map[string]bool{}, tried: map[string]bool{}, deletedClaims: map[types.UID]bool{}}
 }
 
-// take notes that the pod of an id has another owner.
-func (m *memory) take(id string) {
+// markForeign notes that the pod of an id has another owner.
+func (m *memory) markForeign(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.foreign[id] = true
 }
 
-func (m *memory) taken(id string) bool {
+func (m *memory) isForeign(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.foreign[id]
 }
 
-// try notes that the pod of an id could not be made, or that it could.
-func (m *memory) try(id string, made bool) {
+// recordAttempt notes that the pod of an id could not be made, or that it could.
+func (m *memory) recordAttempt(id string, made bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if made {
@@ -73,9 +73,9 @@ func (m *memory) deletedClaim(uid types.UID) {
 	m.deletedClaims[uid] = true
 }
 
-// usable says which of the claims that the cache shows pods may use, and forgets
+// splitClaims says which of the claims that the cache shows pods may use, and forgets
 // what the cache has caught up with.
-func (m *memory) usable(claims []corev1.PersistentVolumeClaim) (usable, going []*corev1.PersistentVolumeClaim) {
+func (m *memory) splitClaims(claims []corev1.PersistentVolumeClaim) (usable, going []*corev1.PersistentVolumeClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	late := map[types.UID]bool{}

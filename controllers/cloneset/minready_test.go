@@ -21,23 +21,23 @@ func TestPodsWithinMinReadySecondsAreDeleted(t *testing.T) {
 		"scaled to 0": {func(_ *life, set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](0) }, 0},
 		"by podsToDelete": {func(s *life, set *kruise.CloneSet) {
 			set.Spec.Replicas = ptr.To[int32](4)
-			set.Spec.ScaleStrategy.PodsToDelete = []string{s.Pods()[2].Name}
+			set.Spec.ScaleStrategy.PodsToDelete = []string{s.ExplainPods()[2].Name}
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := simSet(5, nil)
 			set.Spec.MinReadySeconds = 7200 // more than Settle takes
 			s := newLife(t, e, gates{}, set)
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.CloneSet) { tc.change(s, set) })
 			asked := s.set().Spec.ScaleStrategy.PodsToDelete
-			s.Settle()
-			if got := len(s.Pods()); got != tc.want {
-				t.Errorf("there are %d pods, want %d%s", got, tc.want, s.Story())
+			s.RunUntilStable()
+			if got := len(s.ExplainPods()); got != tc.want {
+				t.Errorf("there are %d pods, want %d%s", got, tc.want, s.DescribeState())
 			}
-			for _, p := range s.Pods() {
+			for _, p := range s.ExplainPods() {
 				if len(asked) > 0 && p.Name == asked[0] {
-					t.Errorf("pod %s is not deleted%s", p.Name, s.Story())
+					t.Errorf("pod %s is not deleted%s", p.Name, s.DescribeState())
 				}
 			}
 		})

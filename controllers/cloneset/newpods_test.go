@@ -59,7 +59,7 @@ func TestNoPodIsCreatedAtARevisionThatIsHeld(t *testing.T) {
 		set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(5))
 	}
 	ask := func(s *life) {
-		p := s.Pods()[0].DeepCopy()
+		p := s.ExplainPods()[0].DeepCopy()
 		p.Labels[kruise.SpecifiedDeleteKey] = "true"
 		s.Update(p)
 	}
@@ -93,36 +93,36 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 				t.Fatal(err)
 			}
 			s := newLife(t, e, gates{}, simSet(6, tc.edit))
-			s.Settle()
-			if n := len(s.Pods()); n != 6 {
+			s.RunUntilStable()
+			if n := len(s.ExplainPods()); n != 6 {
 				t.Fatalf("a first rollout makes %d pods", n)
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 			if tc.then != nil {
 				tc.then(s)
 			}
-			s.Settle()
+			s.RunUntilStable()
 			updated := 0
-			for _, p := range s.Pods() {
+			for _, p := range s.ExplainPods() {
 				if p.Spec.Containers[0].Image == "web:2" {
 					updated++
 				}
 			}
-			if n := len(s.Pods()); n != tc.pods || updated != tc.updated {
-				t.Errorf("%d pods, %d of them updated; want %d and %d%s", n, updated, tc.pods, tc.updated, s.Story())
+			if n := len(s.ExplainPods()); n != tc.pods || updated != tc.updated {
+				t.Errorf("%d pods, %d of them updated; want %d and %d%s", n, updated, tc.pods, tc.updated, s.DescribeState())
 			}
-			if err := e.Activate(t.Context(), nil); err != nil {
+			if err := e.ActivateBundles(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{"freeze": "over"} }) // policies that change cause no round here
-			s.Settle()
-			for _, p := range s.Pods() {
+			s.RunUntilStable()
+			for _, p := range s.ExplainPods() {
 				if p.Spec.Containers[0].Image != "web:2" {
-					t.Errorf("pod %s is not updated when the hold is gone%s", p.Name, s.Story())
+					t.Errorf("pod %s is not updated when the hold is gone%s", p.Name, s.DescribeState())
 				}
 			}
 		})
@@ -140,19 +140,19 @@ hold contains {"rule": "counts", "reason": "Missing", "message": "pods are missi
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	s := newLife(t, e, gates{}, simSet(3, func(set *kruise.CloneSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.RecreatePodUpdatePolicyType
 		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 	}))
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-	s.Settle()
-	for _, p := range s.Pods() {
+	s.RunUntilStable()
+	for _, p := range s.ExplainPods() {
 		if p.Spec.Containers[0].Image != "web:2" {
-			t.Errorf("pod %s is not updated%s", p.Name, s.Story())
+			t.Errorf("pod %s is not updated%s", p.Name, s.DescribeState())
 		}
 	}
 }
@@ -175,37 +175,37 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 				set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}}
 				set.Spec.Template.Labels[simHook] = "on"
 			}))
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-			state := func() string { return s.Pods()[0].Labels[kruise.LifecycleStateKey] }
+			state := func() string { return s.ExplainPods()[0].Labels[kruise.LifecycleStateKey] }
 			for range 8 { // the hook does not let go
-				s.Step(s.Pods()[0].Name)
+				s.StepPod(s.ExplainPods()[0].Name)
 				s.ShowAll(nil)
-				s.Work()
+				s.ReconcileIfDue()
 			}
 			if state() != string(kruise.LifecycleStatePreparingUpdate) {
-				t.Fatalf("the pod is in state %q%s", state(), s.Story())
+				t.Fatalf("the pod is in state %q%s", state(), s.DescribeState())
 			}
 			b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": tc.rule})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.fails {
 				for range 3 {
-					s.Work()
+					s.ReconcileIfDue()
 				}
 				if state() != string(kruise.LifecycleStatePreparingUpdate) {
-					t.Errorf("the pod does not wait for a decision that may come: it is in state %q%s", state(), s.Story())
+					t.Errorf("the pod does not wait for a decision that may come: it is in state %q%s", state(), s.DescribeState())
 				}
 				s.Now = s.Now.Add(2 * time.Minute)
 			}
-			s.Settle()
-			p := s.Pods()[0]
+			s.RunUntilStable()
+			p := s.ExplainPods()[0]
 			if p.Spec.Containers[0].Image != "web:1" || state() != string(kruise.LifecycleStateNormal) {
-				t.Errorf("image %s in state %q; want web:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.Story())
+				t.Errorf("image %s in state %q; want web:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.DescribeState())
 			}
 		})
 	}
@@ -222,23 +222,23 @@ change := {"action": "InPlace", "reason": "X", "message": "x"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	s := newLife(t, e, gates{}, simSet(2, nil))
-	s.Settle()
+	s.RunUntilStable()
 	before := s.set().Status.UpdateRevision
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "2") })
 	for range 5 {
-		s.Work()
+		s.ReconcileIfDue()
 		s.ShowAll(nil)
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if p.Labels["controller-revision-hash"] != before || p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s is labelled %s", p.Name, p.Labels["controller-revision-hash"])
 		}
 	}
-	held := condition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
+	held := findCondition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
 	if held == nil || held.Status != "True" || held.Reason != "NotInPlace" {
 		t.Errorf("the condition is %+v", held)
 	}
@@ -251,17 +251,17 @@ func TestSurgeLeavesNoPodToBeCreatedAtARevisionThatIsHeldSince(t *testing.T) {
 		set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1))
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
 	}))
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{simulation.HoldWhole: "Current"} })
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		s.Delete(p)
 	}
-	s.Settle()
-	for _, p := range s.Pods() {
+	s.RunUntilStable()
+	for _, p := range s.ExplainPods() {
 		if p.Spec.Containers[0].Image != "web:1" {
-			t.Errorf("pod %s is of the revision that is held%s", p.Name, s.Story())
+			t.Errorf("pod %s is of the revision that is held%s", p.Name, s.DescribeState())
 		}
 	}
 }

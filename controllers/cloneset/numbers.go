@@ -16,16 +16,16 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-func replicas(set *kruise.CloneSet) int {
+func desiredReplicas(set *kruise.CloneSet) int {
 	if set.Spec.Replicas == nil {
 		return 1
 	}
 	return int(*set.Spec.Replicas)
 }
 
-// rolling is the rolling update, nil for OnDelete (A-11: then there is
+// rollingStrategy is the rolling update, nil for OnDelete (A-11: then there is
 // no partition and no surge).
-func rolling(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
+func rollingStrategy(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
 	if set.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
 		return nil
 	}
@@ -35,33 +35,33 @@ func rolling(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
 
-// resolve turns the strategy into numbers of pods. maxUnavailable rounds up
+// resolveStrategy turns the strategy into numbers of pods. maxUnavailable rounds up
 // without surge, but down where there is no rolling update to name it. A value that does not
 // parse cannot get past admission; should one be there all the same, it counts
 // as nothing allowed, except a partition, which CS-01 reads as 0.
-func resolve(set *kruise.CloneSet) (points.Strategy, error) {
-	n := replicas(set)
+func resolveStrategy(set *kruise.CloneSet) (points.Strategy, error) {
+	n := desiredReplicas(set)
 	s := points.Strategy{Type: string(kruise.RollingUpdateCloneSetUpdateStrategyType), Policy: string(kruise.RecreatePodUpdatePolicyType)}
 	var errs firstError
-	ru := rolling(set)
+	ru := rollingStrategy(set)
 	if ru == nil {
 		s.Type = string(kruise.OnDeleteCloneSetUpdateStrategyType)
-		s.MaxUnavailable = errs.of(budget.Percent(intstr.FromString(kruise.DefaultCloneSetMaxUnavailable), n, false))
+		s.MaxUnavailable = errs.recordError(budget.ResolvePercent(intstr.FromString(kruise.DefaultCloneSetMaxUnavailable), n, false))
 	} else {
 		if ru.PodUpdatePolicy != "" {
 			s.Policy = string(ru.PodUpdatePolicy)
 		}
 		s.Paused = ru.Paused
-		s.Partition = errs.of(budget.Partition(ru.Partition, n))
+		s.Partition = errs.recordError(budget.ResolvePartition(ru.Partition, n))
 		if ru.MaxSurge != nil && !ru.Paused {
-			s.MaxSurge = errs.of(budget.Percent(*ru.MaxSurge, n, true))
+			s.MaxSurge = errs.recordError(budget.ResolvePercent(*ru.MaxSurge, n, true))
 		}
 		unavailable := intstr.FromString(kruise.DefaultCloneSetMaxUnavailable)
 		if ru.MaxUnavailable != nil {
 			unavailable = *ru.MaxUnavailable
 		}
 		up := s.MaxSurge == 0 && set.Spec.UpdateStrategy.RollingUpdate != nil
-		s.MaxUnavailable = errs.of(budget.Percent(unavailable, n, up))
+		s.MaxUnavailable = errs.recordError(budget.ResolvePercent(unavailable, n, up))
 		facts.SetPriority(&s, ru.PriorityStrategy)
 		for _, t := range ru.ScatterStrategy {
 			s.Scatter = append(s.Scatter, points.ScatterTerm{Key: t.Key, Value: t.Value})
@@ -69,32 +69,32 @@ func resolve(set *kruise.CloneSet) (points.Strategy, error) {
 	}
 	s.ScaleMaxUnavailable = math.MaxInt32
 	if m := set.Spec.ScaleStrategy.MaxUnavailable; m != nil {
-		s.ScaleMaxUnavailable = errs.of(budget.Percent(*m, n, true))
+		s.ScaleMaxUnavailable = errs.recordError(budget.ResolvePercent(*m, n, true))
 	}
 	return s, errs.err
 }
 
 type firstError struct{ err error }
 
-func (f *firstError) of(n int, err error) int {
+func (f *firstError) recordError(n int, err error) int {
 	if f.err == nil {
 		f.err = err
 	}
 	return n
 }
 
-// diff works out the differences of CS-01. In the scale phase a pod that prepares its
+// computeDiff works out the differences of CS-01. In the scale phase a pod that prepares its
 // update may count as updated already, by a gate.
-func (k *Kind) diff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff {
-	return budget.Compute(k.question(f, maxSurge, scalePhase))
+func (k *Kind) computeDiff(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Diff {
+	return budget.ComputeDiff(k.budgetQuestion(f, maxSurge, scalePhase))
 }
 
-func (k *Kind) question(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Question {
+func (k *Kind) budgetQuestion(f *rollout.Facts, maxSurge int, scalePhase bool) budget.Question {
 	q := budget.Question{
 		Replicas: f.Replicas, Partition: f.Strategy.Partition,
 		MaxSurge: maxSurge, MaxUnavailable: f.Strategy.MaxUnavailable,
-		Rollback:               k.Gates.PartitionRollback && f.Templates.Current() != f.Templates.Update(),
-		ExcludePreparingDelete: k.excludes(f.Workload.(*kruise.CloneSet)),
+		Rollback:               k.Gates.PartitionRollback && f.Templates.CurrentRevision() != f.Templates.UpdateRevision(),
+		ExcludePreparingDelete: k.excludesPreparingDelete(f.Workload.(*kruise.CloneSet)),
 	}
 	for _, p := range f.Pods {
 		side := &q.Old
@@ -107,15 +107,15 @@ func (k *Kind) question(f *rollout.Facts, maxSurge int, scalePhase bool) budget.
 			side.PreDeleting++
 		case f.DeletionAsked(p):
 			side.ToDelete++
-		case !f.Steady(p):
+		case !f.IsSteady(p):
 			side.Unavailable++
 		}
 	}
 	return q
 }
 
-// excludes says whether pods that prepare their deletion are left out of the replicas.
-func (k *Kind) excludes(set *kruise.CloneSet) bool {
+// excludesPreparingDelete says whether pods that prepare their deletion are left out of the replicas.
+func (k *Kind) excludesPreparingDelete(set *kruise.CloneSet) bool {
 	return k.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
@@ -125,15 +125,15 @@ func (k *Kind) soonUpdated(p *facts.Pod) bool {
 	return k.Gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
 }
 
-// completes says whether pods that count as updated, by a gate, before they are have to
+// mustCompleteUpdates says whether pods that count as updated, by a gate, before they are have to
 // be: the scale phase then creates the missing pods at the current revision. Where it
 // cannot, because these pods are as many as may be unavailable, they go back.
-func (k *Kind) completes(f *rollout.Facts, d budget.Diff) bool {
+func (k *Kind) mustCompleteUpdates(f *rollout.Facts, d budget.Diff) bool {
 	return k.Gates.PreparingUpdateAsUpdate && d.Missing > 0 && d.TotalUnavailable < f.Strategy.ScaleMaxUnavailable
 }
 
-func invalid(field string, err error) error { return fmt.Errorf("reading %s: %w", field, err) }
+func fieldError(field string, err error) error { return fmt.Errorf("reading %s: %w", field, err) }
 
-func labelling(pod *corev1.Pod, err error) error {
+func hashLabelError(pod *corev1.Pod, err error) error {
 	return fmt.Errorf("labelling pod %s with its template hash: %w", pod.Name, err)
 }

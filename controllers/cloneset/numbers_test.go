@@ -76,13 +76,13 @@ func TestTheNumbersOfAStrategy(t *testing.T) {
 			case -1:
 				want.ScaleMaxUnavailable = 0
 			}
-			got, err := resolve(set)
+			got, err := resolveStrategy(set)
 			if diff := cmp.Diff(want, got); diff != "" || (err != nil) != tc.fails {
 				t.Errorf("%v, %s", err, diff)
 			}
 		})
 	}
-	if got := replicas(&kruise.CloneSet{}); got != 1 {
+	if got := desiredReplicas(&kruise.CloneSet{}); got != 1 {
 		t.Errorf("replicas that are not set are %d", got)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 )
 
-// Wish implements predownload.Kind.
-func (k *Kind) Wish(o client.Object) predownload.Wish {
+// PredownloadSettings implements predownload.Kind.
+func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.CloneSet)
-	out := predownload.Wish{Selector: set.Spec.Selector}
-	ru := rolling(set)
+	out := predownload.PrePullSpec{Selector: set.Spec.Selector}
+	ru := rollingStrategy(set)
 	if ru == nil {
 		return out
 	}
@@ -23,7 +23,7 @@ func (k *Kind) Wish(o client.Object) predownload.Wish {
 	if ru.MaxUnavailable != nil {
 		unavailable = *ru.MaxUnavailable
 	}
-	out.MaxUnavailable, _ = budget.Percent(unavailable, replicas(set), false) // Spec tells of one that cannot be read
+	out.MaxUnavailable, _ = budget.ResolvePercent(unavailable, desiredReplicas(set), false) // Spec tells of one that cannot be read
 	if s := ru.InPlaceUpdateStrategy; s != nil {
 		out.Parallelism, out.TimeoutSeconds = s.ImagePreDownloadParallelism, s.ImagePreDownloadTimeoutSeconds
 		if s.ImagePreDownloadMinUpdatedReadyPods != nil {

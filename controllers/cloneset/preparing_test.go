@@ -32,37 +32,37 @@ func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
 			set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}}}
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("75%")) // 2 of 3, 3 of 4
 			s := newLife(t, e, gates{Gates: Gates{PreparingUpdateAsUpdate: tc.gate}}, set)
-			s.Settle()
+			s.RunUntilStable()
 			work := func() { // the hook does not let go
 				for range 8 {
-					for _, p := range s.Pods() {
-						s.Step(p.Name)
+					for _, p := range s.ExplainPods() {
+						s.StepPod(p.Name)
 					}
 					s.ShowAll(nil)
-					s.Work()
+					s.ReconcileIfDue()
 				}
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 			work()
 			preparing := ""
-			for _, p := range s.Pods() {
+			for _, p := range s.ExplainPods() {
 				if p.Labels[kruise.LifecycleStateKey] == string(kruise.LifecycleStatePreparingUpdate) {
 					preparing = p.Name
 				}
 			}
 			if preparing == "" {
-				t.Fatalf("no pod prepares its update%s", s.Story())
+				t.Fatalf("no pod prepares its update%s", s.DescribeState())
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](4) })
 			work()
-			s.Settle()
+			s.RunUntilStable()
 			s.finished()
-			if got := s.Look(); got.Updated != 1 {
+			if got := s.CountPods(); got.Updated != 1 {
 				t.Errorf("%d pods are updated, want 1", got.Updated)
 			}
-			for _, p := range s.Pods() {
+			for _, p := range s.ExplainPods() {
 				if updated := p.Spec.Containers[0].Image == "web:2"; p.Name == preparing && updated != tc.kept {
-					t.Errorf("the pod that prepared its update is updated: %t, want %t%s", updated, tc.kept, s.Story())
+					t.Errorf("the pod that prepared its update is updated: %t, want %t%s", updated, tc.kept, s.DescribeState())
 				}
 			}
 		})

@@ -21,7 +21,7 @@ import (
 // after a longer time, it is reported as the failure that it is.
 func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
-	s.Settle()
+	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("admission webhook says so"))
@@ -31,7 +31,7 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	var delays []time.Duration
 	for range 8 {
-		if s.Due() || !s.Timer.IsZero() {
+		if s.IsDue() || !s.Timer.IsZero() {
 			s.Reconcile()
 			delays = append(delays, s.Timer.Sub(s.Now))
 			s.Now = s.Timer
@@ -43,11 +43,11 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 			t.Errorf("round %d is repeated after %s, want %s: %v", i+1, delays[i], want, delays)
 		}
 	}
-	failed := condition(&s.set().Status, kruise.CloneSetConditionFailedUpdate)
+	failed := findCondition(&s.set().Status, kruise.CloneSetConditionFailedUpdate)
 	if failed == nil || failed.Status != corev1.ConditionTrue || !strings.Contains(failed.Message, "webhook says so") {
 		t.Errorf("the condition is %+v", failed)
 	}
-	if !s.Told("Warning FailedUpdate") {
+	if !s.HasEvent("Warning FailedUpdate") {
 		t.Error("no event tells that the update fails")
 	}
 }
@@ -55,7 +55,7 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 // The same of the status alone: there is no loop without back-off.
 func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(1, nil))
-	s.Settle()
+	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*kruise.CloneSet); ok {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "clonesets"}, o.GetName(), errors.New("admission webhook says so"))
@@ -76,7 +76,7 @@ func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
 // as far as maxUnavailable has room beside those that are missing.
 func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(4, nil))
-	s.Settle()
+	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "create" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("exceeded quota"))
@@ -88,17 +88,17 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
 	})
 	for range 30 {
-		for _, p := range s.Pods() {
-			s.Step(p.Name)
+		for _, p := range s.ExplainPods() {
+			s.StepPod(p.Name)
 		}
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 		s.Now = s.Now.Add(time.Second)
 	}
-	if got := s.Look(); got.Updated != 4 {
+	if got := s.CountPods(); got.Updated != 4 {
 		t.Errorf("%d of 4 pods are updated while the fifth cannot be created", got.Updated)
 	}
-	if failed := condition(&s.set().Status, kruise.CloneSetConditionFailedScale); failed == nil || failed.Status != corev1.ConditionTrue {
+	if failed := findCondition(&s.set().Status, kruise.CloneSetConditionFailedScale); failed == nil || failed.Status != corev1.ConditionTrue {
 		t.Errorf("the condition FailedScale is %+v", failed)
 	}
 }
@@ -107,9 +107,9 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 // before: what is written last is what holds.
 func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
-	s.Settle()
+	s.RunUntilStable()
 	flap := func(ready bool) {
-		s.SetReady(s.Pods()[0], ready)
+		s.SetReady(s.ExplainPods()[0], ready)
 		s.ShowAll(&corev1.Pod{})
 		s.Reconcile()
 	}
@@ -130,7 +130,7 @@ func TestAPodThatNeverBeganToPrepareReturnsToItsServices(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(2, func(set *kruise.CloneSet) {
 		set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: hook}
 	}))
-	s.Settle()
+	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("not now"))
@@ -140,11 +140,11 @@ func TestAPodThatNeverBeganToPrepareReturnsToItsServices(t *testing.T) {
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	s.Reconcile()
 	s.ShowAll(nil)
-	if got := s.Look(); got.Active != 2 {
+	if got := s.CountPods(); got.Active != 2 {
 		t.Fatalf("there are %+v", got)
 	}
 	s.Deny = nil
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:1" })
-	s.Settle()
+	s.RunUntilStable()
 	s.finished()
 }

@@ -25,15 +25,15 @@ func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 	set := claimSet(2, false)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(4))
 	s := newLife(t, simEngine(t), gates{}, set)
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) {
 		set.Spec.Replicas = ptr.To[int32](5)
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "logs"}}}
 	})
-	s.Settle()
+	s.RunUntilStable()
 	var got []string
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		volumes := ""
 		for _, v := range p.Spec.Volumes {
 			volumes += " " + v.Name
@@ -42,10 +42,10 @@ func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 	}
 	slices.Sort(got)
 	if want := []string{"web:1 data", "web:1 data", "web:1 data", "web:1 data", "web:2 logs"}; !slices.Equal(got, want) {
-		t.Errorf("the pods are %q, want %q%s", got, want, s.Story())
+		t.Errorf("the pods are %q, want %q%s", got, want, s.DescribeState())
 	}
-	if n := len(simulation.Every[*corev1.PersistentVolumeClaim](s.Life)); n != 5 {
-		t.Errorf("there are %d claims%s", n, s.Story())
+	if n := len(simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness)); n != 5 {
+		t.Errorf("there are %d claims%s", n, s.DescribeState())
 	}
 }
 
@@ -55,12 +55,12 @@ func TestClaimsOfTheRevisionBeforeAreReused(t *testing.T) {
 	set := claimSet(2, true)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
 	s := newLife(t, simEngine(t), gates{}, set)
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) {
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
 		set.Spec.VolumeClaimTemplates = nil
 	})
-	s.Settle()
+	s.RunUntilStable()
 	s.comesBack(s.owned()[0], false)
 }
 
@@ -70,7 +70,7 @@ func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 	set.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(9))
 	s := newLife(t, simEngine(t), gates{}, set)
-	s.Settle()
+	s.RunUntilStable()
 	s.Deny = func(o client.Object, what string) error {
 		if _, ok := o.(*corev1.Pod); ok && what == "create" {
 			return errors.New("exceeded quota")
@@ -88,9 +88,9 @@ func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 		}
 	}
 	if s.Failures == 0 {
-		t.Fatalf("nothing fails%s", s.Story())
+		t.Fatalf("nothing fails%s", s.DescribeState())
 	}
-	if n := len(simulation.Every[*appsv1.ControllerRevision](s.Life)); n != 3 { // current, update and one that is idle
-		t.Errorf("there are %d revisions%s", n, s.Story())
+	if n := len(simulation.ListObjects[*appsv1.ControllerRevision](s.Harness)); n != 3 { // current, update and one that is idle
+		t.Errorf("there are %d revisions%s", n, s.DescribeState())
 	}
 }

@@ -31,9 +31,9 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 		if id == "" || p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" || !usesClaims(p.Pod) {
 			continue
 		}
-		s.r.Again(claimsAgain)
+		s.r.RequeueAfter(claimsAgain)
 		// The cache may not show claims that have just been made. Until the scheduler has looked for them, none is missed.
-		scheduled := inplace.Condition(p.Pod, corev1.PodScheduled)
+		scheduled := inplace.FindCondition(p.Pod, corev1.PodScheduled)
 		rev := s.t.RevisionOf(p.Pod)
 		if rev == nil || scheduled == nil || scheduled.Status != corev1.ConditionFalse {
 			continue
@@ -52,7 +52,7 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 			return nil
 		})
 	}
-	return s.r.Parallel(acts)
+	return s.r.RunParallel(acts)
 }
 
 // usesClaims reports whether a pod has volumes of claims.

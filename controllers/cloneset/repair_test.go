@@ -23,23 +23,23 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, claimSet(1, false))
 	for range 5 {
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 	}
-	pods := s.Pods()
+	pods := s.ExplainPods()
 	if len(pods) != 1 || pods[0].Spec.NodeName != "" {
 		t.Fatalf("there are %d pods", len(pods))
 	}
 	claim := func() (uid types.UID) {
-		for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+		for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 			if c.DeletionTimestamp == nil {
 				uid = c.UID
 			}
 		}
 		return uid
 	}
-	s.DropClaim(simulation.Every[*corev1.PersistentVolumeClaim](s.Life)[0])
+	s.DropClaim(simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness)[0])
 	s.Now = s.Now.Add(time.Minute)
-	s.Work()
+	s.ReconcileIfDue()
 	if claim() != "" {
 		t.Error("a claim is made before the scheduler has looked for it")
 	}
@@ -56,42 +56,42 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 	}
 	s.ShowAll(nil)
 	s.Now = s.Now.Add(claimsAgain)
-	s.Work()
+	s.ReconcileIfDue()
 	s.ShowAll(nil)
-	if c := condition(&s.set().Status, kruise.CloneSetConditionFailedScale); c == nil || !strings.Contains(c.Message, "quota exceeded") {
+	if c := findCondition(&s.set().Status, kruise.CloneSetConditionFailedScale); c == nil || !strings.Contains(c.Message, "quota exceeded") {
 		t.Errorf("the condition is %+v", c)
 	}
 	broken, s.Deny = nil, nil
 	s.Now = s.Now.Add(time.Minute)
-	s.Work()
+	s.ReconcileIfDue()
 	if claim() == "" {
-		t.Errorf("the claim is not made again: %s", s.Story())
+		t.Errorf("the claim is not made again: %s", s.DescribeState())
 	}
-	made := len(s.History())
+	made := len(s.ActionHistory())
 	s.ShowAll(nil)
 	s.Now = s.Now.Add(time.Minute)
-	s.Work()
-	for _, h := range s.History()[made:] {
+	s.ReconcileIfDue()
+	for _, h := range s.ActionHistory()[made:] {
 		if strings.HasPrefix(h, "create ") {
 			t.Errorf("again: %s", h)
 		}
 	}
-	s.Settle()
+	s.RunUntilStable()
 	s.finished()
 }
 
 // A pod whose claim cannot be made keeps no other from the update.
 func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, claimSet(3, false))
-	s.Settle()
-	pod := s.Pods()[0].DeepCopy()
+	s.RunUntilStable()
+	pod := s.ExplainPods()[0].DeepCopy()
 	pod.Spec.NodeName = ""
 	s.Update(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
 	}}
 	s.UpdateStatus(pod)
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		if c.Labels[kruise.CloneSetInstanceIDKey] == pod.Labels[kruise.CloneSetInstanceIDKey] {
 			s.DropClaim(c)
 		}
@@ -108,17 +108,17 @@ func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
 	})
 	for range 20 {
 		s.ShowAll(nil)
-		s.Work()
-		for _, p := range s.Pods() {
+		s.ReconcileIfDue()
+		for _, p := range s.ExplainPods() {
 			if p.Name != pod.Name {
-				s.Step(p.Name)
+				s.StepPod(p.Name)
 			}
 		}
 		s.Now = s.Now.Add(time.Minute)
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if p.Name != pod.Name && p.Spec.Containers[0].Image != "web:2" {
-			t.Errorf("%s has image %s: %+v%s", p.Name, p.Spec.Containers[0].Image, s.set().Status.Conditions, s.Story())
+			t.Errorf("%s has image %s: %+v%s", p.Name, p.Spec.Containers[0].Image, s.set().Status.Conditions, s.DescribeState())
 		}
 	}
 }

@@ -21,8 +21,8 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 			set.Spec.VolumeClaimTemplates = nil
 			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 			s := newLife(t, simEngine(t), gates{}, set)
-			s.Settle()
-			pods := s.Pods()
+			s.RunUntilStable()
+			pods := s.ExplainPods()
 			if len(pods) != 3 {
 				t.Fatalf("%d pods", len(pods))
 			}
@@ -31,10 +31,10 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 			})
 			if restarts {
 				request := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
-					Namespace: pods[0].Namespace, Name: pods[0].Name + "-restart-1", Labels: map[string]string{kruise.RestartOfKey: string(s.Current().GetUID())},
+					Namespace: pods[0].Namespace, Name: pods[0].Name + "-restart-1", Labels: map[string]string{kruise.RestartOfKey: string(s.CurrentWorkload().GetUID())},
 				}}
 				request.Spec.PodName = pods[0].Name
-				s.Put(request)
+				s.AddObject(request)
 			}
 			asked := pods[1].DeepCopy()
 			asked.Labels[kruise.SpecifiedDeleteKey] = "true"
@@ -43,9 +43,9 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 				s.ShowAll(nil)
 				s.Reconcile()
 			}
-			deleted := s.Pod(asked.Name) == nil || s.Pod(asked.Name).DeletionTimestamp != nil
+			deleted := s.FindPod(asked.Name) == nil || s.FindPod(asked.Name).DeletionTimestamp != nil
 			if deleted == restarts {
-				t.Errorf("deleted is %t%s", deleted, s.Story())
+				t.Errorf("deleted is %t%s", deleted, s.DescribeState())
 			}
 		})
 	}

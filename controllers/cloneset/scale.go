@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/victims"
+	"github.com/regatta-sh/regatta/controllers/workload/scaledown"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -32,18 +32,18 @@ type scaler struct {
 	going  []string // ids of claims that terminate
 }
 
-func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	return &scaler{
 		k: k, r: r, f: f, t: f.Templates.(*rollout.PodTemplates),
-		set: f.Workload.(*kruise.CloneSet), memory: r.Memory().(*memory),
+		set: f.Workload.(*kruise.CloneSet), memory: r.KindMemory().(*memory),
 	}
 }
 
-// Scale implements rollout.Kind (CS-04). The order is fixed: pods that are still needed
+// ScalePods implements rollout.Kind (CS-04). The order is fixed: pods that are still needed
 // come back, then creation, then deletions that were asked for, then scale-in. While pods
 // are created none of the latter is done.
-func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
-	s := k.scaler(r, f)
+func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.newScaler(r, f)
 	if err := s.findClaims(ctx); err != nil {
 		return false, err
 	}
@@ -51,46 +51,46 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (a
 		return false, err
 	}
 	repaired := s.repairClaims(ctx)
-	if acted, err = s.scale(ctx); repaired != nil {
+	if acted, err = s.scalePods(ctx); repaired != nil {
 		err = message.JoinErrors(err, repaired)
 	}
 	return acted, err
 }
 
-// Recreate implements rollout.Kind: it deletes the pod, so that the next scale makes
+// RecreatePod implements rollout.Kind: it deletes the pod, so that the next scale makes
 // another (CS-12). The walk has found room for it, by the same numbers that bound any
 // other delete, so nothing is gained by marking it first: OpenKruise does, for one more
 // write and one more round. A pod that a hook holds is marked, and waits for the hook.
-func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
-	r.Again(time.Millisecond)
+func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	r.RequeueAfter(time.Millisecond)
 	if lifecycle.BeforeDelete(p.Pod, f.Lifecycle) == lifecycle.Go {
-		if err := k.scaler(r, f).deletePod(ctx, p); err != nil {
+		if err := k.newScaler(r, f).deletePod(ctx, p); err != nil {
 			return err
 		}
-		r.Normal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully delete pod %s for update", p.Name))
+		r.RecordNormal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully delete pod %s for update", p.Name))
 		return nil
 	}
 	pod := p.Pod.DeepCopy()
 	pod.Labels[kruise.SpecifiedDeleteKey] = "true"
-	err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{}))
+	err := r.CachedClient().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		pod = nil
 	}
-	r.Wrote(ctx, p.Pod, pod, err)
+	r.RecordWrite(ctx, p.Pod, pod, err)
 	if err != nil {
-		if !rollout.Conflict(err) {
-			r.Warn(kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
+		if !rollout.IsConflict(err) {
+			r.RecordWarning(kruise.FailedUpdatePodReCreateReason, fmt.Sprintf("failed to mark pod %s for recreation: %v", p.Name, err))
 		}
 		return fmt.Errorf("marking pod %s for recreation: %w", p.Name, err)
 	}
-	r.Normal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
+	r.RecordNormal(kruise.SuccessfulUpdatePodReCreateReason, fmt.Sprintf("successfully patch pod %s specified-delete for update", p.Name))
 	return nil
 }
 
-func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
+func (s *scaler) scalePods(ctx context.Context) (acted bool, err error) {
 	s.forgetReplaced()
-	d := s.k.diff(s.f, s.f.Strategy.MaxSurge, true)
-	leaving := slices.ContainsFunc(s.f.Pods, s.f.Leaves)
+	d := s.k.computeDiff(s.f, s.f.Strategy.MaxSurge, true)
+	leaving := slices.ContainsFunc(s.f.Pods, s.f.IsLeaving)
 	var plan points.ScaleOutput
 	if d.Up > 0 || d.Down > 0 || leaving { // most rounds scale nothing, and need no facts for it
 		in, err := s.scaleInput(ctx, d)
@@ -98,22 +98,22 @@ func (s *scaler) scale(ctx context.Context) (acted bool, err error) {
 			return false, err
 		}
 		plan = s.decideScale(ctx, in, d)
-		if acted, err := s.keep(ctx, in, plan); acted || err != nil {
+		if acted, err := s.restorePods(ctx, in, plan); acted || err != nil {
 			return acted, err
 		}
 		if ids := s.idsFor(in, plan); len(ids) > 0 {
 			s.reportLimit(plan.Holds)
-			return false, s.create(ctx, ids, plan.CreateCurrent)
+			return false, s.createPods(ctx, ids, plan.CreateCurrent)
 		}
 	}
 	s.reportLimit(plan.Holds)
 	if d.Up <= 0 {
 		for _, id := range s.memory.toTry() { // no pod needs them any more; the next round cleans up
-			s.memory.try(id, true)
-			s.r.Again(time.Second)
+			s.memory.recordAttempt(id, true)
+			s.r.RequeueAfter(time.Second)
 		}
 	}
-	return s.remove(ctx, d, plan)
+	return s.applyDeletions(ctx, d, plan)
 }
 
 // idsFor are the ids of the pods to create, none where no pod is missing.
@@ -137,7 +137,7 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 		}
 	}
 	if limit != "" && s.memory.limited != limit {
-		s.r.Warn(kruise.ScaleUpLimitedReason, limit)
+		s.r.RecordWarning(kruise.ScaleUpLimitedReason, limit)
 	}
 	s.memory.limited = limit
 }
@@ -145,7 +145,7 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 // scaleInput is the question of rollout/scale.
 func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) (points.ScaleInput, error) {
 	in := s.f.ScaleInput()
-	allowed, whole, err := s.allowed(ctx, d)
+	allowed, whole, err := s.allowedDiff(ctx, d)
 	if err != nil {
 		return in, err
 	}
@@ -159,16 +159,16 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) (points.ScaleInp
 	}
 	in.TotalUnavailable, in.Awaited = d.TotalUnavailable, len(s.awaitedIDs())
 	in.Down, in.DownCurrent, in.ReadyLimit = d.Down, d.DownOld, d.ReadyLimit
-	if in.Needed, in.NeededUpdated = s.needed(d); in.Needed > 0 {
-		in.Preparing = s.preparing()
+	if in.Needed, in.NeededUpdated = s.countNeeded(d); in.Needed > 0 {
+		in.Preparing = s.preparingFacts()
 	}
 	for _, p := range s.f.Pods {
-		planned := s.f.Leaves(p)
+		planned := s.f.IsLeaving(p)
 		if planned {
 			in.PlannedDeletes++
 		}
 		if d.Down > 0 && !planned {
-			in.Pods = append(in.Pods, s.f.Victim(p))
+			in.Pods = append(in.Pods, s.f.DeletionFacts(p))
 		}
 	}
 	return in, nil
@@ -192,28 +192,28 @@ func clampScale(out points.ScaleOutput, d budget.Diff, maxUnavailable int) point
 	return out
 }
 
-// needed is how many pods that prepare their deletion are needed after all, and how many
+// countNeeded is how many pods that prepare their deletion are needed after all, and how many
 // of them may be of the update revision: those that the partition has a place for (CS-03).
-func (s *scaler) needed(d budget.Diff) (need, updated int) {
+func (s *scaler) countNeeded(d budget.Diff) (need, updated int) {
 	staying := 0
 	for _, p := range s.f.Pods {
-		if !s.f.Leaves(p) {
+		if !s.f.IsLeaving(p) {
 			staying++
-			add(&updated, p.Facts.Updated)
+			incrementIf(&updated, p.Facts.Updated)
 		}
 	}
 	need, room := s.f.Replicas-staying, s.f.Replicas-s.f.Strategy.Partition-updated
 	if s.t.History.Current.Name == s.t.History.Update.Name { // there is nothing to keep pods at
 		room = need
 	}
-	if s.k.excludes(s.f.Workload.(*kruise.CloneSet)) { // it counts again from then on, beside those that wait to be deleted
+	if s.k.excludesPreparingDelete(s.f.Workload.(*kruise.CloneSet)) { // it counts again from then on, beside those that wait to be deleted
 		need = min(need, d.Up)
 	}
 	return max(need, 0), max(min(room, need), 0)
 }
 
-// preparing are the pods that prepare their deletion and were not asked to go.
-func (s *scaler) preparing() (out []points.PreparingFacts) {
+// preparingFacts are the pods that prepare their deletion and were not asked to go.
+func (s *scaler) preparingFacts() (out []points.PreparingFacts) {
 	marked := false
 	if l := s.set.Spec.Lifecycle; l != nil {
 		for _, hook := range []*kruise.LifecycleHook{l.PreDelete, l.InPlaceUpdate} {
@@ -228,9 +228,9 @@ func (s *scaler) preparing() (out []points.PreparingFacts) {
 	return out
 }
 
-// keep brings pods back that prepared their deletion: of those that the answer names as
+// restorePods brings pods back that prepared their deletion: of those that the answer names as
 // many as are needed.
-func (s *scaler) keep(ctx context.Context, in points.ScaleInput, plan points.ScaleOutput) (acted bool, err error) {
+func (s *scaler) restorePods(ctx context.Context, in points.ScaleInput, plan points.ScaleOutput) (acted bool, err error) {
 	known := map[string]bool{}
 	for _, p := range in.Preparing {
 		known[p.Name] = true
@@ -259,9 +259,9 @@ func (s *scaler) keep(ctx context.Context, in points.ScaleInput, plan points.Sca
 	return acted, nil
 }
 
-// remove deletes pods: those whose hook let go, those that were asked for, and
+// applyDeletions deletes pods: those whose hook let go, those that were asked for, and
 // then, when none of these is left, the ones a scale-in chose.
-func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOutput) (bool, error) {
+func (s *scaler) applyDeletions(ctx context.Context, d budget.Diff, plan points.ScaleOutput) (bool, error) {
 	if plan.Planned != points.PlannedPrepared && plan.Planned != points.PlannedAll {
 		return false, nil
 	}
@@ -270,9 +270,9 @@ func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOut
 		return s.deletePods(ctx, victims)
 	}
 	planned := len(victims)
-	ready := min(d.ReadyLimit, s.spare())
+	ready := min(d.ReadyLimit, s.spareAvailable())
 	pass := func(p *facts.Pod) bool { // CS-06; by the same measure as the limit, so that no pod counts twice
-		if !s.f.Steady(p) {
+		if !s.f.IsSteady(p) {
 			return true
 		}
 		ready--
@@ -297,13 +297,13 @@ func (s *scaler) remove(ctx context.Context, d budget.Diff, plan points.ScaleOut
 	return s.deletePods(ctx, victims)
 }
 
-// spare is how many of the available pods are more than must be. The limit of
+// spareAvailable is how many of the available pods are more than must be. The limit of
 // CS-01 leaves out that pods which are asked to go may be unavailable already:
 // two such and two ready ones would all go where two may be unavailable.
-func (s *scaler) spare() int {
+func (s *scaler) spareAvailable() int {
 	available := 0
 	for _, p := range s.f.Pods {
-		add(&available, s.f.Steady(p))
+		incrementIf(&available, s.f.IsSteady(p))
 	}
 	return max(available-(s.f.Replicas-s.f.Strategy.MaxUnavailable), 0)
 }
@@ -321,7 +321,7 @@ func (s *scaler) preparingDelete() (out []*facts.Pod) {
 func (s *scaler) chooseVictims(plan points.ScaleOutput) []*facts.Pod {
 	var cands []*facts.Pod
 	for _, p := range s.f.Pods {
-		if !s.f.Leaves(p) {
+		if !s.f.IsLeaving(p) {
 			cands = append(cands, p)
 		}
 	}
@@ -337,7 +337,7 @@ func (s *scaler) chooseVictims(plan points.ScaleOutput) []*facts.Pod {
 		if n <= 0 {
 			return nil
 		}
-		for _, i := range victims.Order(cands, group, plan, s.set.Spec.Template.Spec.TopologySpreadConstraints, s.r.Topology()) {
+		for _, i := range scaledown.OrderDeletions(cands, group, plan, s.set.Spec.Template.Spec.TopologySpreadConstraints, s.r.NodeTopology()) {
 			if out = append(out, cands[i]); len(out) == n {
 				break
 			}
@@ -360,7 +360,7 @@ func (s *scaler) deletePod(ctx context.Context, p *facts.Pod) error {
 	return s.deleteClaims(ctx, p.Labels[kruise.CloneSetInstanceIDKey])
 }
 
-func add(n *int, yes bool) {
+func incrementIf(n *int, yes bool) {
 	if yes {
 		*n++
 	}

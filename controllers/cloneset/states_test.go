@@ -38,12 +38,12 @@ func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
 			s := newLife(t, e, gates{}, set)
 			var seen []string
 			look := func() {
-				for _, p := range s.Pods() {
+				for _, p := range s.ExplainPods() {
 					gate := "unset"
-					if c := inplace.Condition(p, kruise.InPlaceUpdateReady); c != nil {
+					if c := inplace.FindCondition(p, kruise.InPlaceUpdateReady); c != nil {
 						gate = string(c.Status)
 					}
-					if now := string(lifecycle.State(p)) + "/" + gate; len(seen) == 0 || seen[len(seen)-1] != now {
+					if now := string(lifecycle.PodState(p)) + "/" + gate; len(seen) == 0 || seen[len(seen)-1] != now {
 						seen = append(seen, now)
 					}
 				}
@@ -51,10 +51,10 @@ func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
 			live := func() {
 				for range 12 {
 					s.ShowAll(nil)
-					s.Work()
+					s.ReconcileIfDue()
 					look()
-					for _, p := range s.Pods() {
-						s.Step(p.Name)
+					for _, p := range s.ExplainPods() {
+						s.StepPod(p.Name)
 					}
 					look()
 				}
@@ -63,7 +63,7 @@ func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
 			s.change(tc.change)
 			live()
 			if got := strings.Join(slices.Compact(seen), " "); got != tc.want {
-				t.Errorf("got %s, want %s%s", got, tc.want, s.Story())
+				t.Errorf("got %s, want %s%s", got, tc.want, s.DescribeState())
 			}
 		})
 	}

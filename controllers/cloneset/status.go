@@ -19,12 +19,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Report implements rollout.Kind: it writes the status if it changed, and the events of
+// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of
 // what changed, and then tidies up after what was done.
-func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
-	status := k.status(f)
+func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	status := k.computeStatus(f)
 	reportFailures(f, res, &status)
-	r.Again(progress(f, &status))
+	r.RequeueAfter(updateProgress(f, &status))
 	reportHold(r, f, res, &status)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
@@ -44,24 +44,24 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 // reportFailures keeps a condition of each phase that fails, and removes it when the
 // phase succeeds, whether we wrote it or OpenKruise.
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool { return res.Succeeded(string(c.Type)) })
-	for _, failed := range res.Failures() {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool { return res.PhaseSucceeded(string(c.Type)) })
+	for _, failed := range res.FailedPhases() {
 		setCondition(s, kruise.CloneSetCondition{
 			Type: kruise.CloneSetConditionType(failed.Phase), Status: corev1.ConditionTrue, Reason: failed.Phase, Message: rollout.OneLine(failed.Error()),
 		}, f.Now)
 	}
 }
 
-// status counts the active pods (CS-21).
-func (k *Kind) status(f *rollout.Facts) kruise.CloneSetStatus {
-	c := f.Counts()
+// computeStatus counts the active pods (CS-21).
+func (k *Kind) computeStatus(f *rollout.Facts) kruise.CloneSetStatus {
+	c := f.CountPods()
 	set, t := f.Workload.(*kruise.CloneSet), f.Templates.(*rollout.PodTemplates)
 	s := kruise.CloneSetStatus{
 		ObservedGeneration: set.Generation,
 		Replicas:           int32(c.Total), ReadyReplicas: int32(c.Ready), AvailableReplicas: int32(c.Available),
 		UpdatedReplicas: int32(c.Updated), UpdatedReadyReplicas: int32(c.UpdatedReady), UpdatedAvailableReplicas: int32(c.UpdatedAvail),
 		ExpectedUpdatedReplicas: int32(f.Replicas - f.Strategy.Partition),
-		UpdateRevision:          t.Update(), CurrentRevision: t.Current(),
+		UpdateRevision:          t.UpdateRevision(), CurrentRevision: t.CurrentRevision(),
 		CollisionCount: ptr.To(t.History.Collisions), LabelSelector: f.Selector.String(),
 		Conditions: slices.Clone(set.Status.Conditions),
 	}
@@ -95,7 +95,7 @@ func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time
 	return true
 }
 
-func condition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise.CloneSetCondition {
+func findCondition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise.CloneSetCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
 			return &s.Conditions[i]
@@ -104,9 +104,9 @@ func condition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise
 	return nil
 }
 
-// progress keeps the condition Progressing (CS-13), and says after which time it is to be
+// updateProgress keeps the condition Progressing (CS-13), and says after which time it is to be
 // looked at again; 0 for never.
-func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
+func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	deadline := f.Workload.(*kruise.CloneSet).Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
 		s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool {
@@ -115,7 +115,7 @@ func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 		return 0
 	}
 	limit := time.Duration(*deadline) * time.Second
-	old := condition(s, kruise.CloneSetConditionProgressing)
+	old := findCondition(s, kruise.CloneSetConditionProgressing)
 	c := kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: corev1.ConditionTrue}
 	want := int32(f.Replicas)
 	switch {
@@ -125,7 +125,7 @@ func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 		c.Reason, c.Message = kruise.CloneSetProgressPausedReason, "CloneSet is paused"
 	case s.ExpectedUpdatedReplicas < want && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
 		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has been paused due to partition ready"
-	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || overdue(old, limit, f.Now)):
+	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || isOverdue(old, limit, f.Now)):
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
 		c.Message = message.Shorten(fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision))
 	default:
@@ -135,19 +135,19 @@ func progress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	if c.Reason != kruise.CloneSetProgressUpdatedReason {
 		return 0
 	}
-	return condition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
+	return findCondition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
 }
 
-// overdue says whether a rollout has been under way for longer than it may. The
+// isOverdue says whether a rollout has been under way for longer than it may. The
 // clock starts with it: what was available for a day has not been late for a day.
-func overdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bool {
+func isOverdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bool {
 	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)
 }
 
 // reportHold keeps the condition UpdateHeld, and records each new reason as one event.
 func reportHold(r rollout.Events, f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
-	old := condition(s, kruise.CloneSetConditionUpdateHeld)
-	c := res.Hold(old != nil && old.Status == corev1.ConditionTrue)
+	old := findCondition(s, kruise.CloneSetConditionUpdateHeld)
+	c := res.HoldCondition(old != nil && old.Status == corev1.ConditionTrue)
 	if c == nil {
 		return
 	}
@@ -161,14 +161,14 @@ func (k *Kind) clearPodsToDelete(ctx context.Context, r *rollout.Round, f *rollo
 	set := r.Workload.(*kruise.CloneSet)
 	if names := set.Spec.ScaleStrategy.PodsToDelete; len(names) > 0 {
 		exists := map[string]bool{}
-		for _, p := range k.scaler(r, f).all() {
+		for _, p := range k.newScaler(r, f).allPods() {
 			exists[p.Name] = true
 		}
 		kept := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !exists[n] })
 		if len(kept) < len(names) {
 			before := set.DeepCopy()
 			set.Spec.ScaleStrategy.PodsToDelete = kept
-			if err := r.Client().Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			if err := r.CachedClient().Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 				return fmt.Errorf("clearing podsToDelete: %w", err)
 			}
 		}

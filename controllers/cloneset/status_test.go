@@ -68,8 +68,8 @@ func TestProgress(t *testing.T) {
 			if tc.old != nil {
 				s.Conditions = []kruise.CloneSetCondition{*tc.old}
 			}
-			again := progress(f, &s)
-			c := condition(&s, kruise.CloneSetConditionProgressing)
+			again := updateProgress(f, &s)
+			c := findCondition(&s, kruise.CloneSetConditionProgressing)
 			if c == nil || c.Reason != tc.reason || again != tc.again || len(s.Conditions) != 1 {
 				t.Fatalf("%+v, again in %s; want %s, %s", s.Conditions, again, tc.reason, tc.again)
 			}
@@ -84,7 +84,7 @@ func TestProgress(t *testing.T) {
 	for name, deadline := range map[string]*int32{"none": nil, "the largest": ptr.To(int32(math.MaxInt32))} {
 		f := &rollout.Facts{Now: start, Workload: &kruise.CloneSet{Spec: kruise.CloneSetSpec{ProgressDeadlineSeconds: deadline}}}
 		s := kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{*former("CloneSetUpdated", 0), {Type: kruise.CloneSetConditionFailedScale}}}
-		if progress(f, &s); len(s.Conditions) != 1 || s.Conditions[0].Type != kruise.CloneSetConditionFailedScale {
+		if updateProgress(f, &s); len(s.Conditions) != 1 || s.Conditions[0].Type != kruise.CloneSetConditionFailedScale {
 			t.Errorf("with %s as deadline the conditions are %+v", name, s.Conditions)
 		}
 	}

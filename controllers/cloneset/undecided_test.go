@@ -48,17 +48,17 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	s := newLife(t, e, gates{}, simSet(4, func(set *kruise.CloneSet) { set.Spec.Template.Labels["wave"] = "2" }))
-	s.Settle()
+	s.RunUntilStable()
 	change := func(image string) {
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image })
-		s.Settle()
+		s.RunUntilStable()
 	}
 	updated := func() (n int) {
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			if p.Spec.Containers[0].Image == "web:2" {
 				n++
 			}
@@ -69,14 +69,14 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if n := updated(); n != 0 {
 		t.Fatalf("the rule holds all, and %d are updated", n)
 	}
-	p := s.Pods()[1].DeepCopy()
+	p := s.ExplainPods()[1].DeepCopy()
 	p.Labels["wave"] = "two"
 	s.Update(p)
-	s.Settle()
+	s.RunUntilStable()
 	if n := updated(); n != 0 {
 		t.Errorf("one label that the rule cannot read let %d pods go", n)
 	}
-	held := condition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
+	held := findCondition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
 	if held == nil || held.Status != "True" || held.Reason != "NoDecision" {
 		t.Errorf("the condition is %+v", held)
 	}
@@ -100,12 +100,12 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 		t.Fatal(err)
 	}
 	s := newLife(t, e, gates{}, simSet(3, nil))
-	s.Settle()
+	s.RunUntilStable()
 	uids := map[string]bool{}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		uids[string(p.UID)] = true
 	}
-	if err := e.Activate(context.Background(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	s.change(func(set *kruise.CloneSet) {
@@ -113,10 +113,10 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 		set.Annotations = map[string]string{"ticket": "none"}
 	})
 	for range 5 {
-		s.Work()
+		s.ReconcileIfDue()
 		s.ShowAll(nil)
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if !uids[string(p.UID)] || p.DeletionTimestamp != nil || p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s was changed by no decision", p.Name)
 		}
@@ -124,15 +124,15 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 	if s.Timer.IsZero() {
 		t.Error("it is not asked for again")
 	}
-	held := condition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
+	held := findCondition(&s.set().Status, kruise.CloneSetConditionUpdateHeld)
 	if held == nil || held.Status != "True" || held.Reason != "NoDecision" {
 		t.Errorf("the condition is %+v", held)
 	}
-	if err := e.Activate(context.Background(), nil); err != nil {
+	if err := e.ActivateBundles(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s.Settle()
-	for _, p := range s.Pods() {
+	s.RunUntilStable()
+	for _, p := range s.ExplainPods() {
 		if !uids[string(p.UID)] || p.Spec.Containers[0].Image != "web:2" {
 			t.Errorf("pod %s is not updated in place after the policy is mended", p.Name)
 		}

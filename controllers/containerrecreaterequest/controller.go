@@ -95,7 +95,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 		opt(r)
 	}
 	r.frame = step.Frame[*kruise.ContainerRecreateRequest]{
-		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.step, Ending: r.step, Report: r.reportFailure,
+		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.reconcileRequest, Ending: r.reconcileRequest, Report: r.reportFailure,
 	}
 	return r
 }
@@ -104,7 +104,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &kruise.ContainerRecreateRequest{}, podIndex, func(o client.Object) []string {
 		request, ok := o.(*kruise.ContainerRecreateRequest)
-		if !ok || done(request) {
+		if !ok || isFinished(request) {
 			return nil
 		}
 		return []string{request.Spec.PodName}

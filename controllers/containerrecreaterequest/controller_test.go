@@ -103,7 +103,7 @@ func (w *world) reconcile() time.Duration {
 
 func (w *world) permits(want permit.Permits) {
 	w.Helper()
-	got, err := permit.Of(w.get())
+	got, err := permit.ReadPermits(w.get())
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		w.Errorf("permitted are %v, want %v (%v)", got, want, err)
 	}
@@ -154,7 +154,7 @@ func TestTheController(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+				if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -20,41 +20,41 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 )
 
-// decide asks which containers are stopped now, and lets the node do so.
-func (r *Reconciler) decide(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) error {
+// decideRestarts asks which containers are stopped now, and lets the node do so.
+func (r *Reconciler) decideRestarts(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) error {
 	if !slices.ContainsFunc(request.Status.ContainerRecreateStates, func(s kruise.ContainerRecreateRequestContainerRecreateState) bool {
 		return s.Phase == kruise.ContainerRecreateRequestPending
 	}) {
-		return r.hold(ctx, request, nil) // the node has not told yet, or nothing waits
+		return r.reportHold(ctx, request, nil) // the node has not told yet, or nothing waits
 	}
-	permits, err := permit.Of(request)
+	permits, err := permit.ReadPermits(request)
 	if err != nil {
-		return r.hold(ctx, request, []decision.Hold{{Reason: "InvalidAnnotation", Message: fmt.Sprintf("No container is stopped: %v. Remove the annotation.", err)}})
+		return r.reportHold(ctx, request, []decision.Hold{{Reason: "InvalidAnnotation", Message: fmt.Sprintf("No container is stopped: %v. Remove the annotation.", err)}})
 	}
-	in, err := r.facts(ctx, request, pod, permits)
+	in, err := r.buildRestartsInput(ctx, request, pod, permits)
 	if err != nil {
 		return err
 	}
 	subject := decision.Subject{Kind: "ContainerRecreateRequest", Namespace: request.Namespace, Name: request.Name, UID: string(request.UID)}
 	out, _ := engine.Decide(ctx, r.engine, points.RestartsPoint(), subject, in)
-	if denied := out.Denied(in); len(denied) > 0 {
-		return r.deny(ctx, request, denied)
+	if denied := out.DeniedContainers(in); len(denied) > 0 {
+		return r.failDeniedContainers(ctx, request, denied)
 	}
-	permitted := out.Permit(in)
+	permitted := out.PermittedContainers(in)
 	if out.Charge && len(permitted) > 0 && r.charge != nil {
 		hold, err := r.charge(ctx, pod)
 		if err != nil {
 			hold = &decision.Hold{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: fmt.Sprintf("No container is stopped, since the budget did not answer: %v", err)}
 		}
 		if hold != nil {
-			return r.hold(ctx, request, []decision.Hold{*hold})
+			return r.reportHold(ctx, request, []decision.Hold{*hold})
 		}
 	}
-	if err := r.hold(ctx, request, out.Holds); err != nil {
+	if err := r.reportHold(ctx, request, out.Holds); err != nil {
 		return err
 	}
 	before := request.DeepCopy()
-	added, err := permits.With(request, permitted, func(name string) string { return run(request, pod, name) })
+	added, err := permits.AddToObject(request, permitted, func(name string) string { return targetContainerID(request, pod, name) })
 	if err != nil || !added {
 		return err
 	}
@@ -64,8 +64,8 @@ func (r *Reconciler) decide(ctx context.Context, request *kruise.ContainerRecrea
 	return nil
 }
 
-// run is the ID of the run to end: that of the request, or by force the current one.
-func run(request *kruise.ContainerRecreateRequest, pod *corev1.Pod, name string) string {
+// targetContainerID is the ID of the run to end: that of the request, or by force the current one.
+func targetContainerID(request *kruise.ContainerRecreateRequest, pod *corev1.Pod, name string) string {
 	if status := statusOf(pod, name); status != nil && status.ContainerID != "" && request.Spec.Strategy != nil && request.Spec.Strategy.ForceRecreate {
 		return status.ContainerID
 	}
@@ -77,8 +77,8 @@ func run(request *kruise.ContainerRecreateRequest, pod *corev1.Pod, name string)
 	return ""
 }
 
-// facts are what the decision is made from.
-func (r *Reconciler) facts(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod, permits permit.Permits) (points.RestartsInput, error) {
+// buildRestartsInput are what the decision is made from.
+func (r *Reconciler) buildRestartsInput(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod, permits permit.Permits) (points.RestartsInput, error) {
 	s := request.Spec.Strategy
 	if s == nil {
 		s = &kruise.ContainerRecreateRequestStrategy{}
@@ -124,14 +124,14 @@ func (r *Reconciler) facts(ctx context.Context, request *kruise.ContainerRecreat
 	return in, nil
 }
 
-// hold tells why nothing is stopped, and that it goes on.
-func (r *Reconciler) hold(ctx context.Context, request *kruise.ContainerRecreateRequest, holds []decision.Hold) error {
+// reportHold tells why nothing is stopped, and that it goes on.
+func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRecreateRequest, holds []decision.Hold) error {
 	was := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestHeld)
 	if len(holds) == 0 {
 		if was == nil {
 			return nil
 		}
-		return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 			meta.RemoveStatusCondition(&s.Conditions, kruise.ContainerRecreateRequestHeld)
 		})
 	}
@@ -147,7 +147,7 @@ func (r *Reconciler) hold(ctx context.Context, request *kruise.ContainerRecreate
 		return nil
 	}
 	told := was != nil && was.Reason == first.Reason
-	err := r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+	err := r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: text,
 			LastTransitionTime: metav1.NewTime(r.now()),
@@ -159,10 +159,10 @@ func (r *Reconciler) hold(ctx context.Context, request *kruise.ContainerRecreate
 	return err
 }
 
-// deny fails the containers that are not restarted. The node ends the request if the
+// failDeniedContainers fails the containers that are not restarted. The node ends the request if the
 // others are to be left alone then.
-func (r *Reconciler) deny(ctx context.Context, request *kruise.ContainerRecreateRequest, denied map[string]points.Denial) error {
-	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+func (r *Reconciler) failDeniedContainers(ctx context.Context, request *kruise.ContainerRecreateRequest, denied map[string]points.Denial) error {
+	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		for i := range s.ContainerRecreateStates {
 			if d, ok := denied[s.ContainerRecreateStates[i].Name]; ok {
 				s.ContainerRecreateStates[i].Phase = kruise.ContainerRecreateRequestFailed

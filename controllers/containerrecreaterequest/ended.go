@@ -66,17 +66,17 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 	waits := was != nil && was.Reason == AgentMissingReason
 	switch {
 	case there && waits:
-		return 0, r.hold(ctx, request, nil)
+		return 0, r.reportHold(ctx, request, nil)
 	case there:
 		return 0, nil
 	case left > 0 && !waits: // it may be replaced at the moment
 		return left, nil
 	}
 	if waits && request.Spec.ActiveDeadlineSeconds == nil && r.now().Sub(was.LastTransitionTime.Time) >= agentTime {
-		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
+		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
 	}
 	if !waits && was != nil { // since when it waits for an agent is the time of the condition
-		if err := r.hold(ctx, request, nil); err != nil {
+		if err := r.reportHold(ctx, request, nil); err != nil {
 			return 0, err
 		}
 	}
@@ -84,7 +84,7 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 	if request.Spec.ActiveDeadlineSeconds == nil {
 		message += fmt.Sprintf(" The request fails if there is none for %s.", agentTime)
 	}
-	return agentAgain, r.hold(ctx, request, []decision.Hold{{Reason: AgentMissingReason, Message: message}})
+	return agentAgain, r.reportHold(ctx, request, []decision.Hold{{Reason: AgentMissingReason, Message: message}})
 }
 
 // findAgent reports whether a node has a node agent that can be expected to answer; left is how long it may still be that it is only

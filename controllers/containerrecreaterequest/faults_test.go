@@ -59,10 +59,10 @@ func restartPermitted(c *faultinjection.Cluster) {
 		return
 	}
 	c.Must(c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pod))
-	if done(request) {
+	if isFinished(request) {
 		return
 	}
-	permits, err := permit.Of(request)
+	permits, err := permit.ReadPermits(request)
 	c.Must(err)
 	before, was := request.DeepCopy(), pod.DeepCopy()
 	request.Status.Phase = kruise.ContainerRecreateRequestRecreating

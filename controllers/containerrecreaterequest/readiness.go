@@ -22,16 +22,16 @@ import (
 // finalizer keeps a request until its pod is back in its services.
 const finalizer = kruise.ContainerRecreateRequestUnreadyAcquiredKey
 
-// key is what holds the pod of a request not ready.
-func key(request *kruise.ContainerRecreateRequest) kruise.PodReadinessMessage {
+// readinessKey is what holds the pod of a request not ready.
+func readinessKey(request *kruise.ContainerRecreateRequest) kruise.PodReadinessMessage {
 	return kruise.PodReadinessMessage{
 		UserAgent: kruise.ContainerRecreateRequestReadinessUserAgent, Key: request.Namespace + "/" + request.Name,
 	}
 }
 
-// acquire is CRR-03: it takes the pod out of its services, and returns the condition to
+// markPodNotReady is CRR-03: it takes the pod out of its services, and returns the condition to
 // write once it has.
-func (r *Reconciler) acquire(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*metav1.Condition, error) {
+func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*metav1.Condition, error) {
 	if s := request.Spec.Strategy; s == nil || s.UnreadyGracePeriodSeconds == nil ||
 		meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return nil, nil
@@ -47,7 +47,7 @@ func (r *Reconciler) acquire(ctx context.Context, request *kruise.ContainerRecre
 				return nil, fmt.Errorf("adding finalizer %s: %w", finalizer, err)
 			}
 		}
-		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), key(request), true); err != nil {
+		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), true); err != nil {
 			return nil, err
 		}
 	}
@@ -57,9 +57,9 @@ func (r *Reconciler) acquire(ctx context.Context, request *kruise.ContainerRecre
 	}, nil
 }
 
-// draining is how long the pod of a request still has to leave its services (CRR-07), by the
+// graceTimeLeft is how long the pod of a request still has to leave its services (CRR-07), by the
 // clock of managers: that of the node may be another one.
-func draining(request *kruise.ContainerRecreateRequest, now time.Time) time.Duration {
+func graceTimeLeft(request *kruise.ContainerRecreateRequest, now time.Time) time.Duration {
 	c := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace)
 	if s := request.Spec.Strategy; c == nil || s == nil || s.UnreadyGracePeriodSeconds == nil {
 		return 0
@@ -67,11 +67,11 @@ func draining(request *kruise.ContainerRecreateRequest, now time.Time) time.Dura
 	return c.LastTransitionTime.Add(time.Duration(*request.Spec.Strategy.UnreadyGracePeriodSeconds) * time.Second).Sub(now)
 }
 
-// release is CRR-05: the pod comes back to its services, the agent no longer sees the
+// finalizeRequest is CRR-05: the pod comes back to its services, the agent no longer sees the
 // request, and a request that is not kept goes when its time has come.
-func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
-	if pod != nil && inplace.Condition(pod, kruise.KruisePodReady) != nil {
-		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), key(request), false); client.IgnoreNotFound(err) != nil {
+func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
+	if pod != nil && inplace.FindCondition(pod, kruise.KruisePodReady) != nil {
+		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), false); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) release(ctx context.Context, request *kruise.ContainerRecre
 	return 0, nil
 }
 
-// forget removes what a release wrote that did not act on requests yet.
-func forget(s *kruise.ContainerRecreateRequestStatus) {
+// removeStalled removes what a release wrote that did not act on requests yet.
+func removeStalled(s *kruise.ContainerRecreateRequestStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 }

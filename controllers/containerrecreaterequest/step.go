@@ -32,8 +32,8 @@ const (
 	pendingAgain = time.Minute
 )
 
-// done says whether nothing more is done for a request.
-func done(r *kruise.ContainerRecreateRequest) bool {
+// isFinished says whether nothing more is done for a request.
+func isFinished(r *kruise.ContainerRecreateRequest) bool {
 	switch r.Status.Phase {
 	case "", kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestRecreating:
 		return r.Status.CompletionTime != nil
@@ -44,7 +44,7 @@ func done(r *kruise.ContainerRecreateRequest) bool {
 // reportFailure has the status of a request say while its steps fail.
 func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.ContainerRecreateRequest, cause error) error {
 	before := request.DeepCopy()
-	if cause == nil && !failure.Clear(&request.Status) || cause != nil && !failure.Set(&request.Status, cause, request.Generation, r.now()) {
+	if cause == nil && !failure.ClearCondition(&request.Status) || cause != nil && !failure.SetCondition(&request.Status, cause, request.Generation, r.now()) {
 		return nil
 	}
 	err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -54,64 +54,64 @@ func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.Containe
 	return client.IgnoreNotFound(err)
 }
 
-// step is CRR-02. It says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
-	pod, err := r.pod(ctx, request)
+// reconcileRequest is CRR-02. It says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileRequest(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
+	pod, err := r.getPod(ctx, request)
 	if err != nil {
 		return 0, err
 	}
-	if done(request) || request.DeletionTimestamp != nil {
-		return r.release(ctx, request, pod)
+	if isFinished(request) || request.DeletionTimestamp != nil {
+		return r.finalizeRequest(ctx, request, pod)
 	}
 	if pod == nil || pod.DeletionTimestamp != nil || string(pod.UID) != request.Labels[kruise.ContainerRecreateRequestPodUIDKey] {
-		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestPodGoneMessage)
+		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestPodGoneMessage)
 	}
 	if sidecarsEnded(request, pod) {
-		return 0, r.succeed(ctx, request)
+		return 0, r.succeedRequest(ctx, request)
 	}
 	age := r.now().Sub(request.CreationTimestamp.Time)
 	if request.Status.Phase == "" && age >= responseTime {
-		return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
+		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
 	}
 	after := time.Duration(0)
 	if s := request.Spec.ActiveDeadlineSeconds; s != nil {
 		if after = time.Duration(*s)*time.Second - age; after <= 0 {
-			return 0, r.complete(ctx, request, kruise.ContainerRecreateRequestDeadlineExceededMessage)
+			return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestDeadlineExceededMessage)
 		}
 	}
 	if request.Status.Phase != "" {
-		if wait, err := r.awaitAgent(ctx, request, pod); err != nil || wait > 0 || done(request) {
-			return requeue.Sooner(after, wait), err
+		if wait, err := r.awaitAgent(ctx, request, pod); err != nil || wait > 0 || isFinished(request) {
+			return requeue.EarliestDelay(after, wait), err
 		}
 	}
 	switch request.Status.Phase {
 	case kruise.ContainerRecreateRequestRecreating:
-		wait, err := r.recreating(ctx, request, pod)
+		wait, err := r.reconcileRecreating(ctx, request, pod)
 		if err != nil {
-			return requeue.Sooner(after, wait), err
+			return requeue.EarliestDelay(after, wait), err
 		}
-		return requeue.Sooner(requeue.Sooner(after, lookAgain), wait), nil
+		return requeue.EarliestDelay(requeue.EarliestDelay(after, lookAgain), wait), nil
 	case "":
-		return requeue.Sooner(after, responseTime-age), nil
+		return requeue.EarliestDelay(after, responseTime-age), nil
 	}
-	return requeue.Sooner(after, pendingAgain), nil
+	return requeue.EarliestDelay(after, pendingAgain), nil
 }
 
-// recreating is one round for a request that its node works on. wait is how long the pod
+// reconcileRecreating is one round for a request that its node works on. wait is how long the pod
 // still has to leave its services.
-func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (wait time.Duration, err error) {
+func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (wait time.Duration, err error) {
 	if states, changed := settleEnded(request, pod); changed { // the agent completes the request by them
-		return 0, r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
+		return 0, r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
 	}
-	graced, err := r.acquire(ctx, request, pod)
-	wait = max(draining(request, r.now()), 0)
+	graced, err := r.markPodNotReady(ctx, request, pod)
+	wait = max(graceTimeLeft(request, r.now()), 0)
 	if err != nil {
 		return wait, err
 	}
-	now := snapshot(request, pod)
+	now := snapshotStatuses(request, pod)
 	snapped := !slices.Equal(now, request.Status.ContainerStatusSnapshot) && (len(now) > 0 || len(request.Status.ContainerStatusSnapshot) == 0)
 	if graced != nil || snapped {
-		err := r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+		err := r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 			if graced != nil {
 				s.Conditions = append(s.Conditions, *graced)
 			}
@@ -123,15 +123,15 @@ func (r *Reconciler) recreating(ctx context.Context, request *kruise.ContainerRe
 			return wait, err
 		}
 	}
-	if wait = draining(request, r.now()); wait > 0 {
+	if wait = graceTimeLeft(request, r.now()); wait > 0 {
 		return wait, nil
 	}
-	return 0, r.decide(ctx, request, pod)
+	return 0, r.decideRestarts(ctx, request, pod)
 }
 
-// snapshot is CRR-04: what the pod reports of containers that have started since the
+// snapshotStatuses is CRR-04: what the pod reports of containers that have started since the
 // request. A run that is not the one of the request has, whatever the clock of its node says.
-func snapshot(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) []kruise.ContainerStatusSnapshot {
+func snapshotStatuses(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) []kruise.ContainerStatusSnapshot {
 	var out []kruise.ContainerStatusSnapshot
 	for i := range request.Spec.Containers {
 		status, asked := statusOf(pod, request.Spec.Containers[i].Name), request.Spec.Containers[i].StatusContext
@@ -156,9 +156,9 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return &pod.Status.ContainerStatuses[i]
 }
 
-// pod reads the pod of a request, nil if it is gone. A cache that does not have it yet
+// getPod reads the pod of a request, nil if it is gone. A cache that does not have it yet
 // is no proof.
-func (r *Reconciler) pod(ctx context.Context, request *kruise.ContainerRecreateRequest) (*corev1.Pod, error) {
+func (r *Reconciler) getPod(ctx context.Context, request *kruise.ContainerRecreateRequest) (*corev1.Pod, error) {
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}
 	pod := &corev1.Pod{}
 	err := r.client.Get(ctx, key, pod)
@@ -174,10 +174,10 @@ func (r *Reconciler) pod(ctx context.Context, request *kruise.ContainerRecreateR
 	return pod, nil
 }
 
-// complete ends a request that its node did not end. What has not finished has failed.
-func (r *Reconciler) complete(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
+// completeRequest ends a request that its node did not end. What has not finished has failed.
+func (r *Reconciler) completeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
 	why = message.Shorten(why)
-	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(r.now())
 		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, why
 		for i := range request.Spec.Containers {
@@ -203,9 +203,9 @@ func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bo
 	return !slices.ContainsFunc(request.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return !containerstatus.HasEnded(pod, c.Name) })
 }
 
-// succeed ends a request whose containers have ended for good.
-func (r *Reconciler) succeed(ctx context.Context, request *kruise.ContainerRecreateRequest) error {
-	return r.status(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
+// succeedRequest ends a request whose containers have ended for good.
+func (r *Reconciler) succeedRequest(ctx context.Context, request *kruise.ContainerRecreateRequest) error {
+	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(r.now())
 		s.Phase, s.CompletionTime = kruise.ContainerRecreateRequestCompleted, &now
 		killed := map[string]bool{}
@@ -222,12 +222,12 @@ func (r *Reconciler) succeed(ctx context.Context, request *kruise.ContainerRecre
 	})
 }
 
-// status changes the status of a request as it was read, and takes what the API server
+// patchStatus changes the status of a request as it was read, and takes what the API server
 // made of it. The agent writes it too.
-func (r *Reconciler) status(ctx context.Context, request *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
+func (r *Reconciler) patchStatus(ctx context.Context, request *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
 	before := request.DeepCopy()
 	change(&request.Status)
-	forget(&request.Status)
+	removeStalled(&request.Status)
 	if err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 	}

@@ -25,10 +25,10 @@ import (
 // mostRefusals is how often a round starts slowly again behind pods that cannot be created.
 const mostRefusals = 8
 
-// create makes the pods of some nodes. It starts slowly, so that a template that cannot work
+// createPods makes the pods of some nodes. It starts slowly, so that a template that cannot work
 // costs a few failed writes; one that has worked the last time need not. Nodes are independent: one
 // whose pod is refused keeps none of the others without a daemon.
-func (s *scaler) create(ctx context.Context, nodes []string) error {
+func (s *scaler) createPods(ctx context.Context, nodes []string) error {
 	name := s.revisionOf(nodes[len(nodes)-1]).Name
 	proven := s.memory.proven == name
 	s.memory.proven = ""
@@ -76,11 +76,11 @@ func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.Control
 		taken, err = s.createNamed(ctx, pod, node)
 	}
 	if err != nil {
-		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("Error creating: %v", err))
+		s.r.RecordWarning(kruise.FailedCreateReason, fmt.Sprintf("Error creating: %v", err))
 		return &rollout.CreateError{Err: message.HideDrawnName(err, s.set.Name+"-")}
 	}
 	s.r.ForgetReplaced(node)
-	s.r.Created(pod)
+	s.r.RecordCreated(pod)
 	return nil
 }
 
@@ -89,20 +89,20 @@ func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.Control
 // so that there are no two.
 func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {
 	name, hash := pod.Name, pod.Labels[appsv1.ControllerRevisionHashLabelKey]
-	again := s.memory.tried(node) == name // what was made then may be of an earlier revision
+	again := s.memory.triedName(node) == name // what was made then may be of an earlier revision
 	err = s.r.CreatePod(ctx, pod)
 	var by *rollout.TakenError
 	switch {
 	case errors.As(err, &by):
-		s.memory.try(node, "")
+		s.memory.setTriedName(node, "")
 		return true, err
 	case err == nil && (nodefit.NodeOf(pod) != node || !again && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash):
-		s.memory.try(node, "")
+		s.memory.setTriedName(node, "")
 		return true, fmt.Errorf("creating pod %s: another pod of this DaemonSet has the name", name)
-	case rollout.Indeterminate(err):
-		s.memory.try(node, name)
+	case rollout.IsIndeterminate(err):
+		s.memory.setTriedName(node, name)
 	default:
-		s.memory.try(node, "")
+		s.memory.setTriedName(node, "")
 	}
 	return false, err
 }
@@ -115,7 +115,7 @@ const (
 )
 
 func (s *scaler) podName(node string) string {
-	if name := s.memory.tried(node); name != "" {
+	if name := s.memory.triedName(node); name != "" {
 		return name
 	}
 	prefix := s.set.Name + "-"
@@ -124,7 +124,7 @@ func (s *scaler) podName(node string) string {
 
 // newPod makes the pod of a node from the template of a revision.
 func (s *scaler) newPod(node string, rev *appsv1.ControllerRevision) (*corev1.Pod, error) {
-	template, err := revision.Template(rev)
+	template, err := revision.DecodeTemplate(rev)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +140,13 @@ func (s *scaler) newPod(node string, rev *appsv1.ControllerRevision) (*corev1.Po
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(rev.Name)
-	if s.t.generation != "" && rev.Name == s.t.Update() {
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.LabelValue(rev.Name)
+	if s.t.generation != "" && rev.Name == s.t.UpdateRevision() {
 		pod.Labels[templateGenerationLabel] = s.t.generation
 	}
-	tolerate(&pod.Spec, nodefit.DaemonTolerations(pod.Spec.HostNetwork))
+	addTolerations(&pod.Spec, nodefit.DaemonTolerations(pod.Spec.HostNetwork))
 	if s.k.ByScheduler {
-		nodefit.Bind(&pod.Spec, node)
+		nodefit.BindToNode(&pod.Spec, node)
 	} else {
 		pod.Spec.NodeName = node
 	}
@@ -157,8 +157,8 @@ func (s *scaler) newPod(node string, rev *appsv1.ControllerRevision) (*corev1.Po
 	return pod, nil
 }
 
-// tolerate adds tolerations, each in place of one that is the same but for how long it lasts.
-func tolerate(spec *corev1.PodSpec, more []corev1.Toleration) {
+// addTolerations adds tolerations, each in place of one that is the same but for how long it lasts.
+func addTolerations(spec *corev1.PodSpec, more []corev1.Toleration) {
 	for _, t := range more {
 		at := slices.IndexFunc(spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) })
 		if at < 0 {

@@ -8,7 +8,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/victims"
+	"github.com/regatta-sh/regatta/controllers/workload/scaledown"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
@@ -28,19 +28,19 @@ func (s *scaler) decideDeletion(ctx context.Context, n need) need {
 			continue
 		}
 		chosen = append(chosen, p)
-		in.Pods = append(in.Pods, s.f.Victim(p))
+		in.Pods = append(in.Pods, s.f.DeletionFacts(p))
 	}
 	in.Down = len(chosen)
 	out := rollout.AskScale(ctx, s.r, s.f, in)
 	if out.Planned != points.PlannedPrepared && out.Planned != points.PlannedAll {
 		prepared, n.finished = nil, nil
 	}
-	n.remove = append(prepared, s.first(chosen, out)...)
+	n.remove = append(prepared, s.podsToDelete(chosen, out)...)
 	return n
 }
 
-// first are the pods that an answer has deleted, never more than are not wanted.
-func (s *scaler) first(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
+// podsToDelete are the pods that an answer has deleted, never more than are not wanted.
+func (s *scaler) podsToDelete(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
 	most := min(max(out.Delete, 0), len(pods))
 	if most == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (s *scaler) first(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
 		all[i] = i
 	}
 	chosen := make([]*facts.Pod, 0, most)
-	order := victims.Order(pods, all, out, nil, s.r.Topology())
+	order := scaledown.OrderDeletions(pods, all, out, nil, s.r.NodeTopology())
 	for _, i := range order[:min(most, len(order))] {
 		chosen = append(chosen, pods[i])
 	}

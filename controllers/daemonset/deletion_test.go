@@ -29,17 +29,17 @@ func TestDeletionsOfADaemonSetAreAskedAbout(t *testing.T) {
 			w := newWorld(t, rules.Engine(t, tc.rules), standard, testSet(), testNode("n1"), testNode("n2"))
 			w.settle()
 			w.did()
-			for _, n := range simulation.Every[*corev1.Node](w.Life) {
+			for _, n := range simulation.ListObjects[*corev1.Node](w.Harness) {
 				n = n.DeepCopy()
 				taint("gone", corev1.TaintEffectNoExecute)(n)
 				w.SetNode(n)
 			}
 			for range 8 {
 				w.ShowAll(nil)
-				w.Work()
-				for _, p := range w.Pods() {
+				w.ReconcileIfDue()
+				for _, p := range w.ExplainPods() {
 					if p.DeletionTimestamp != nil {
-						w.Step(p.Name)
+						w.StepPod(p.Name)
 					}
 				}
 				w.note()

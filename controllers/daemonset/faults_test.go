@@ -33,7 +33,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return rollout.New(standard(), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithParallelWrites(1))
+				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"DaemonSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges, "Node": faultinjection.NoChanges},

@@ -28,15 +28,15 @@ type node struct {
 }
 
 func newFleet(template *corev1.PodSpec, nodes []corev1.Node) (*fleet, error) {
-	fit, err := nodefit.Of(template, nodefit.WithTolerations(nodefit.DaemonTolerations(template.HostNetwork)...))
+	fit, err := nodefit.NewRequirements(template, nodefit.WithTolerations(nodefit.DaemonTolerations(template.HostNetwork)...))
 	if err != nil {
 		return nil, err
 	}
 	f := &fleet{nodes: make(map[string]*node, len(nodes))}
 	for i := range nodes {
-		verdict := fit.Judge(&nodes[i])
+		verdict := fit.EvaluateNode(&nodes[i])
 		f.nodes[nodes[i].Name] = &node{&nodes[i], verdict.Start, verdict.Stay}
-		add(&f.wanted, verdict.Start)
+		incrementIf(&f.wanted, verdict.Start)
 	}
 	return f, nil
 }
@@ -50,8 +50,8 @@ type site struct {
 	gone []*corev1.Pod
 }
 
-// sites are all nodes, and what pods name as one, by name. Pods that name none are at none.
-func sites(f *rollout.Facts) []*site {
+// buildSites are all nodes, and what pods name as one, by name. Pods that name none are at none.
+func buildSites(f *rollout.Facts) []*site {
 	found := f.Found.(*fleet)
 	at := make(map[string]*site, len(found.nodes))
 	for name, n := range found.nodes {
@@ -78,26 +78,26 @@ func sites(f *rollout.Facts) []*site {
 	}
 	out := make([]*site, 0, len(at))
 	for _, s := range at {
-		slices.SortFunc(s.pods, func(a, b *facts.Pod) int { return older(a.Pod, b.Pod) })
+		slices.SortFunc(s.pods, func(a, b *facts.Pod) int { return compareAge(a.Pod, b.Pod) })
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b *site) int { return strings.Compare(a.name, b.name) })
 	return out
 }
 
-// older has the pod first that was created first, then goes by name.
-func older(a, b *corev1.Pod) int {
+// compareAge has the pod first that was created first, then goes by name.
+func compareAge(a, b *corev1.Pod) int {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	}
 	return strings.Compare(a.Name, b.Name)
 }
 
-func (s *site) run() bool  { return s.node != nil && s.node.run }
-func (s *site) stay() bool { return s.node != nil && s.node.stay }
+func (s *site) shouldRun() bool { return s.node != nil && s.node.run }
+func (s *site) mayStay() bool   { return s.node != nil && s.node.stay }
 
-// running are the active pods that do not prepare their deletion, of a revision.
-func (s *site) running(updated bool) (out []*facts.Pod) {
+// runningPods are the active pods that do not prepare their deletion, of a revision.
+func (s *site) runningPods(updated bool) (out []*facts.Pod) {
 	for _, p := range s.pods {
 		if p.State != kruise.LifecycleStatePreparingDelete && p.Facts.Updated == updated {
 			out = append(out, p)

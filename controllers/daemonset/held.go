@@ -15,11 +15,11 @@ import (
 
 // askHold asks on which nodes a new pod is held at the current revision: on those whose pod the update did not take before.
 func (s *scaler) askHold(ctx context.Context, nodes []string) error {
-	current := s.current()
-	if current.Name == s.t.Update() {
+	current := s.currentRevision()
+	if current.Name == s.t.UpdateRevision() {
 		return nil
 	}
-	replaced := s.r.Replaced(s.f)
+	replaced := s.r.ReplacedNames(s.f)
 	var asked []string
 	var missing []*corev1.Pod
 	for _, n := range nodes {
@@ -45,14 +45,14 @@ func (s *scaler) askHold(ctx context.Context, nodes []string) error {
 // revisionOf is the revision that a new pod of a node gets.
 func (s *scaler) revisionOf(node string) *appsv1.ControllerRevision {
 	if s.held[node] {
-		return s.current()
+		return s.currentRevision()
 	}
 	return s.t.History.Update
 }
 
-// current is the revision before the update. A status that names none is of a release that did not write it, or of a DaemonSet that is
+// currentRevision is the revision before the update. A status that names none is of a release that did not write it, or of a DaemonSet that is
 // new: then it is the one that most of the pods have that are not updated.
-func (s *scaler) current() *appsv1.ControllerRevision {
+func (s *scaler) currentRevision() *appsv1.ControllerRevision {
 	h := s.t.History
 	if slices.ContainsFunc(h.All, func(r *appsv1.ControllerRevision) bool { return r.Name == s.set.Status.CurrentRevision }) {
 		return h.Current
@@ -62,7 +62,7 @@ func (s *scaler) current() *appsv1.ControllerRevision {
 		n := 0
 		for _, at := range s.sites {
 			for _, p := range at.pods {
-				add(&n, r.Name != h.Update.Name && !p.Facts.Updated && s.t.Is(p.Pod, r.Name))
+				incrementIf(&n, r.Name != h.Update.Name && !p.Facts.Updated && s.t.HasRevision(p.Pod, r.Name))
 			}
 		}
 		if n > most {
@@ -77,13 +77,13 @@ func (s *scaler) current() *appsv1.ControllerRevision {
 func (s *scaler) currentAfter() *appsv1.ControllerRevision {
 	wanted := 0
 	for _, at := range s.sites {
-		if len(at.running(false)) > 0 || at.run() && len(at.running(true)) == 0 {
-			return s.current()
+		if len(at.runningPods(false)) > 0 || at.shouldRun() && len(at.runningPods(true)) == 0 {
+			return s.currentRevision()
 		}
-		add(&wanted, at.run())
+		incrementIf(&wanted, at.shouldRun())
 	}
 	if wanted == 0 {
-		return s.current()
+		return s.currentRevision()
 	}
 	return s.t.History.Update
 }

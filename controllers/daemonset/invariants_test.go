@@ -92,10 +92,10 @@ func TestAControllerMayEndAtAnyWrite(t *testing.T) {
 			w.change(image("2"))
 			w.settle()
 			if w.most > 1 {
-				t.Errorf("%s at write %d: %d pods ran on one node%s", fault, at, w.most, w.Story())
+				t.Errorf("%s at write %d: %d pods ran on one node%s", fault, at, w.most, w.DescribeState())
 			}
 			if got, want := w.status(), "desired 4 current 4 ready 4 updated 4 available 4 unavailable 0 misscheduled 0"; got != want {
-				t.Errorf("%s at write %d: %s%s", fault, at, got, w.Story())
+				t.Errorf("%s at write %d: %s%s", fault, at, got, w.DescribeState())
 			}
 			if w.lost > 2 {
 				t.Errorf("%s at write %d: %d nodes were without an available pod", fault, at, w.lost)
@@ -108,17 +108,17 @@ func TestAControllerMayEndAtAnyWrite(t *testing.T) {
 // differ goes into our status, and no DaemonSet of Kubernetes is touched.
 func TestACollisionOfNamesIsCountedInOurStatus(t *testing.T) {
 	set := testSet()
-	data, err := revision.Encode(&set.Spec.Template)
+	data, err := revision.EncodeTemplate(&set.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t, testEngine(t), standard, set, testNode("n1"))
-	w.Put(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "log-" + revision.Hash(data, 0), Namespace: "shop", UID: "other"}, Revision: 1})
+	w.AddObject(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "log-" + revision.HashData(data, 0), Namespace: "shop", UID: "other"}, Revision: 1})
 	w.settle()
 	if n := w.set().Status.CollisionCount; n == nil || *n != 1 {
 		t.Errorf("the status counts %v collisions", n)
 	}
-	if hash := w.podOn("n1").Labels["controller-revision-hash"]; hash != revision.Hash(data, 1) || w.set().Status.UpdateRevision != hash {
+	if hash := w.podOn("n1").Labels["controller-revision-hash"]; hash != revision.HashData(data, 1) || w.set().Status.UpdateRevision != hash {
 		t.Errorf("the pod has %s, the status %s", hash, w.set().Status.UpdateRevision)
 	}
 }

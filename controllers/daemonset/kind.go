@@ -49,8 +49,8 @@ func New(g Gates, byScheduler bool) *Kind {
 // OwnerKind is the kind in the owner reference of pods and revisions.
 func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("DaemonSet") }
 
-// Type implements rollout.Kind.
-func (k *Kind) Type() rollout.Type {
+// WorkloadType implements rollout.Kind.
+func (k *Kind) WorkloadType() rollout.Type {
 	return rollout.Type{
 		GroupVersionKind: OwnerKind(),
 		New:              func() client.Object { return &kruise.DaemonSet{} },
@@ -69,9 +69,9 @@ func (k *Kind) Type() rollout.Type {
 	}
 }
 
-// Spec implements rollout.Kind. What depends on nodes goes by those of the status; Resolve
+// ReadSpec implements rollout.Kind. What depends on nodes goes by those of the status; Resolve
 // goes by those there are.
-func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.DaemonSet)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
@@ -81,19 +81,19 @@ func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
 		Replicas: int(set.Status.DesiredNumberScheduled), Selector: selector, Lifecycle: set.Spec.Lifecycle,
 		MinReady: time.Duration(set.Spec.MinReadySeconds) * time.Second,
 	}
-	out.Strategy, out.Invalid = strategy(set, out.Replicas)
+	out.Strategy, out.Invalid = resolveStrategy(set, out.Replicas)
 	return out, nil
 }
 
-// Resolve implements rollout.Resolver: it finds the nodes (ADS-01).
-func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+// ResolveSpec implements rollout.Resolver: it finds the nodes (ADS-01).
+func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	set := r.Workload.(*kruise.DaemonSet)
 	if spec.Selector.Empty() {
-		r.Warn(kruise.SelectingAllReason, "This daemon set is selecting all pods. A non-empty selector is required.")
+		r.RecordWarning(kruise.SelectingAllReason, "This daemon set is selecting all pods. A non-empty selector is required.")
 		return fmt.Errorf("reading spec.selector: it is empty, which would select every pod; give it the labels of the template")
 	}
 	list := &corev1.NodeList{}
-	if err := r.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.CachedClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	found, err := newFleet(&set.Spec.Template.Spec, list.Items)
@@ -101,18 +101,18 @@ func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec
 		return err
 	}
 	spec.Found, spec.Replicas = found, found.wanted
-	spec.Strategy, spec.Invalid = strategy(set, found.wanted)
+	spec.Strategy, spec.Invalid = resolveStrategy(set, found.wanted)
 	return nil
 }
 
-// Templates implements rollout.Kind.
-func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+// ResolveTemplates implements rollout.Kind.
+func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.DaemonSet)
 	owner := revision.Owner{Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true, Current: set.Status.CurrentRevision}
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount
 	}
-	t, err := r.History(ctx, owner, k.classifier)
+	t, err := r.ResolveHistory(ctx, owner, k.classifier)
 	if err != nil {
 		return nil, err
 	}
@@ -132,23 +132,23 @@ type templates struct {
 	generation string
 }
 
-// Is implements rollout.Templates.
-func (t templates) Is(pod *corev1.Pod, name string) bool {
-	if t.generation != "" && name == t.Update() && pod.Labels[templateGenerationLabel] == t.generation {
+// HasRevision implements rollout.ResolveTemplates.
+func (t templates) HasRevision(pod *corev1.Pod, name string) bool {
+	if t.generation != "" && name == t.UpdateRevision() && pod.Labels[templateGenerationLabel] == t.generation {
 		return true
 	}
-	return t.PodTemplates.Is(pod, name)
+	return t.PodTemplates.HasRevision(pod, name)
 }
 
 // DeletionAsked implements rollout.Kind. No label asks for the deletion of a pod:
 // deleting the pod is as good.
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
-// Recreate implements rollout.Kind: with surge it creates the next pod of the node, and the
+// RecreatePod implements rollout.Kind: with surge it creates the next pod of the node, and the
 // one before goes when that is available (ADS-10). Otherwise it deletes the pod, or tells the
 // hook that holds it, and the next scale makes another.
-func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
-	s := k.scaler(r, f)
+func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	s := k.newScaler(r, f)
 	if f.Strategy.MaxSurge > 0 {
 		return s.createPod(ctx, nodefit.NodeOf(p.Pod), s.t.History.Update)
 	}

@@ -48,21 +48,21 @@ func (w *world) user(t *rapid.T) {
 		on := rapid.Bool().Draw(t, "paused")
 		w.change(rolling(func(r *kruise.RollingUpdateDaemonSet) { r.Paused = &on }))
 	case "orphan":
-		w.Orphan()
+		w.OrphanDependents()
 	case "relabel":
-		lives.Relabel(t, w.Life, "app", "log")
+		lives.RelabelPod(t, w.Harness, "app", "log")
 	case "delete", "fail":
-		pods := w.Pods()
+		pods := w.ExplainPods()
 		if len(pods) == 0 {
 			return
 		}
 		if p := rapid.SampledFrom(pods).Draw(t, "pod"); act == "delete" {
 			w.Delete(p)
 		} else if p.Spec.NodeName != "" && p.DeletionTimestamp == nil {
-			w.Fail(p)
+			w.FailPod(p)
 		}
 	case "node":
-		for _, n := range simulation.Every[*corev1.Node](w.Life) {
+		for _, n := range simulation.ListObjects[*corev1.Node](w.Harness) {
 			if n.Name == name {
 				w.DropNode(name)
 				w.collect(name)
@@ -71,7 +71,7 @@ func (w *world) user(t *rapid.T) {
 		}
 		w.SetNode(w.node(name))
 	case "taint":
-		for _, n := range simulation.Every[*corev1.Node](w.Life) {
+		for _, n := range simulation.ListObjects[*corev1.Node](w.Harness) {
 			if n.Name == name {
 				n = n.DeepCopy()
 				if n.Spec.Taints = nil; rapid.Bool().Draw(t, "tainted") {
@@ -85,7 +85,7 @@ func (w *world) user(t *rapid.T) {
 
 // node is one of those that lives have, as it is at first.
 func (w *world) node(name string) *corev1.Node {
-	for _, n := range lives.Nodes(4) {
+	for _, n := range lives.NewNodes(4) {
 		if n.Name == name {
 			return n
 		}
@@ -96,7 +96,7 @@ func (w *world) node(name string) *corev1.Node {
 // collect deletes the pods of a node that is gone, as the garbage collector does.
 func (w *world) collect(node string) {
 	w.Helper()
-	for _, p := range w.Pods() {
+	for _, p := range w.ExplainPods() {
 		if p.Spec.NodeName == node && p.DeletionTimestamp == nil {
 			w.Delete(p)
 		}
@@ -110,16 +110,16 @@ func (w *world) collect(node string) {
 func TestAnyLifeOfADaemonSet(t *testing.T) {
 	e := rules.Engine(t, simulation.HoldRules, simulation.OverrideRules)
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, e, standard, drawSet(t), lives.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
+		w := newWorld(t, e, standard, drawSet(t), lives.NewNodes(rapid.IntRange(1, 4).Draw(t, "nodes"))...)
 		w.Options = append(w.Options, simulation.WithEveryAgent())
-		w.Restart()
-		lives.DrawActions(t, w.Life, w.user, lives.DrawDisruptions(w.Life), lives.DrawBudget(t, w.Life, w.set().Spec.Selector))
-		lives.Release(w.Life)
+		w.RestartController()
+		lives.DrawActions(t, w.Harness, w.user, lives.DrawDisruptions(w.Harness), lives.DrawBudget(t, w.Harness, w.set().Spec.Selector))
+		lives.ReleaseHolds(w.Harness)
 		w.DropBudget()
 		w.EndRestart()
-		lives.LabelBack(w.Life, "app", "log")
+		lives.LabelBack(w.Harness, "app", "log")
 		w.change(rolling(func(r *kruise.RollingUpdateDaemonSet) { r.Paused = nil }))
-		w.Settle()
+		w.RunUntilStable()
 		w.finished()
 		w.MustHaveRestarted()
 	})
@@ -129,22 +129,22 @@ func TestAnyLifeOfADaemonSet(t *testing.T) {
 func (w *world) finished() {
 	w.Helper()
 	set, wanted := w.set(), 0
-	for _, n := range simulation.Every[*corev1.Node](w.Life) {
-		add(&wanted, len(n.Spec.Taints) == 0)
+	for _, n := range simulation.ListObjects[*corev1.Node](w.Harness) {
+		incrementIf(&wanted, len(n.Spec.Taints) == 0)
 	}
-	strategy, _ := strategy(set, wanted)
+	strategy, _ := resolveStrategy(set, wanted)
 	s := set.Status
 	if got := int(s.DesiredNumberScheduled); got != wanted || int(s.NumberAvailable) != wanted || int(s.UpdatedNumberScheduled) < wanted-strategy.Partition {
-		w.Fatalf("in the end %d nodes are to have a pod, and the status is %s%s", wanted, w.status(), w.Story())
+		w.Fatalf("in the end %d nodes are to have a pod, and the status is %s%s", wanted, w.status(), w.DescribeState())
 	}
 	if wanted > 0 && int(s.UpdatedNumberScheduled) == wanted && s.CurrentRevision != w.newest() {
-		w.Fatalf("in the end the current revision is %s, want %s%s", s.CurrentRevision, w.newest(), w.Story())
+		w.Fatalf("in the end the current revision is %s, want %s%s", s.CurrentRevision, w.newest(), w.DescribeState())
 	}
 }
 
 func (w *world) newest() string {
 	name, number := "", int64(0)
-	for _, r := range simulation.Every[*appsv1.ControllerRevision](w.Life) {
+	for _, r := range simulation.ListObjects[*appsv1.ControllerRevision](w.Harness) {
 		if r.Revision > number {
 			name, number = r.Name, r.Revision
 		}

@@ -33,8 +33,8 @@ func (m *memory) backOff(node string, generation int64, now time.Time) time.Dura
 	return max(f.at.Add(f.delay).Sub(now), 0)
 }
 
-// fail notes that a failed pod was deleted. What went well for long is forgotten.
-func (m *memory) fail(node string, generation int64, now time.Time) {
+// recordFailure notes that a failed pod was deleted. What went well for long is forgotten.
+func (m *memory) recordFailure(node string, generation int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f, ok := m.failures[node]
@@ -45,9 +45,9 @@ func (m *memory) fail(node string, generation int64, now time.Time) {
 	m.failures[node] = next
 }
 
-// try notes the name of a pod whose creation may have been done though it failed, "" once it
+// setTriedName notes the name of a pod whose creation may have been done though it failed, "" once it
 // is known.
-func (m *memory) try(node, name string) {
+func (m *memory) setTriedName(node, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if name == "" {
@@ -57,7 +57,7 @@ func (m *memory) try(node, name string) {
 	m.names[node] = name
 }
 
-func (m *memory) tried(node string) string {
+func (m *memory) triedName(node string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.names[node]
@@ -81,8 +81,8 @@ func (m *memory) sortByRefusals(nodes []string) {
 	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(m.refused[a], m.refused[b]) })
 }
 
-// clean forgets nodes that are gone.
-func (m *memory) clean(sites []*site) {
+// forgetGoneNodes forgets nodes that are gone.
+func (m *memory) forgetGoneNodes(sites []*site) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.failures)+len(m.names)+len(m.refused) == 0 {

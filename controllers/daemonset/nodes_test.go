@@ -19,7 +19,7 @@ import (
 // podOn is the pod of a node that does not terminate.
 func (w *world) podOn(node string) *corev1.Pod {
 	w.Helper()
-	for _, p := range w.Pods() {
+	for _, p := range w.ExplainPods() {
 		if nodefit.NodeOf(p) == node && p.DeletionTimestamp == nil {
 			return p
 		}
@@ -52,11 +52,11 @@ func TestNodesComeAndGo(t *testing.T) {
 			})
 			w.SetNode(n)
 			w.settle()
-			before := len(w.History())
+			before := len(w.ActionHistory())
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(w.Now)
 			w.SetNode(n)
 			w.settle()
-			if rounds := w.History()[before:]; len(rounds) > 0 {
+			if rounds := w.ActionHistory()[before:]; len(rounds) > 0 {
 				t.Errorf("a heartbeat caused %v", rounds)
 			}
 		}, "", ""},
@@ -76,7 +76,7 @@ func TestNodesComeAndGo(t *testing.T) {
 // A pod that waits for a node that is gone would wait for ever.
 func TestAPodWhoseNodeWentBeforeItWasScheduledIsDeleted(t *testing.T) {
 	w := newWorld(t, testEngine(t), standard, testSet(), testNode("n1"), testNode("n2"))
-	w.Work()
+	w.ReconcileIfDue()
 	w.note()
 	w.DropNode("n2")
 	w.settle()
@@ -95,7 +95,7 @@ func TestWhatAPodIsMadeOf(t *testing.T) {
 	})
 	for by, kind := range map[string]func() *Kind{"scheduler": standard, "controller": func() *Kind { return New(Gates{}, false) }} {
 		w := newWorld(t, e, kind, set, testNode("n1"))
-		w.Work()
+		w.ReconcileIfDue()
 		p := w.podOn("n1")
 		if named := p.Spec.NodeName != ""; named != (by == "controller") || (p.Spec.Affinity == nil) != named {
 			t.Errorf("by the %s: the pod names node %q, and its affinity is %v", by, p.Spec.NodeName, p.Spec.Affinity)
@@ -120,7 +120,7 @@ func TestAFailedPodIsReplacedLaterAndLater(t *testing.T) {
 	w.settle()
 	var waited []time.Duration
 	for range 12 {
-		w.Fail(w.podOn("n1"))
+		w.FailPod(w.podOn("n1"))
 		was := w.Now
 		w.settle()
 		waited = append(waited, w.Now.Sub(was))
@@ -131,11 +131,11 @@ func TestAFailedPodIsReplacedLaterAndLater(t *testing.T) {
 			t.Fatalf("it waited for %v", waited)
 		}
 	}
-	if !w.Told("Warning FailedDaemonPod Found failed daemon pod shop/log-") {
+	if !w.HasEvent("Warning FailedDaemonPod Found failed daemon pod shop/log-") {
 		t.Error("no event tells it")
 	}
 	w.change(image("2")) // which may be better
-	w.Fail(w.podOn("n1"))
+	w.FailPod(w.podOn("n1"))
 	was := w.Now
 	w.settle()
 	if w.Now != was {
@@ -154,7 +154,7 @@ func TestAPreDeleteHookHoldsAPod(t *testing.T) {
 	w.change(image("2"))
 	for range 5 { // the hook does not answer
 		w.ShowAll(nil)
-		w.Work()
+		w.ReconcileIfDue()
 	}
 	w.note()
 	p := w.podOn("n2")
@@ -178,10 +178,10 @@ func TestWaitingIsToldOnceForEachChange(t *testing.T) {
 	for _, tag := range []string{"2", "3"} {
 		w.change(image(tag))
 		w.settle()
-		if !w.Told(text) {
+		if !w.HasEvent(text) {
 			t.Errorf("revision %s: no event tells it", tag)
 		}
-		if w.Told(text) {
+		if w.HasEvent(text) {
 			t.Errorf("revision %s: a second event tells it", tag)
 		}
 	}
@@ -207,7 +207,7 @@ hold contains {"reason": "UnderPressure", "message": "The node is short of memor
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }

@@ -12,27 +12,27 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 )
 
-// Bound implements rollout.Bounder (ADS-08): the pod of a node that exists, that the selector
+// MovableFilter implements rollout.Bounder (ADS-08): the pod of a node that exists, that the selector
 // of the strategy selects, and that has no pod of the next revision yet. Two old pods are
 // first made one.
-func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
-	may, selected := map[*facts.Pod]bool{}, selects(f.Workload.(*kruise.DaemonSet))
-	for _, s := range sites(f) {
-		old := s.running(false)
-		if len(old) == 1 && len(s.running(true)) == 0 && k.updates(s) && selected.Matches(labels.Set(s.node.Labels)) {
+func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
+	may, selected := map[*facts.Pod]bool{}, nodeSelector(f.Workload.(*kruise.DaemonSet))
+	for _, s := range buildSites(f) {
+		old := s.runningPods(false)
+		if len(old) == 1 && len(s.runningPods(true)) == 0 && k.updatesNode(s) && selected.Matches(labels.Set(s.node.Labels)) {
 			may[old[0]] = true
 		}
 	}
 	return func(p *facts.Pod) bool { return may[p] }
 }
 
-// updates says whether the pods of a node take part in updates.
-func (k *Kind) updates(s *site) bool {
-	return s.node != nil && (s.run() || len(s.pods) > 0 && !k.Gates.PruneIneligibleNodes)
+// updatesNode says whether the pods of a node take part in updates.
+func (k *Kind) updatesNode(s *site) bool {
+	return s.node != nil && (s.shouldRun() || len(s.pods) > 0 && !k.Gates.PruneIneligibleNodes)
 }
 
-// selects is the selector of nodes that are updated. One that cannot be read selects none.
-func selects(set *kruise.DaemonSet) labels.Selector {
+// nodeSelector is the selector of nodes that are updated. One that cannot be read selects none.
+func nodeSelector(set *kruise.DaemonSet) labels.Selector {
 	ru := set.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Selector == nil {
 		return labels.Everything()
@@ -44,29 +44,29 @@ func selects(set *kruise.DaemonSet) labels.Selector {
 	return selector
 }
 
-// Difference implements rollout.Kind (ADS-08 to ADS-10). All is counted by node: one that has
+// ComputeDifference implements rollout.Kind (ADS-08 to ADS-10). All is counted by node: one that has
 // a pod of the next revision, or none, uses up what the partition leaves.
-func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	left, candidates := -f.Strategy.Partition, 0
 	un := &selection.Unavailable{}
-	for _, s := range sites(f) {
-		if !k.updates(s) {
+	for _, s := range buildSites(f) {
+		if !k.updatesNode(s) {
 			continue
 		}
-		old := s.running(false)
-		if len(old) > 0 && len(s.running(true)) == 0 { // the others use up what is left
+		old := s.runningPods(false)
+		if len(old) > 0 && len(s.runningPods(true)) == 0 { // the others use up what is left
 			left++
 		}
 		for _, p := range old {
-			if f.Bound(p) {
+			if f.CanMove(p) {
 				candidates++
 			}
 		}
 		if f.Strategy.MaxSurge > 0 {
-			add(&un.Total, s.surges())
+			incrementIf(&un.Total, s.hasSurge())
 			continue
 		}
-		switch s.unavailable(f) {
+		switch s.nodeAvailability(f) {
 		case yes:
 			un.Total++
 		case updating:
@@ -74,12 +74,12 @@ func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
 			un.AtTarget++
 		}
 	}
-	d := rollout.Difference{Update: min(max(left, 0), candidates), MaxUnavailable: f.Strategy.MaxUnavailable, Unavailable: un}
+	d := rollout.UpdateDelta{Update: min(max(left, 0), candidates), MaxUnavailable: f.Strategy.MaxUnavailable, Unavailable: un}
 	if f.Strategy.MaxSurge > 0 {
 		d.MaxUnavailable, un.AtTarget = f.Strategy.MaxSurge, un.Total
 	}
 	d.Settled = d.Update == 0 || f.Strategy.Type == rollout.OnDelete
-	d.Update = min(d.Update, burst(f.Workload.(*kruise.DaemonSet), f.Replicas))
+	d.Update = min(d.Update, burstLimit(f.Workload.(*kruise.DaemonSet), f.Replicas))
 	return d
 }
 
@@ -92,26 +92,26 @@ const (
 	updating // and that is because of an update
 )
 
-// unavailable counts a node that has no pod, more than one, or one that is not available or is
+// nodeAvailability counts a node that has no pod, more than one, or one that is not available or is
 // on its way out. A pod of the revision before that is not available counts as well:
 // OpenKruise leaves it out, and may so have more nodes without a pod than it is allowed.
-func (s *site) unavailable(f *rollout.Facts) availability {
-	before, next := s.running(false), s.running(true)
+func (s *site) nodeAvailability(f *rollout.Facts) availability {
+	before, next := s.runningPods(false), s.runningPods(true)
 	switch {
 	case len(before)+len(next) != 1:
 		return updating
-	case len(next) == 1 && !f.Steady(next[0]):
+	case len(next) == 1 && !f.IsSteady(next[0]):
 		return updating
-	case len(before) == 1 && !f.Steady(before[0]):
+	case len(before) == 1 && !f.IsSteady(before[0]):
 		return yes
 	}
 	return no
 }
 
-// surges says whether a node has two pods. One that a hook holds on its way out counts.
-func (s *site) surges() bool { return len(s.pods) > 1 }
+// hasSurge says whether a node has two pods. One that a hook holds on its way out counts.
+func (s *site) hasSurge() bool { return len(s.pods) > 1 }
 
-func add(n *int, yes bool) {
+func incrementIf(n *int, yes bool) {
 	if yes {
 		*n++
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 )
 
-// Wish implements predownload.Kind, by annotations alone. The numbers are of the nodes of the
+// PredownloadSettings implements predownload.Kind, by annotations alone. The numbers are of the nodes of the
 // status. OpenKruise reads the annotation of how many updated pods have to be ready, and does
 // not wait for them.
-func (k *Kind) Wish(o client.Object) predownload.Wish {
+func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.DaemonSet)
 	nodes := int(set.Status.DesiredNumberScheduled)
-	s, _ := strategy(set, nodes) // Resolve reports a number that cannot be read
-	out := predownload.Annotated(set, nodes)
+	s, _ := resolveStrategy(set, nodes) // Resolve reports a number that cannot be read
+	out := predownload.ParseAnnotations(set, nodes)
 	out.Selector, out.MaxUnavailable, out.SameNode = set.Spec.Selector, s.MaxUnavailable, true
 	return out
 }

@@ -44,7 +44,7 @@ func TestANodeWhosePodIsRefusedKeepsNoOther(t *testing.T) {
 			}
 			w.note()
 			if got := w.did(); got != "+n3=1 +n4=1" {
-				t.Errorf("it did %q, want the nodes that are not refused%s", got, w.Story())
+				t.Errorf("it did %q, want the nodes that are not refused%s", got, w.DescribeState())
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func TestAPodThatAHookHoldsUsesUpNoBurst(t *testing.T) {
 		w.ShowAll(nil)
 		w.Reconcile()
 	}
-	for _, p := range w.Pods() {
+	for _, p := range w.ExplainPods() {
 		if got := p.Labels[kruise.LifecycleStateKey]; got != string(kruise.LifecycleStatePreparingDelete) {
 			t.Errorf("%s on %s is in state %q, though only the hook of the other holds a pod", p.Name, nodefit.NodeOf(p), got)
 		}
@@ -70,21 +70,21 @@ func TestAPodThatAHookHoldsUsesUpNoBurst(t *testing.T) {
 func TestADaemonThatHasEndedGoesByItsHook(t *testing.T) {
 	w := newWorld(t, testEngine(t), standard, testSet(hooked), testNode("n1"))
 	w.settle()
-	failed := w.Pods()[0].Name
-	w.Fail(w.Pod(failed))
+	failed := w.ExplainPods()[0].Name
+	w.FailPod(w.FindPod(failed))
 	for range 10 {
 		w.ShowAll(nil)
 		w.Reconcile()
 	}
-	p := w.Pod(failed)
+	p := w.FindPod(failed)
 	if p == nil || p.DeletionTimestamp != nil || p.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) {
-		t.Fatalf("got %v, want a pod that its hook holds%s", p, w.Story())
+		t.Fatalf("got %v, want a pod that its hook holds%s", p, w.DescribeState())
 	}
 	p = p.DeepCopy()
 	delete(p.Labels, "hook")
 	w.Update(p)
 	w.settle()
-	if pods := w.Pods(); len(pods) != 1 || pods[0].Name == failed {
-		t.Errorf("got %s, want another daemon%s", fmt.Sprint(len(pods)), w.Story())
+	if pods := w.ExplainPods(); len(pods) != 1 || pods[0].Name == failed {
+		t.Errorf("got %s, want another daemon%s", fmt.Sprint(len(pods)), w.DescribeState())
 	}
 }

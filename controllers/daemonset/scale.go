@@ -32,10 +32,10 @@ type scaler struct {
 	held map[string]bool
 }
 
-func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	return &scaler{
 		k: k, r: r, f: f, t: f.Templates.(templates), set: f.Workload.(*kruise.DaemonSet),
-		memory: r.Memory().(*memory), sites: sites(f), held: map[string]bool{},
+		memory: r.KindMemory().(*memory), sites: buildSites(f), held: map[string]bool{},
 	}
 }
 
@@ -48,50 +48,50 @@ type need struct {
 	finished []*corev1.Pod
 }
 
-// Scale implements rollout.Kind (ADS-03 to ADS-06): nodes that should run a pod and have none
+// ScalePods implements rollout.Kind (ADS-03 to ADS-06): nodes that should run a pod and have none
 // get one, and pods that are too many, failed or not wanted where they are go.
-func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
-	s := k.scaler(r, f)
-	n := s.need()
-	s.memory.clean(s.sites)
-	most := burst(s.set, f.Replicas)
-	create := n.create[:min(len(n.create), most, s.decide(ctx, n))]
+func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.newScaler(r, f)
+	n := s.computeNeed()
+	s.memory.forgetGoneNodes(s.sites)
+	most := burstLimit(s.set, f.Replicas)
+	create := n.create[:min(len(n.create), most, s.decideCreation(ctx, n))]
 	s.memory.noteScaling(len(f.Pods)+len(create), len(n.create)-len(create))
 	if len(create) > 0 {
 		if err = s.askHold(ctx, create); err == nil {
-			err = s.create(ctx, create)
+			err = s.createPods(ctx, create)
 		}
 	}
-	removed, failed := s.remove(ctx, s.decideDeletion(ctx, n), most)
+	removed, failed := s.applyDeletions(ctx, s.decideDeletion(ctx, n), most)
 	return removed, errors.Join(err, failed)
 }
 
-// need looks at each node.
-func (s *scaler) need() (n need) {
+// computeNeed looks at each node.
+func (s *scaler) computeNeed() (n need) {
 	for _, at := range s.sites {
 		switch {
 		case at.name == "": // ignored
 		case at.node == nil:
-			n.remove = append(n.remove, at.unscheduled()...)
-		case !at.stay():
-			n.remove, n.finished = append(n.remove, at.pods...), append(n.finished, at.finished()...)
+			n.remove = append(n.remove, at.unscheduledPods()...)
+		case !at.mayStay():
+			n.remove, n.finished = append(n.remove, at.pods...), append(n.finished, at.finishedPods()...)
 		default:
-			s.look(at, &n)
+			s.assessNode(at, &n)
 		}
 	}
 	s.memory.sortByRefusals(n.create)
-	if kept := s.progressive(); len(n.create) > kept {
+	if kept := s.creationLimit(); len(n.create) > kept {
 		n.create = n.create[:kept]
 	}
 	return n
 }
 
-// look is ADS-03 for a node whose pod may go on.
-func (s *scaler) look(at *site, n *need) {
+// assessNode is ADS-03 for a node whose pod may go on.
+func (s *scaler) assessNode(at *site, n *need) {
 	waiting := false
-	for _, p := range at.finished() {
+	for _, p := range at.finishedPods() {
 		if left := s.memory.backOff(at.name, s.set.Generation, s.r.Now); left > 0 {
-			s.r.Again(left)
+			s.r.RequeueAfter(left)
 			waiting = true
 			continue
 		}
@@ -102,15 +102,15 @@ func (s *scaler) look(at *site, n *need) {
 			n.remove = append(n.remove, p)
 		}
 	}
-	before, next := at.running(false), at.running(true)
+	before, next := at.runningPods(false), at.runningPods(true)
 	if s.f.Strategy.MaxSurge == 0 {
-		n.remove = append(n.remove, surplus(slices.Concat(before, next))...)
-		if at.run() && len(at.pods)+len(at.gone) == 0 {
+		n.remove = append(n.remove, surplusPods(slices.Concat(before, next))...)
+		if at.shouldRun() && len(at.pods)+len(at.gone) == 0 {
 			n.create = append(n.create, at.name)
 		}
 		return
 	}
-	if at.run() && len(before)+len(next) == 0 && !waiting {
+	if at.shouldRun() && len(before)+len(next) == 0 && !waiting {
 		n.create = append(n.create, at.name)
 	}
 	if len(before) > 1 {
@@ -119,25 +119,25 @@ func (s *scaler) look(at *site, n *need) {
 	if len(next) > 1 {
 		n.remove, next = append(n.remove, next[1:]...), next[:1]
 	}
-	if len(before) == 1 && len(next) == 1 && (!before[0].Ready || s.f.Available(next[0])) {
+	if len(before) == 1 && len(next) == 1 && (!before[0].Ready || s.f.IsAvailable(next[0])) {
 		n.remove = append(n.remove, before[0])
 	}
 }
 
-// surplus are all but the pod that stays: one that is scheduled, of these the oldest.
-func surplus(pods []*facts.Pod) []*facts.Pod {
+// surplusPods are all but the pod that stays: one that is scheduled, of these the oldest.
+func surplusPods(pods []*facts.Pod) []*facts.Pod {
 	if len(pods) < 2 {
 		return nil
 	}
 	slices.SortFunc(pods, func(a, b *facts.Pod) int {
-		return cmp.Or(cmp.Compare(b.Facts.Assigned, a.Facts.Assigned), older(a.Pod, b.Pod))
+		return cmp.Or(cmp.Compare(b.Facts.Assigned, a.Facts.Assigned), compareAge(a.Pod, b.Pod))
 	})
 	return pods[1:]
 }
 
-// unscheduled are pods that wait for a node that is gone (ADS-04). Pods that ran there are
+// unscheduledPods are pods that wait for a node that is gone (ADS-04). Pods that ran there are
 // the garbage collector's.
-func (s *site) unscheduled() (out []*facts.Pod) {
+func (s *site) unscheduledPods() (out []*facts.Pod) {
 	for _, p := range s.pods {
 		if p.Spec.NodeName == "" {
 			out = append(out, p)
@@ -146,8 +146,8 @@ func (s *site) unscheduled() (out []*facts.Pod) {
 	return out
 }
 
-// finished are the pods that have ended and do not terminate.
-func (s *site) finished() (out []*corev1.Pod) {
+// finishedPods are the pods that have ended and do not terminate.
+func (s *site) finishedPods() (out []*corev1.Pod) {
 	for _, p := range s.gone {
 		if p.DeletionTimestamp == nil {
 			out = append(out, p)
@@ -156,21 +156,21 @@ func (s *site) finished() (out []*corev1.Pod) {
 	return out
 }
 
-// progressive is how many pods may be created, where the partition bounds that too (ADS-05).
-func (s *scaler) progressive() int {
+// creationLimit is how many pods may be created, where the partition bounds that too (ADS-05).
+func (s *scaler) creationLimit() int {
 	strategy := s.f.Strategy
 	if !s.set.Spec.ScaleStrategy.PartitionedScaling || strategy.Partition == 0 || strategy.Type != string(appsv1.RollingUpdateDaemonSetStrategyType) {
 		return len(s.sites)
 	}
 	have := 0
 	for _, at := range s.sites {
-		add(&have, at.run() && len(at.running(true)) > 0)
+		incrementIf(&have, at.shouldRun() && len(at.runningPods(true)) > 0)
 	}
 	return max(s.f.Replicas-have-strategy.Partition, 0)
 }
 
-// decide asks rollout/scale how many pods may be created.
-func (s *scaler) decide(ctx context.Context, n need) int {
+// decideCreation asks rollout/scale how many pods may be created.
+func (s *scaler) decideCreation(ctx context.Context, n need) int {
 	if len(n.create) == 0 {
 		return 0
 	}
@@ -180,9 +180,9 @@ func (s *scaler) decide(ctx context.Context, n need) int {
 	return max(out.Create, 0)
 }
 
-// remove deletes at most so many pods, those that have ended first. Pods that a hook holds do not
+// applyDeletions deletes at most so many pods, those that have ended first. Pods that a hook holds do not
 // count (ADS-06).
-func (s *scaler) remove(ctx context.Context, n need, most int) (acted bool, err error) {
+func (s *scaler) applyDeletions(ctx context.Context, n need, most int) (acted bool, err error) {
 	var ended, others []*facts.Pod
 	for _, p := range n.finished {
 		ended = append(ended, &facts.Pod{Pod: p})
@@ -205,8 +205,8 @@ func (s *scaler) deleteFinished(ctx context.Context, p *corev1.Pod) error {
 	if err := s.r.DeletePod(ctx, s.f, &facts.Pod{Pod: p}); err != nil {
 		return err
 	}
-	s.r.Warn(kruise.FailedDaemonPodReason, message)
-	s.memory.fail(node, s.set.Generation, s.r.Now)
+	s.r.RecordWarning(kruise.FailedDaemonPodReason, message)
+	s.memory.recordFailure(node, s.set.Generation, s.r.Now)
 	return nil
 }
 

@@ -18,12 +18,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 )
 
-// Report implements rollout.Kind: it writes the status if it changed, and the events of what
+// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of what
 // changed.
-func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
-	s := k.scaler(r, f)
-	status := s.status(res.Err == nil)
-	status.Conditions = r.Conditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
+func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	s := k.newScaler(r, f)
+	status := s.computeStatus(res.Err == nil)
+	status.Conditions = r.BuildConditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
 		return kruise.WorkloadConditionType(phase)
 	})
 	s.leaveUnnamed(&status)
@@ -37,11 +37,11 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 	return r.TruncateHistory(ctx, f, f.Templates.(templates).PodTemplates, limit, failed)
 }
 
-// status counts the nodes (ADS-13): of each that should run a pod, by its oldest one.
-func (s *scaler) status(whole bool) kruise.DaemonSetStatus {
+// computeStatus counts the nodes (ADS-13): of each that should run a pod, by its oldest one.
+func (s *scaler) computeStatus(whole bool) kruise.DaemonSetStatus {
 	out := kruise.DaemonSetStatus{
 		ObservedGeneration: s.set.Status.ObservedGeneration, DesiredNumberScheduled: int32(s.f.Replicas),
-		CurrentRevision: s.currentAfter().Name, UpdateRevision: revision.Short(s.t.Update()), CollisionCount: s.set.Status.CollisionCount,
+		CurrentRevision: s.currentAfter().Name, UpdateRevision: revision.ShortHash(s.t.UpdateRevision()), CollisionCount: s.set.Status.CollisionCount,
 	}
 	if whole {
 		out.ObservedGeneration = s.set.Generation
@@ -56,34 +56,34 @@ func (s *scaler) status(whole bool) kruise.DaemonSetStatus {
 		}
 		switch {
 		case len(pods) == 0 || at.node == nil:
-		case !at.run():
+		case !at.shouldRun():
 			out.NumberMisscheduled++
 		default:
 			out.CurrentNumberScheduled++
-			oldest := slices.MinFunc(pods, older)
-			ready, available := s.ready(at, oldest)
-			count(&out.NumberReady, ready)
-			count(&out.NumberAvailable, available)
-			count(&out.UpdatedNumberScheduled, s.t.Is(oldest, s.t.Update()))
+			oldest := slices.MinFunc(pods, compareAge)
+			ready, available := s.podReadiness(at, oldest)
+			incrementInt32If(&out.NumberReady, ready)
+			incrementInt32If(&out.NumberAvailable, available)
+			incrementInt32If(&out.UpdatedNumberScheduled, s.t.HasRevision(oldest, s.t.UpdateRevision()))
 		}
 	}
 	out.NumberUnavailable = out.DesiredNumberScheduled - out.NumberAvailable
 	return out
 }
 
-// ready says whether a pod of a node is ready and available; one that terminates may be.
-func (s *scaler) ready(at *site, pod *corev1.Pod) (ready, available bool) {
+// podReadiness says whether a pod of a node is ready and available; one that terminates may be.
+func (s *scaler) podReadiness(at *site, pod *corev1.Pod) (ready, available bool) {
 	for _, p := range at.pods {
 		if p.Pod == pod {
-			return p.Ready, s.f.Available(p)
+			return p.Ready, s.f.IsAvailable(p)
 		}
 	}
-	c := inplace.Condition(pod, corev1.PodReady)
+	c := inplace.FindCondition(pod, corev1.PodReady)
 	ready = c != nil && c.Status == corev1.ConditionTrue
 	return ready, ready && c.LastTransitionTime.Add(s.f.MinReady).Before(s.f.Now.Add(time.Nanosecond))
 }
 
-func count(n *int32, yes bool) {
+func incrementInt32If(n *int32, yes bool) {
 	if yes {
 		*n++
 	}
@@ -96,13 +96,13 @@ func (s *scaler) tellWaiting(res rollout.Result) {
 	if s.f.Strategy.MaxSurge > 0 || !slices.ContainsFunc(res.Skipped, waits) {
 		return
 	}
-	if now := s.t.Update(); s.memory.toldFor != now {
+	if now := s.t.UpdateRevision(); s.memory.toldFor != now {
 		s.memory.toldFor, s.memory.told = now, map[string]bool{}
 	}
 	message := fmt.Sprintf("%s/%s number of unavailable DaemonSet pods: %d, is equal to or exceeds allowed maximum: %d",
 		s.set.Namespace, s.set.Name, max(s.f.Difference.Unavailable.Total, s.f.Strategy.MaxUnavailable), s.f.Strategy.MaxUnavailable)
 	if !s.memory.told[message] {
 		s.memory.told[message] = true
-		s.r.Warn(kruise.MaxUnavailableReachedReason, message)
+		s.r.RecordWarning(kruise.MaxUnavailableReachedReason, message)
 	}
 }

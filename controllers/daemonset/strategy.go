@@ -14,12 +14,12 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// strategy turns the strategy into numbers of nodes (ADS-07, A-11): both budgets round up, the
+// resolveStrategy turns the strategy into numbers of nodes (ADS-07, A-11): both budgets round up, the
 // partition and the burst round down. Where both budgets are 0 one node may be unavailable. A
 // number that cannot be read counts as 0.
-func strategy(set *kruise.DaemonSet, wanted int) (s points.Strategy, invalid error) {
+func resolveStrategy(set *kruise.DaemonSet, wanted int) (s points.Strategy, invalid error) {
 	up := func(v *intstr.IntOrString, of int) int {
-		n, err := budget.Percent(ptr.Deref(v, intstr.FromInt32(0)), of, true)
+		n, err := budget.ResolvePercent(ptr.Deref(v, intstr.FromInt32(0)), of, true)
 		if err != nil && invalid == nil {
 			invalid = err
 		}
@@ -44,7 +44,7 @@ func strategy(set *kruise.DaemonSet, wanted int) (s points.Strategy, invalid err
 	if s.MaxSurge == 0 {
 		s.MaxUnavailable = max(s.MaxUnavailable, 1)
 	}
-	partition, err := budget.Share(ptr.Deref(ru.Partition, intstr.FromInt32(0)), wanted)
+	partition, err := budget.ResolveShare(ptr.Deref(ru.Partition, intstr.FromInt32(0)), wanted)
 	if err != nil { // keep what there is
 		partition, invalid = wanted, err
 	}
@@ -52,9 +52,9 @@ func strategy(set *kruise.DaemonSet, wanted int) (s points.Strategy, invalid err
 	return s, invalid
 }
 
-// burst is how many pods may be created, and how many deleted, at once.
-func burst(set *kruise.DaemonSet, wanted int) int {
-	n, err := budget.Percent(ptr.Deref(set.Spec.BurstReplicas, intstr.FromInt32(kruise.DefaultDaemonSetBurstReplicas)), wanted, false)
+// burstLimit is how many pods may be created, and how many deleted, at once.
+func burstLimit(set *kruise.DaemonSet, wanted int) int {
+	n, err := budget.ResolvePercent(ptr.Deref(set.Spec.BurstReplicas, intstr.FromInt32(kruise.DefaultDaemonSetBurstReplicas)), wanted, false)
 	if err != nil {
 		return kruise.DefaultDaemonSetBurstReplicas
 	}

@@ -17,7 +17,7 @@ func (k *Kind) LimitRecreations(ctx context.Context, r *rollout.Round, f *rollou
 	if f.Strategy.MaxSurge == 0 {
 		return len(pods), nil
 	}
-	total, missing := r.Memory().(*memory).readScaling()
+	total, missing := r.KindMemory().(*memory).readScaling()
 	in := f.ScaleInput()
 	in.Counts.Total, in.Up, in.UpWithoutSurge = total, missing+len(pods), missing
 	out := rollout.AskScale(ctx, r, f, in)

@@ -40,7 +40,7 @@ holding contains h if some h in rollout.scale.holds
 // nodesOf are the nodes of the active pods of an image.
 func (w *world) nodesOf(tag string) string {
 	var out []string
-	for _, p := range w.Pods() {
+	for _, p := range w.ExplainPods() {
 		if p.DeletionTimestamp == nil && p.Spec.Containers[0].Image == "log:"+tag {
 			out = append(out, nodefit.NodeOf(p))
 		}
@@ -95,13 +95,13 @@ hold contains {"rule": "keeping", "reason": "Kept", "message": "n4 stays", "pod"
 		t.Run(name, func(t *testing.T) {
 			e := rules.Engine(t, tc.rules[0], tc.rules[1:]...)
 			for range 20 { // moves run beside each other
-				w := newWorld(t, e, standard, testSet(surge(4)), lives.Nodes(4)...)
+				w := newWorld(t, e, standard, testSet(surge(4)), lives.NewNodes(4)...)
 				w.settle()
 				w.change(image("2"))
 				w.Reconcile()
 				w.Reconcile() // the cache shows none of the pods yet
 				if got := w.nodesOf("2"); got != tc.want {
-					t.Fatalf("%s have the next pod, want %s%s", got, tc.want, w.Story())
+					t.Fatalf("%s have the next pod, want %s%s", got, tc.want, w.DescribeState())
 				}
 			}
 		})
@@ -119,14 +119,14 @@ func TestAHoldOfASurgeIsToldOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, e, standard, testSet(surge(2)), lives.Nodes(3)...)
+			w := newWorld(t, e, standard, testSet(surge(2)), lives.NewNodes(3)...)
 			w.settle()
 			w.hold(tc.key, tc.value)
 			w.change(image("2"))
 			w.holdEvents()
 			w.settleWithin(time.Minute)
 			if got := w.updateHeld(); got != tc.reason {
-				t.Errorf("UpdateHeld has reason %q, want %q%s", got, tc.reason, w.Story())
+				t.Errorf("UpdateHeld has reason %q, want %q%s", got, tc.reason, w.DescribeState())
 			}
 			if got := w.holdEvents(); got != tc.event {
 				t.Errorf("the events are %q, want %q", got, tc.event)
@@ -137,7 +137,7 @@ func TestAHoldOfASurgeIsToldOnce(t *testing.T) {
 				t.Errorf("when nothing is held the events are %q, want %q, and UpdateHeld has reason %q", got, want, w.updateHeld())
 			}
 			if got := w.set().Status.UpdatedNumberScheduled; got != 3 {
-				t.Errorf("when nothing is held %d nodes are updated%s", got, w.Story())
+				t.Errorf("when nothing is held %d nodes are updated%s", got, w.DescribeState())
 			}
 		})
 	}
@@ -156,18 +156,18 @@ func TestABoundOfASurgeIsToldOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, rules.Engine(t, tc.rules), standard, testSet(surge(2)), lives.Nodes(3)...)
+			w := newWorld(t, rules.Engine(t, tc.rules), standard, testSet(surge(2)), lives.NewNodes(3)...)
 			w.settle()
 			w.did()
 			w.change(image("2"))
 			w.holdEvents()
 			w.Reconcile()
 			if got := w.updateHeld(); got != tc.reason {
-				t.Errorf("UpdateHeld has reason %q, want %q%s", got, tc.reason, w.Story())
+				t.Errorf("UpdateHeld has reason %q, want %q%s", got, tc.reason, w.DescribeState())
 			}
 			w.settle()
 			if got, want := w.did(), "+n3=2 -n3=1 +n2=2 -n2=1 +n1=2 -n1=1"; got != want {
-				t.Errorf("it did %s, want %s%s", got, want, w.Story())
+				t.Errorf("it did %s, want %s%s", got, want, w.DescribeState())
 			}
 			if got, want := w.holdEvents(), tc.begins+"; "+tc.ends; got != want || w.updateHeld() != "" {
 				t.Errorf("the events are %q, want %q; in the end UpdateHeld has reason %q", got, want, w.updateHeld())
@@ -178,9 +178,9 @@ func TestABoundOfASurgeIsToldOnce(t *testing.T) {
 
 // A node without a pod comes before those that have one, also where it has to wait for another such node.
 func TestNodesWithoutAPodComeBeforeASurge(t *testing.T) {
-	w := newWorld(t, rules.Engine(t, boundPods(4, "Enough")), standard, testSet(surge(2), burstOf(1)), lives.Nodes(4)...)
+	w := newWorld(t, rules.Engine(t, boundPods(4, "Enough")), standard, testSet(surge(2), burstOf(1)), lives.NewNodes(4)...)
 	w.settle()
-	for _, p := range w.Pods()[:2] {
+	for _, p := range w.ExplainPods()[:2] {
 		w.Delete(p)
 	}
 	w.change(image("2"))
@@ -188,19 +188,19 @@ func TestNodesWithoutAPodComeBeforeASurge(t *testing.T) {
 		w.Reconcile()
 		w.ShowAll(nil)
 	}
-	active := slices.DeleteFunc(w.Pods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	active := slices.DeleteFunc(w.ExplainPods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	nodes := map[string]bool{}
 	for _, p := range active {
 		nodes[nodefit.NodeOf(p)] = true
 	}
 	if len(nodes) != 4 || len(active) != 4 {
-		t.Errorf("%d nodes have a pod, and there are %d pods, want 4%s", len(nodes), len(active), w.Story())
+		t.Errorf("%d nodes have a pod, and there are %d pods, want 4%s", len(nodes), len(active), w.DescribeState())
 	}
 }
 
 // The pod before stays beside the next one while deletions are held, however long that one is available, and an event says so.
 func TestASurgeThatIsThereWaitsForAHoldOfDeletions(t *testing.T) {
-	w := newWorld(t, rules.Engine(t, simulation.HoldRules, simulation.OverrideRules), standard, testSet(surge(1)), lives.Nodes(2)...)
+	w := newWorld(t, rules.Engine(t, simulation.HoldRules, simulation.OverrideRules), standard, testSet(surge(1)), lives.NewNodes(2)...)
 	w.settle()
 	w.did()
 	w.change(image("2"))
@@ -209,7 +209,7 @@ func TestASurgeThatIsThereWaitsForAHoldOfDeletions(t *testing.T) {
 	w.holdEvents()
 	w.settleWithin(time.Minute)
 	if got, want := w.did(), "+n2=2"; got != want {
-		t.Errorf("while deletions are held it did %s, want %s%s", got, want, w.Story())
+		t.Errorf("while deletions are held it did %s, want %s%s", got, want, w.DescribeState())
 	}
 	if got, want := w.holdEvents(), "Warning ScaleHeld Scale: scaling is held (rule drawn.scale)"; got != want {
 		t.Errorf("the events are %q, want %q", got, want)
@@ -217,14 +217,14 @@ func TestASurgeThatIsThereWaitsForAHoldOfDeletions(t *testing.T) {
 	w.hold("x", "")
 	w.settle()
 	if got, want := w.did(), "-n2=1 +n1=2 -n1=1"; got != want {
-		t.Errorf("when nothing is held it did %s, want %s%s", got, want, w.Story())
+		t.Errorf("when nothing is held it did %s, want %s%s", got, want, w.DescribeState())
 	}
 }
 
 // A surge whose creation is refused is tried again, and takes no room from the nodes behind it while there is room for all.
 func TestASurgeThatIsRefusedIsTriedAgain(t *testing.T) {
 	refuse := true
-	w := newWorld(t, rules.Engine(t, boundPods(5, "Enough")), standard, testSet(surge(1)), lives.Nodes(3)...)
+	w := newWorld(t, rules.Engine(t, boundPods(5, "Enough")), standard, testSet(surge(1)), lives.NewNodes(3)...)
 	w.settle()
 	w.did()
 	w.Deny = func(o client.Object, what string) error {
@@ -236,11 +236,11 @@ func TestASurgeThatIsRefusedIsTriedAgain(t *testing.T) {
 	w.change(image("2"))
 	w.settleWithin(time.Minute)
 	if got := w.did(); got != "" || w.updateHeld() != "" {
-		t.Errorf("while the creation is refused it did %s, and UpdateHeld has reason %q%s", got, w.updateHeld(), w.Story())
+		t.Errorf("while the creation is refused it did %s, and UpdateHeld has reason %q%s", got, w.updateHeld(), w.DescribeState())
 	}
 	refuse = false
 	w.settle()
 	if got, want := w.did(), "+n3=2 -n3=1 +n2=2 -n2=1 +n1=2 -n1=1"; got != want {
-		t.Errorf("it did %s, want %s%s", got, want, w.Story())
+		t.Errorf("it did %s, want %s%s", got, want, w.DescribeState())
 	}
 }

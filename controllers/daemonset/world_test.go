@@ -28,7 +28,7 @@ import (
 
 // world is the life of a DaemonSet, of which it is noted what happens on each node.
 type world struct {
-	*simulation.Life
+	*simulation.Harness
 	// broken are images that never become ready.
 	broken map[string]bool
 	seen   map[string]string // names of pods to what is noted of them
@@ -111,17 +111,17 @@ func newWorld(t simulation.T, e *engine.Engine, k func() *Kind, set *kruise.Daem
 	t.Helper()
 	return &world{
 		broken: map[string]bool{}, seen: map[string]string{}, images: map[string]string{},
-		Life: simulation.Live(t, simulation.Birth{Workload: set, Nodes: nodes, Kind: func() rollout.Kind { return k() }, Engine: e}),
+		Harness: simulation.NewHarness(t, simulation.HarnessConfig{Workload: set, Nodes: nodes, Kind: func() rollout.Kind { return k() }, Engine: e}),
 	}
 }
 
 func standard() *Kind { return New(Gates{}, true) }
 
-func (w *world) set() *kruise.DaemonSet { return w.Current().(*kruise.DaemonSet) }
+func (w *world) set() *kruise.DaemonSet { return w.CurrentWorkload().(*kruise.DaemonSet) }
 
 func (w *world) change(edits ...func(*kruise.DaemonSet)) {
 	w.Helper()
-	w.Change(func(o client.Object) {
+	w.ChangeWorkload(func(o client.Object) {
 		for _, edit := range edits {
 			edit(o.(*kruise.DaemonSet))
 		}
@@ -132,7 +132,7 @@ func (w *world) change(edits ...func(*kruise.DaemonSet)) {
 // the tag of the image, and "~n1=2" for a change in place.
 func (w *world) note() {
 	now, running, available := map[string]string{}, map[string]int{}, map[string]bool{}
-	for _, p := range w.Pods() {
+	for _, p := range w.ExplainPods() {
 		tag := strings.TrimPrefix(p.Spec.Containers[0].Image, "log:")
 		now[p.Name] = nodefit.NodeOf(p) + "=" + tag
 		if p.DeletionTimestamp != nil {
@@ -141,12 +141,12 @@ func (w *world) note() {
 		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning {
 			running[p.Spec.NodeName]++
 			w.most = max(w.most, running[p.Spec.NodeName])
-			if c := inplace.Condition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
+			if c := inplace.FindCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
 				available[p.Spec.NodeName] = true
 			}
 		}
 	}
-	if nodes := len(simulation.Every[*corev1.Node](w.Life)); len(available) == nodes {
+	if nodes := len(simulation.ListObjects[*corev1.Node](w.Harness)); len(available) == nodes {
 		w.full = true
 	} else if w.full {
 		w.lost = max(w.lost, nodes-len(available))
@@ -186,16 +186,16 @@ func (w *world) settleWithin(d time.Duration) {
 	end := w.Now.Add(d)
 	for range 400 {
 		did := false
-		for _, p := range w.Pods() {
+		for _, p := range w.ExplainPods() {
 			if w.broken[p.Spec.Containers[0].Image] && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && len(p.Status.ContainerStatuses) > 0 {
 				continue
 			}
-			did = w.Step(p.Name) || did
-			did = w.Answer(p.Name) || did
+			did = w.StepPod(p.Name) || did
+			did = w.CompleteHooks(p.Name) || did
 		}
 		w.note()
 		w.ShowAll(nil)
-		did = w.Work() || did
+		did = w.ReconcileIfDue() || did
 		w.note()
 		if did {
 			continue

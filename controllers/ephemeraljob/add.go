@@ -136,7 +136,7 @@ func (r *Reconciler) addTo(ctx context.Context, pod *corev1.Pod, containers []co
 		now := &corev1.Pod{}
 		failed := r.live.Get(ctx, client.ObjectKeyFromObject(pod), now)
 		switch {
-		case apierrors.IsNotFound(failed) || failed == nil && (now.UID != pod.UID || !active(now)):
+		case apierrors.IsNotFound(failed) || failed == nil && (now.UID != pod.UID || !isActive(now)):
 			return nil, nil
 		case failed != nil:
 			return nil, fmt.Errorf("reading pod %s past the cache: %w", pod.Name, failed)

@@ -70,7 +70,7 @@ type memory struct {
 	failed string
 }
 
-func fresh() memory {
+func newMemory() memory {
 	return memory{patched: map[types.UID]*corev1.Pod{}, refused: map[types.UID]refusal{}}
 }
 
@@ -94,13 +94,13 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c.Client, live: c.Live, events: c.Events, engine: e,
-		memory: step.NewMemory(fresh, nil), now: time.Now, writes: 32,
+		memory: step.NewMemory(newMemory, nil), now: time.Now, writes: 32,
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
 	r.frame = step.Frame[*kruise.EphemeralJob]{
-		Kind: "EphemeralJob", New: func() *kruise.EphemeralJob { return &kruise.EphemeralJob{} }, Take: r.step, Ending: r.release, Gone: r.memory.Forget,
+		Kind: "EphemeralJob", New: func() *kruise.EphemeralJob { return &kruise.EphemeralJob{} }, Take: r.reconcileJob, Ending: r.removeFinalizer, Gone: r.memory.ForgetObject,
 	}
 	return r
 }
@@ -109,7 +109,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("ephemeraljob", r.unfinished))))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("ephemeraljob", r.unfinishedRequests))))
 	}
 	b = b.Named(kruise.EphemeralJobComponent).
 		For(&kruise.EphemeralJob{}, builder.WithPredicates(rollout.UserChanges())).
@@ -122,8 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// release lets a job go that OpenKruise has put its finalizer on.
-func (r *Reconciler) release(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
+// removeFinalizer lets a job go that OpenKruise has put its finalizer on.
+func (r *Reconciler) removeFinalizer(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
 	i := slices.Index(job.Finalizers, kruise.EphemeralContainersFinalizer)
 	if i < 0 {
 		return 0, nil

@@ -117,7 +117,7 @@ func (w *world) having(want string) {
 	var got []string
 	for _, pod := range list.Items {
 		for _, c := range pod.Spec.EphemeralContainers {
-			if c.Name == "dbg" && owner(&c) == string(w.get().UID) {
+			if c.Name == "dbg" && owningJobUID(&c) == string(w.get().UID) {
 				got = append(got, pod.Name)
 			}
 		}
@@ -203,7 +203,7 @@ func (c *cases) run(name string, f func(w *world), rules ...string) {
 		for i, rule := range rules {
 			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": fmt.Sprintf("package extend.placement.x%d\n\n%s", i, rule)})
 			w.do(err)
-			w.do(e.Activate(t.Context(), bundle.Set{b}))
+			w.do(e.ActivateBundles(t.Context(), bundle.Set{b}))
 		}
 		w.restart()
 		w.do(c.api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}))
@@ -331,7 +331,7 @@ func TestTheController(t *testing.T) {
 		if got := w.told(); got != "Warning EphemeralJobHeld Night: It is night. (rule extend.placement.x0)" {
 			w.Errorf("told is %q", got)
 		}
-		w.do(w.engine.Activate(w.Context(), nil))
+		w.do(w.engine.ActivateBundles(w.Context(), nil))
 		w.round()
 		w.having("a")
 		w.status("Unknown 3/0/0/0/0")

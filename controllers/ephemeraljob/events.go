@@ -26,34 +26,34 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type podEvents struct{ r *Reconciler }
 
 func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.r.matching(ctx, q, e.Object)
+	h.r.enqueueMatching(ctx, q, e.Object)
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.r.matching(ctx, q, e.Object)
+	h.r.enqueueMatching(ctx, q, e.Object)
 }
 
 func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	h.r.matching(ctx, q, e.Object)
+	h.r.enqueueMatching(ctx, q, e.Object)
 }
 
 func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, okA := e.ObjectOld.(*corev1.Pod)
 	after, okB := e.ObjectNew.(*corev1.Pod)
-	if okA && okB && relevant(before, after) {
-		h.r.matching(ctx, q, before, after)
+	if okA && okB && isRelevantChange(before, after) {
+		h.r.enqueueMatching(ctx, q, before, after)
 	}
 }
 
-// relevant says whether a change of a pod can change what a job does.
-func relevant(before, after *corev1.Pod) bool {
+// isRelevantChange says whether a change of a pod can change what a job does.
+func isRelevantChange(before, after *corev1.Pod) bool {
 	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-		active(before) != active(after) || len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
+		isActive(before) != isActive(after) || len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
 		!equality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
-// matching enqueues the jobs that go on and match one state of a pod.
-func (r *Reconciler) matching(ctx context.Context, q queue, states ...client.Object) {
+// enqueueMatching enqueues the jobs that go on and match one state of a pod.
+func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...client.Object) {
 	list := &kruise.EphemeralJobList{}
 	if err := r.client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing EphemeralJobs after a change of a pod")
@@ -62,7 +62,7 @@ func (r *Reconciler) matching(ctx context.Context, q queue, states ...client.Obj
 	for i := range list.Items {
 		job := &list.Items[i]
 		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-		if err != nil || finished(job) {
+		if err != nil || isFinished(job) {
 			continue
 		}
 		for _, pod := range states {
@@ -73,7 +73,7 @@ func (r *Reconciler) matching(ctx context.Context, q queue, states ...client.Obj
 	}
 }
 
-// unfinished are the jobs that other policies may concern.
-func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.Requests(ctx, r.client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !finished(job) })
+// unfinishedRequests are the jobs that other policies may concern.
+func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.ListRequests(ctx, r.client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !isFinished(job) })
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 			}
 			known[name] = node
 		}
-		again = requeue.Sooner(again, nodesAgain)
+		again = requeue.EarliestDelay(again, nodesAgain)
 		if node == nil { // the control plane deletes its pods
 			continue
 		}
@@ -48,19 +48,19 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 			s.states[i] = lost
 			continue
 		case s.job.Spec.ActiveDeadlineSeconds == nil:
-			again = requeue.Sooner(again, at.Sub(s.now))
+			again = requeue.EarliestDelay(again, at.Sub(s.now))
 		}
 		waits = append(waits, fmt.Sprintf("%s (node %s)", pod.Name, name))
 	}
 	if len(waits) == 0 {
-		next.drop(kruise.EphemeralJobWaitingForNodes)
+		next.removeCondition(kruise.EphemeralJobWaitingForNodes)
 		return again, nil
 	}
 	text := "The nodes of these pods are not ready, so nothing tells how their containers end: " + message.ListNames(waits) + "."
 	if s.job.Spec.ActiveDeadlineSeconds == nil {
 		text += fmt.Sprintf(" A pod fails once its node has not been ready for %s of the job.", nodes.ResponseTime)
 	}
-	next.set(kruise.EphemeralJobWaitingForNodes, kruise.EphemeralJobNodeNotReadyReason, message.Shorten(text))
+	next.setCondition(kruise.EphemeralJobWaitingForNodes, kruise.EphemeralJobNodeNotReadyReason, message.Shorten(text))
 	return again, nil
 }
 

@@ -40,12 +40,12 @@ const (
 	lost podState = "Lost"
 )
 
-func active(pod *corev1.Pod) bool {
+func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// owner is the UID of the job that added an ephemeral container; empty if none did.
-func owner(c *corev1.EphemeralContainer) string {
+// owningJobUID is the UID of the job that added an ephemeral container; empty if none did.
+func owningJobUID(c *corev1.EphemeralContainer) string {
 	for _, env := range c.Env {
 		if env.Name == kruise.EphemeralJobIDEnv {
 			return env.Value
@@ -64,7 +64,7 @@ func stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) (state podState, foreign
 	state = untouched
 	for i := range pod.Spec.EphemeralContainers {
 		if c := &pod.Spec.EphemeralContainers[i]; names[c.Name] {
-			if owner(c) != string(job.UID) {
+			if owningJobUID(c) != string(job.UID) {
 				return untouched, true
 			}
 			state = added
@@ -106,11 +106,11 @@ func containerState(s corev1.ContainerState) podState {
 	return added
 }
 
-// pods is EJ-01 without the cut to spec.replicas: those that have the containers, then the others,
+// listPods is EJ-01 without the cut to spec.replicas: those that have the containers, then the others,
 // each the oldest first; pods that cannot have them come last. What was written is laid over the cache until the cache shows it. The
 // first time the pods are read past the cache: an earlier process may have written what it does not
 // show yet.
-func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memory) ([]*corev1.Pod, error) {
+func (r *Reconciler) listPods(ctx context.Context, job *kruise.EphemeralJob, m *memory) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
@@ -138,7 +138,7 @@ func (r *Reconciler) pods(ctx context.Context, job *kruise.EphemeralJob, m *memo
 		case written != nil && !foreign:
 			pod = written
 		}
-		if active(pod) {
+		if isActive(pod) {
 			out = append(out, pod)
 		}
 	}

@@ -29,41 +29,41 @@ type change struct {
 	events []func()
 }
 
-func (r *Reconciler) begin(s *state) *change {
+func (r *Reconciler) newChange(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.drop(gatedkinds.Stalled)
+	c.removeCondition(gatedkinds.Stalled)
 	if c.status.StartTime == nil {
 		c.status.StartTime = &c.now
-		c.set(kruise.EphemeralJobConditionInitialized, kruise.EphemeralJobInitializedReason, "")
+		c.setCondition(kruise.EphemeralJobConditionInitialized, kruise.EphemeralJobInitializedReason, "")
 	}
 	return c
 }
 
-// set sets a condition to True, and says whether its reason is new.
-func (c *change) set(t v1beta1.JobConditionType, reason, message string) bool {
+// setCondition sets a condition to True, and says whether its reason is new.
+func (c *change) setCondition(t v1beta1.JobConditionType, reason, message string) bool {
 	return jobcondition.SetTrue(&c.status.Conditions, t, reason, message, c.now)
 }
 
-// drop removes a condition, and says whether it was there.
-func (c *change) drop(t v1beta1.JobConditionType) bool {
+// removeCondition removes a condition, and says whether it was there.
+func (c *change) removeCondition(t v1beta1.JobConditionType) bool {
 	return jobcondition.Drop(&c.status.Conditions, t)
 }
 
-func (r *Reconciler) event(c *change, kind, reason, message string) {
+func (r *Reconciler) addEvent(c *change, kind, reason, message string) {
 	c.events = append(c.events, func() { r.events.Event(c.job, kind, reason, message) })
 }
 
-// report sets the conditions by which users see what policies keep from the job.
-func (r *Reconciler) report(c *change, h *placement.Hold, denied map[string]placement.Denial) {
+// reportHeldAndDenied sets the conditions by which users see what policies keep from the job.
+func (r *Reconciler) reportHeldAndDenied(c *change, h *placement.Hold, denied map[string]placement.Denial) {
 	if h == nil {
-		if c.drop(kruise.EphemeralJobHeld) {
-			r.event(c, corev1.EventTypeNormal, kruise.EphemeralJobNotHeldReason, "No policy keeps containers from being added any more.")
+		if c.removeCondition(kruise.EphemeralJobHeld) {
+			r.addEvent(c, corev1.EventTypeNormal, kruise.EphemeralJobNotHeldReason, "No policy keeps containers from being added any more.")
 		}
-	} else if message := by(h.Message, h.Rule); c.set(kruise.EphemeralJobHeld, h.Reason, message) {
-		r.event(c, corev1.EventTypeWarning, string(kruise.EphemeralJobHeld), h.Reason+": "+message)
+	} else if message := messageWithRule(h.Message, h.Rule); c.setCondition(kruise.EphemeralJobHeld, h.Reason, message) {
+		r.addEvent(c, corev1.EventTypeWarning, string(kruise.EphemeralJobHeld), h.Reason+": "+message)
 	}
 	if len(denied) == 0 {
-		c.drop(kruise.EphemeralJobDenied)
+		c.removeCondition(kruise.EphemeralJobDenied)
 		return
 	}
 	names := make([]string, 0, len(denied))
@@ -72,45 +72,45 @@ func (r *Reconciler) report(c *change, h *placement.Hold, denied map[string]plac
 	}
 	slices.Sort(names)
 	first := denied[names[0]]
-	message := by(first.Message, first.Rule)
+	message := messageWithRule(first.Message, first.Rule)
 	if n := len(names); n > 1 {
 		message += fmt.Sprintf("; %d pods are denied: %s", n, strings.Join(names[:min(n, 5)], ", "))
 		if n > 5 {
 			message += ", …"
 		}
 	}
-	if c.set(kruise.EphemeralJobDenied, first.Reason, message) {
-		r.event(c, corev1.EventTypeWarning, string(kruise.EphemeralJobDenied), first.Reason+": "+message)
+	if c.setCondition(kruise.EphemeralJobDenied, first.Reason, message) {
+		r.addEvent(c, corev1.EventTypeWarning, string(kruise.EphemeralJobDenied), first.Reason+": "+message)
 	}
 }
 
-func by(message, rule string) string {
+func messageWithRule(message, rule string) string {
 	if rule == "" {
 		return message
 	}
 	return message + " (rule " + rule + ")"
 }
 
-// created reports containers that could not be added, or that they could. The phase stays: what can
+// reportCreation reports containers that could not be added, or that they could. The phase stays: what can
 // pass is tried again, and the next round counts what cannot.
-func (r *Reconciler) created(m *memory, c *change, err error) {
+func (r *Reconciler) reportCreation(m *memory, c *change, err error) {
 	if err == nil {
 		m.failed = ""
 		if is := jobcondition.Find(c.status.Conditions, kruise.EphemeralJobConditionFailed); is != nil && is.Reason == kruise.EphemeralJobCreateFailedReason && len(m.refused) == 0 {
-			c.drop(kruise.EphemeralJobConditionFailed)
+			c.removeCondition(kruise.EphemeralJobConditionFailed)
 		}
 		return
 	}
-	c.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobCreateFailedReason, err.Error())
+	c.setCondition(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobCreateFailedReason, err.Error())
 	if m.failed != err.Error() {
 		m.failed = err.Error()
-		r.event(c, corev1.EventTypeWarning, kruise.EphemeralJobCreateFailedReason, err.Error())
+		r.addEvent(c, corev1.EventTypeWarning, kruise.EphemeralJobCreateFailedReason, err.Error())
 	}
 }
 
-// write writes the status if it is another one than the job was read with, and records the
+// updateStatus writes the status if it is another one than the job was read with, and records the
 // events.
-func (r *Reconciler) write(ctx context.Context, c *change) error {
+func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status

@@ -38,16 +38,16 @@ type state struct {
 	counts  map[podState]int
 }
 
-// finished says whether a job has ended.
-func finished(job *kruise.EphemeralJob) bool { return job.Status.CompletionTime != nil }
+// isFinished says whether a job has ended.
+func isFinished(job *kruise.EphemeralJob) bool { return job.Status.CompletionTime != nil }
 
-// step says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
-	if finished(job) {
-		return r.expire(ctx, job)
+// reconcileJob says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
+	if isFinished(job) {
+		return r.deleteExpired(ctx, job)
 	}
-	m := r.memory.Of(job)
-	pods, err := r.pods(ctx, job, m)
+	m := r.memory.GetOrCreate(job)
+	pods, err := r.listPods(ctx, job, m)
 	if err != nil {
 		return 0, err
 	}
@@ -55,54 +55,54 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.EphemeralJob) (time.D
 	for _, pod := range pods {
 		s.states = append(s.states, m.stateOf(pod, job))
 	}
-	next := r.begin(s)
+	next := r.newChange(s)
 	nodesAt, err := r.loseNodes(ctx, s, next)
 	if err != nil {
 		return 0, err
 	}
-	out, again := r.decide(ctx, s, m, next)
-	s.choose(out)
+	out, again := r.decidePods(ctx, s, m, next)
+	s.selectTargets(out)
 	if s.counts[untouched] == 0 { // such as after a write whose answer was lost
-		r.created(m, next, nil)
+		r.reportCreation(m, next, nil)
 	}
-	s.sum(next)
-	if s.deadline(next); next.status.CompletionTime != nil {
-		again = requeue.Sooner(again, s.ttl())
-		return again, r.write(ctx, next)
+	s.summarizeStatus(next)
+	if s.failPastDeadline(next); next.status.CompletionTime != nil {
+		again = requeue.EarliestDelay(again, s.timeToExpiry())
+		return again, r.updateStatus(ctx, next)
 	}
-	again = requeue.Sooner(requeue.Sooner(again, s.left(next)), nodesAt)
-	chosen := s.start(out)
+	again = requeue.EarliestDelay(requeue.EarliestDelay(again, s.timeToDeadline(next)), nodesAt)
+	chosen := s.podsToStart(out)
 	if job.Spec.Paused || len(chosen) == 0 {
-		return again, r.write(ctx, next)
+		return again, r.updateStatus(ctx, next)
 	}
 	final, err := r.addContainers(ctx, job, m, chosen)
-	r.created(m, next, errors.Join(final, err))
+	r.reportCreation(m, next, errors.Join(final, err))
 	if final != nil { // they have failed, which the next round counts
-		again = requeue.Sooner(again, step.Soon)
+		again = requeue.EarliestDelay(again, step.Soon)
 	}
-	return again, errors.Join(err, r.write(ctx, next))
+	return again, errors.Join(err, r.updateStatus(ctx, next))
 }
 
-// decide asks which pods get the containers now.
-func (r *Reconciler) decide(ctx context.Context, s *state, m *memory, next *change) (placement.EphemeralOutput, time.Duration) {
-	s.in = facts(s, m)
+// decidePods asks which pods get the containers now.
+func (r *Reconciler) decidePods(ctx context.Context, s *state, m *memory, next *change) (placement.EphemeralOutput, time.Duration) {
+	s.in = buildEphemeralInput(s, m)
 	if s.in.Counts.Waiting == 0 {
-		r.report(next, nil, nil)
+		r.reportHeldAndDenied(next, nil, nil)
 		return placement.EphemeralOutput{}, 0
 	}
 	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "EphemeralJob", Namespace: s.job.Namespace, Name: s.job.Name, UID: string(s.job.UID)}
 	out, record := engine.Decide(ctx, r.engine, placement.EphemeralPoint(), subject, s.in)
-	r.report(next, out.Keeps(s.in), out.Denied(s.in))
-	return out, requeue.Decided(record, s.now, out.Untils()...)
+	r.reportHeldAndDenied(next, out.ReportedHold(s.in), out.DeniedPods(s.in))
+	return out, requeue.DecisionDelay(record, s.now, out.RequeueTimes()...)
 }
 
-// facts are what the decision is made from.
-func facts(s *state, m *memory) placement.EphemeralInput {
+// buildEphemeralInput are what the decision is made from.
+func buildEphemeralInput(s *state, m *memory) placement.EphemeralInput {
 	job := s.job
 	in := placement.EphemeralInput{
 		Now: s.now.UnixNano(),
 		Job: placement.Job{
-			Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: workload.Annotations(job.Annotations),
+			Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: workload.VisibleAnnotations(job.Annotations),
 		},
 	}
 	for i := range job.Spec.Template.EphemeralContainers {
@@ -116,7 +116,7 @@ func facts(s *state, m *memory) placement.EphemeralInput {
 	for i, pod := range s.candidates {
 		_, refused := m.refused[pod.UID]
 		p := placement.Pod{
-			Name: pod.Name, Node: pod.Spec.NodeName, Refused: refused, Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.Annotations(pod.Annotations),
+			Name: pod.Name, Node: pod.Spec.NodeName, Refused: refused, Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.VisibleAnnotations(pod.Annotations),
 		}
 		switch s.states[i] {
 		case untouched:
@@ -140,9 +140,9 @@ func facts(s *state, m *memory) placement.EphemeralInput {
 	return in
 }
 
-// choose is the cut of EJ-01: of the pods that are not denied, the first spec.replicas.
-func (s *state) choose(out placement.EphemeralOutput) {
-	denied := out.Denied(s.in)
+// selectTargets is the cut of EJ-01: of the pods that are not denied, the first spec.replicas.
+func (s *state) selectTargets(out placement.EphemeralOutput) {
+	denied := out.DeniedPods(s.in)
 	s.targets, s.counts = map[string]podState{}, map[podState]int{}
 	for i, pod := range s.candidates {
 		if _, no := denied[pod.Name]; no {
@@ -156,8 +156,8 @@ func (s *state) choose(out placement.EphemeralOutput) {
 	}
 }
 
-// start is EJ-04: the pods that get the containers now.
-func (s *state) start(out placement.EphemeralOutput) []*corev1.Pod {
+// podsToStart is EJ-04: the pods that get the containers now.
+func (s *state) podsToStart(out placement.EphemeralOutput) []*corev1.Pod {
 	pods := map[string]*corev1.Pod{}
 	for _, pod := range s.candidates {
 		if s.targets[pod.Name] == untouched {
@@ -178,9 +178,9 @@ func (s *state) start(out placement.EphemeralOutput) []*corev1.Pod {
 	return chosen
 }
 
-// sum is EJ-03: the numbers, the phase and the conditions. A job of which some pods have succeeded
+// summarizeStatus is EJ-03: the numbers, the phase and the conditions. A job of which some pods have succeeded
 // and the others have failed has failed.
-func (s *state) sum(next *change) {
+func (s *state) summarizeStatus(next *change) {
 	count := func(states ...podState) (sum int32) {
 		for _, state := range states {
 			sum += int32(s.counts[state]) //nolint:gosec // as many as there are pods
@@ -194,14 +194,14 @@ func (s *state) sum(next *change) {
 	switch {
 	case len(s.job.Spec.Template.EphemeralContainers) == 0:
 		st.Phase = kruise.EphemeralJobError
-		next.set(kruise.EphemeralJobConditionError, kruise.EphemeralJobErrorReason, "the template has no ephemeral containers")
+		next.setCondition(kruise.EphemeralJobConditionError, kruise.EphemeralJobErrorReason, "the template has no ephemeral containers")
 		return
 	case len(s.targets) == 0:
 		st.Phase = kruise.EphemeralJobWaiting
-		next.set(kruise.EphemeralJobConditionMatchedEmpty, kruise.EphemeralJobMatchEmptyReason, kruise.EphemeralJobMatchEmptyMessage)
+		next.setCondition(kruise.EphemeralJobConditionMatchedEmpty, kruise.EphemeralJobMatchEmptyReason, kruise.EphemeralJobMatchEmptyMessage)
 	case s.counts[succeeded] == goal:
 		st.Phase = kruise.EphemeralJobSucceeded
-		next.set(kruise.EphemeralJobConditionSucceeded, kruise.EphemeralJobSucceededReason, kruise.EphemeralJobSucceededMessage)
+		next.setCondition(kruise.EphemeralJobConditionSucceeded, kruise.EphemeralJobSucceededReason, kruise.EphemeralJobSucceededMessage)
 		st.CompletionTime = &next.now
 		return
 	case ended == goal:
@@ -215,10 +215,10 @@ func (s *state) sum(next *change) {
 		st.Phase = kruise.EphemeralJobUnknown
 	}
 	if len(s.targets) > 0 {
-		next.drop(kruise.EphemeralJobConditionMatchedEmpty)
+		next.removeCondition(kruise.EphemeralJobConditionMatchedEmpty)
 	}
 	if st.Failed > 0 {
-		next.set(kruise.EphemeralJobConditionFailed, s.failureReason(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.describeFailedPods()))
+		next.setCondition(kruise.EphemeralJobConditionFailed, s.failureReason(), fmt.Sprintf("the containers of %d of %d pods failed%s", st.Failed, goal, s.describeFailedPods()))
 	}
 	if s.job.Spec.Paused && st.CompletionTime == nil {
 		st.Phase = kruise.EphemeralJobPaused
@@ -252,8 +252,8 @@ func (s *state) describeFailedPods() string {
 	return out.String()
 }
 
-// left is how long the job may go on; 0 if for ever.
-func (s *state) left(next *change) time.Duration {
+// timeToDeadline is how long the job may go on; 0 if for ever.
+func (s *state) timeToDeadline(next *change) time.Duration {
 	seconds := s.job.Spec.ActiveDeadlineSeconds
 	if seconds == nil || next.status.StartTime == nil {
 		return 0
@@ -261,8 +261,8 @@ func (s *state) left(next *change) time.Duration {
 	return max(next.status.StartTime.Add(time.Duration(*seconds)*time.Second).Sub(s.now), step.Soon)
 }
 
-// deadline fails a job whose time is over. One that is paused is not.
-func (s *state) deadline(next *change) {
+// failPastDeadline fails a job whose time is over. One that is paused is not.
+func (s *state) failPastDeadline(next *change) {
 	seconds := s.job.Spec.ActiveDeadlineSeconds
 	if seconds == nil || next.status.CompletionTime != nil || next.status.Phase == kruise.EphemeralJobPaused || next.status.Phase == kruise.EphemeralJobError ||
 		s.now.Before(next.status.StartTime.Add(time.Duration(*seconds)*time.Second)) {
@@ -270,21 +270,21 @@ func (s *state) deadline(next *change) {
 	}
 	next.status.Phase = kruise.EphemeralJobFailed
 	next.status.CompletionTime = &next.now
-	next.set(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobDeadlineExceededReason,
+	next.setCondition(kruise.EphemeralJobConditionFailed, kruise.EphemeralJobDeadlineExceededReason,
 		fmt.Sprintf("the job was active for longer than its deadline of %d seconds", *seconds))
 }
 
-func (s *state) ttl() time.Duration {
-	return max(ttl(s.job), step.Soon)
+func (s *state) timeToExpiry() time.Duration {
+	return max(finishedTTL(s.job), step.Soon)
 }
 
-func ttl(job *kruise.EphemeralJob) time.Duration {
+func finishedTTL(job *kruise.EphemeralJob) time.Duration {
 	return time.Duration(ptr.Deref(job.Spec.TTLSecondsAfterFinished, kruise.DefaultEphemeralJobTTLSecondsAfterFinished)) * time.Second
 }
 
-// expire is EJ-05: it deletes a job that ended ttlSecondsAfterFinished ago.
-func (r *Reconciler) expire(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
-	if left := job.Status.CompletionTime.Add(ttl(job)).Sub(r.now()); left > 0 {
+// deleteExpired is EJ-05: it deletes a job that ended ttlSecondsAfterFinished ago.
+func (r *Reconciler) deleteExpired(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
+	if left := job.Status.CompletionTime.Add(finishedTTL(job)).Sub(r.now()); left > 0 {
 		return left, nil
 	}
 	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -57,16 +57,16 @@ const (
 	Exempted Verdict = "Exempted"
 )
 
-// Words is the verdict for people.
-func (v Verdict) Words() string {
+// DisplayText is the verdict for people.
+func (v Verdict) DisplayText() string {
 	if v == UpToDate {
 		return "up to date"
 	}
 	return strings.ToLower(string(v))
 }
 
-// Verdicts are all that pods of a workload have, the most troublesome first.
-func Verdicts() []Verdict {
+// PodVerdicts are all that pods of a workload have, the most troublesome first.
+func PodVerdicts() []Verdict {
 	return []Verdict{Held, Hooked, Deleting, Waiting, Updating, Moved, UpToDate}
 }
 
@@ -113,7 +113,7 @@ type Answer struct {
 	// Pods counts the workload's pods by verdict, Why by what keeps them where
 	// they are, and Groups by where they run: dimension ("zone"), value.
 	Pods   map[Verdict]int                     `json:"pods,omitempty"`
-	Why    []Tally                             `json:"why,omitempty"`
+	Why    []ReasonCount                       `json:"why,omitempty"`
 	Groups map[string]map[string]rollout.Group `json:"groups,omitempty"`
 	// Nodes are those whose pods are not up to date, of a kind that has one pod on each; the
 	// pods that move come first. There are at most MostNodes of them.
@@ -145,9 +145,9 @@ type Node struct {
 	Rule    string  `json:"rule,omitempty"`
 }
 
-// Words are how it stands with a node, for people.
-func (n Node) Words() string {
-	return fmt.Sprintf("%s: %s%s", n.Verdict.Words(), n.Reason, by(n.Rule))
+// DisplayText are how it stands with a node, for people.
+func (n Node) DisplayText() string {
+	return fmt.Sprintf("%s: %s%s", n.Verdict.DisplayText(), n.Reason, ruleSuffix(n.Rule))
 }
 
 // Subset is what a subset gets, and why.
@@ -171,8 +171,8 @@ type Request struct {
 	Resource string `json:"resource"`
 }
 
-// Tally counts pods with one reason. Those that are up to date have none.
-type Tally struct {
+// ReasonCount counts pods with one reason. Those that are up to date have none.
+type ReasonCount struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"`
 	Rule    string  `json:"rule,omitempty"`
@@ -182,13 +182,13 @@ type Tally struct {
 	Pods    int    `json:"pods"`
 }
 
-// Words are how many of them there are, and why, for people.
-func (t Tally) Words() string {
-	return fmt.Sprintf("%d %s: %s%s", t.Pods, t.Verdict.Words(), t.Reason, by(t.Rule))
+// DisplayText are how many of them there are, and why, for people.
+func (t ReasonCount) DisplayText() string {
+	return fmt.Sprintf("%d %s: %s%s", t.Pods, t.Verdict.DisplayText(), t.Reason, ruleSuffix(t.Rule))
 }
 
-// by names a rule of a policy behind a reason.
-func by(rule string) string {
+// ruleSuffix names a rule of a policy behind a reason.
+func ruleSuffix(rule string) string {
 	if rule == "" || rule == decision.RuleWalk {
 		return ""
 	}
@@ -225,25 +225,25 @@ type ReplyMetadata struct {
 // Round is what one reconcile decided about a workload. It must not change once
 // it is stored.
 type Round interface {
-	// Workload explains the workload.
-	Workload() Answer
-	// Pod explains one of its pods, false if it has none of that name in the namespace.
-	Pod(namespace, name string) (Answer, bool)
-	// Pods explains all of them in short, in the order they are taken: without
+	// ExplainWorkload explains the workload.
+	ExplainWorkload() Answer
+	// ExplainPod explains one of its pods, false if it has none of that name in the namespace.
+	ExplainPod(namespace, name string) (Answer, bool)
+	// ExplainPods explains all of them in short, in the order they are taken: without
 	// facts, and without what is the same for all.
-	Pods() []Answer
+	ExplainPods() []Answer
 	// Bytes is about what the round keeps in memory, besides objects that caches have too. Answering does not make it more.
 	CountBytes() int
 }
 
-// Lacker is a Round that knows which pods are not of its workload, and should be.
-type Lacker interface {
-	// Lacks explains why a pod was not given what it should have been, false if it was.
-	Lacks(namespace, pod string) (Answer, bool)
+// RoundWithMissingPods is a Round that knows which pods are not of its workload, and should be.
+type RoundWithMissingPods interface {
+	// ExplainMissing explains why a pod was not given what it should have been, false if it was.
+	ExplainMissing(namespace, pod string) (Answer, bool)
 }
 
-// Placer is a Round that knows why pods are in their subsets.
-type Placer interface {
-	// Placed explains the place of a pod, false if it is in no subset.
-	Placed(pod string) (Answer, bool)
+// RoundWithPlacements is a Round that knows why pods are in their subsets.
+type RoundWithPlacements interface {
+	// ExplainPlacement explains the place of a pod, false if it is in no subset.
+	ExplainPlacement(pod string) (Answer, bool)
 }

@@ -68,7 +68,7 @@ func APIGroup() metav1.APIGroup {
 // Question is what a manager is asked: about an object, about a request, or about what a
 // user was refused.
 type Question struct {
-	// Kind is Pod or one of kinds.Workloads with its Group; of other objects both are empty, and
+	// Kind is Pod or one of kinds.ActingWorkloads with its Group; of other objects both are empty, and
 	// Resource is what kubectl calls them, such as deployments.apps.
 	Group, Kind, Resource string
 	// Namespace is that of the object. Of requests it narrows which are meant; empty is all.
@@ -114,11 +114,11 @@ func (q Question) APIResource() schema.GroupResource {
 // the name.
 func (q Question) APIValues() url.Values {
 	q.Namespace, q.Name = "", ""
-	return q.Values()
+	return q.QueryValues()
 }
 
-// Values is the question as parameters of a request at ReplicaPath.
-func (q Question) Values() url.Values {
+// QueryValues is the question as parameters of a request at ReplicaPath.
+func (q Question) QueryValues() url.Values {
 	out := url.Values{}
 	for key, value := range map[string]string{
 		"group": q.Group, "kind": q.Kind, "resource": q.Resource, "namespace": q.Namespace, "name": q.Name, "request": q.Request, "user": q.User,

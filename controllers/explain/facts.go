@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Looked are the facts that a rule looks at, by their paths below the input, each
+// CollectFacts are the facts that a rule looks at, by their paths below the input, each
 // short: a group of groups is listed group by group. Those that go without saying
 // are left out.
-func Looked(at map[string]any, without ...string) []Fact {
+func CollectFacts(at map[string]any, without ...string) []Fact {
 	var out []Fact
 	var tell func(name string, v any)
 	tell = func(name string, v any) {
-		if object, ok := v.(map[string]any); ok && nested(object) {
+		if object, ok := v.(map[string]any); ok && hasNestedObject(object) {
 			for k, inner := range object {
 				tell(name+"."+k, inner)
 			}
@@ -44,7 +44,7 @@ func Looked(at map[string]any, without ...string) []Fact {
 	})
 }
 
-func nested(object map[string]any) bool {
+func hasNestedObject(object map[string]any) bool {
 	for _, v := range object {
 		if _, ok := v.(map[string]any); ok {
 			return true

@@ -14,8 +14,8 @@ import (
 // storedBytes is what is kept of a workload besides its round: its names, and its places in the maps and the list.
 const storedBytes = 1 << 10
 
-// forgotten stands for a round that takes too much memory to be kept. It says so.
-type forgotten struct {
+// droppedRound stands for a round that takes too much memory to be kept. It says so.
+type droppedRound struct {
 	subject decision.Subject
 	at      time.Time
 	why     string
@@ -25,8 +25,8 @@ type forgotten struct {
 // forgetDecisions keeps of a round no more than that there was one.
 func (s *Store) forgetDecisions(r *stored) {
 	s.removeRound(r)
-	f := &forgotten{subject: r.subject, at: r.at}
-	_, f.placer = r.round.(Placer)
+	f := &droppedRound{subject: r.subject, at: r.at}
+	_, f.placer = r.round.(RoundWithPlacements)
 	if r.bytes > s.max {
 		f.why = fmt.Sprintf("an explanation of it takes %d KiB of memory, and those of all workloads together may take %d KiB.", r.bytes>>10, s.max>>10)
 	} else {
@@ -36,31 +36,31 @@ func (s *Store) forgetDecisions(r *stored) {
 }
 
 // ownsPods says whether a pod of that name may be one of the workload.
-func (f *forgotten) ownsPods(pod string) bool {
+func (f *droppedRound) ownsPods(pod string) bool {
 	return strings.HasPrefix(pod, f.subject.Name+"-") && !f.placer
 }
 
 // answerForgotten is the answer about a pod that may be one of the workload.
-func (f *forgotten) answerForgotten(namespace, pod string) Answer {
-	a := f.Workload()
+func (f *droppedRound) answerForgotten(namespace, pod string) Answer {
+	a := f.ExplainWorkload()
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: namespace, Name: pod}
 	a.Message = message.Shorten(fmt.Sprintf("What %s %s decided is not remembered: %s", f.subject.Kind, f.subject.Name, f.why))
 	return a
 }
 
-// Workload implements Round.
-func (f *forgotten) Workload() Answer {
+// ExplainWorkload implements Round.
+func (f *droppedRound) ExplainWorkload() Answer {
 	return Answer{
 		Subject: f.subject, Workload: f.subject, Decided: f.at, Verdict: Forgotten, Reason: "NotRemembered",
 		Message: "What was decided about it is not remembered: " + f.why,
 	}
 }
 
-// Pod implements Round: nothing is known of pods.
-func (f *forgotten) Pod(string, string) (Answer, bool) { return Answer{}, false }
+// ExplainPod implements Round: nothing is known of pods.
+func (f *droppedRound) ExplainPod(string, string) (Answer, bool) { return Answer{}, false }
 
-// Pods implements Round.
-func (f *forgotten) Pods() []Answer { return nil }
+// ExplainPods implements Round.
+func (f *droppedRound) ExplainPods() []Answer { return nil }
 
 // CountBytes implements Round.
-func (f *forgotten) CountBytes() int { return 0 }
+func (f *droppedRound) CountBytes() int { return 0 }

@@ -13,7 +13,7 @@ import (
 // NearestOf is what would have changed the answer of a record; nil if the policies
 // that made it are gone, or if there is nothing to tell.
 func NearestOf(ctx context.Context, e *engine.Engine, r decision.Record) *nearest.Result {
-	n, err := nearest.Find(ctx, e, r)
+	n, err := nearest.FindConditions(ctx, e, r)
 	if err != nil || len(n.Now)+len(n.Almost) == 0 {
 		return nil
 	}

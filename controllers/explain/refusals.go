@@ -28,7 +28,7 @@ type refusals struct {
 	bytes int
 }
 
-func (r *refusals) put(a Answer) {
+func (r *refusals) addRefusal(a Answer) {
 	if a.NearBytes > mostQuestion {
 		a.Near, a.NearBytes = nil, 0
 	}
@@ -81,11 +81,11 @@ func (r *refusals) findLatest(skip, limit int, match func(*Answer) bool) []Answe
 func (s *Store) PutRefusal(a Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusals.put(a)
+	s.refusals.addRefusal(a)
 }
 
-// Sought says which refusals are meant; what is empty means all.
-type Sought struct {
+// RefusalFilter says which refusals are meant; what is empty means all.
+type RefusalFilter struct {
 	UID  string // of the request
 	User string
 	// Resource is that of the object as kubectl names it, such as pods or
@@ -95,8 +95,8 @@ type Sought struct {
 	Skip int
 }
 
-// Refusals are those that are sought, the latest first, at most limit of them.
-func (s *Store) Refusals(q Sought, limit int) []Answer {
+// FindRefusals are those that are sought, the latest first, at most limit of them.
+func (s *Store) FindRefusals(q RefusalFilter, limit int) []Answer {
 	same := func(want, got string) bool { return want == "" || want == got }
 	s.mu.RLock()
 	defer s.mu.RUnlock()

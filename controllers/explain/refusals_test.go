@@ -29,22 +29,22 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name  string
-		q     Sought
+		q     RefusalFilter
 		limit int
 		want  string
 	}{
-		{"all, the latest first", Sought{}, 0, "[5 4 3 2 1]"},
-		{"by request", Sought{UID: "3"}, 0, "[3]"},
-		{"by user", Sought{User: "ann"}, 0, "[4 3 1]"},
-		{"by object", Sought{Resource: "pods", Namespace: "shop", Name: "web-0"}, 0, "[2 1]"},
-		{"by object of a group", Sought{Resource: "deployments.apps", Namespace: "shop", Name: "web"}, 0, "[3]"},
-		{"not by the resource of another group", Sought{Resource: "deployments"}, 0, "[]"},
-		{"only so many", Sought{User: "ann"}, 2, "[4 3]"},
-		{"none that is not there", Sought{UID: "9"}, 0, "[]"},
+		{"all, the latest first", RefusalFilter{}, 0, "[5 4 3 2 1]"},
+		{"by request", RefusalFilter{UID: "3"}, 0, "[3]"},
+		{"by user", RefusalFilter{User: "ann"}, 0, "[4 3 1]"},
+		{"by object", RefusalFilter{Resource: "pods", Namespace: "shop", Name: "web-0"}, 0, "[2 1]"},
+		{"by object of a group", RefusalFilter{Resource: "deployments.apps", Namespace: "shop", Name: "web"}, 0, "[3]"},
+		{"not by the resource of another group", RefusalFilter{Resource: "deployments"}, 0, "[]"},
+		{"only so many", RefusalFilter{User: "ann"}, 2, "[4 3]"},
+		{"none that is not there", RefusalFilter{UID: "9"}, 0, "[]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := []string{}
-			for _, a := range s.Refusals(tc.q, tc.limit) {
+			for _, a := range s.FindRefusals(tc.q, tc.limit) {
 				out = append(out, a.Message)
 			}
 			if got := fmt.Sprint(out); got != tc.want {
@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 	for i := range kept + 3 {
 		s.PutRefusal(refusal(fmt.Sprint("n", i), "ann", "pods", "shop", "x"))
 	}
-	all := s.Refusals(Sought{}, 0)
+	all := s.FindRefusals(RefusalFilter{}, 0)
 	if len(all) != kept || all[0].Message != fmt.Sprint("n", kept+2) || all[kept-1].Message != "n3" {
 		t.Errorf("%d are kept, from %s to %s", len(all), all[0].Message, all[len(all)-1].Message)
 	}
@@ -89,7 +89,7 @@ func TestRefusalsTakeNoMoreThanTheirBound(t *testing.T) {
 			for _, size := range s.refusals.sizes {
 				sum += size
 			}
-			all := s.Refusals(Sought{}, 0)
+			all := s.FindRefusals(RefusalFilter{}, 0)
 			if sum != s.refusals.bytes || sum > RefusalBytes || len(all) != len(s.refusals.sizes) {
 				t.Fatalf("%d refusals take %d bytes, counted are %d", len(all), sum, s.refusals.bytes)
 			}

@@ -23,41 +23,41 @@ type Single struct {
 	Without []string
 }
 
-// Workload implements Round.
-func (s *Single) Workload() Answer {
+// ExplainWorkload implements Round.
+func (s *Single) ExplainWorkload() Answer {
 	a := s.Answer
 	a.Workload = a.Subject
 	if s.Record == nil {
-		a.Policies = s.Engine.Snapshot().RevisionFor(a.Subject)
+		a.Policies = s.Engine.ActiveSnapshot().RevisionFor(a.Subject)
 		return a
 	}
 	a.Policies, a.Bundles, a.Rules, a.Outcome, a.Error = s.Record.Revision, s.Record.Bundles, s.Record.Rules, s.Record.Outcome, s.Record.Error
 	// Policies that changed since would be reported with the wrong place. Those of another
 	// namespace decide nothing here.
-	if s.Engine.Snapshot().RevisionFor(s.Record.Subject) != s.Record.Revision {
+	if s.Engine.ActiveSnapshot().RevisionFor(s.Record.Subject) != s.Record.Revision {
 		return a
 	}
-	for _, reason := range record.Explain(s.Engine, *s.Record).Reasons {
+	for _, reason := range record.ExplainDecision(s.Engine, *s.Record).Reasons {
 		if reason.Rule == a.Rule && reason.Reason == a.Reason {
-			a.Title, a.Bundle, a.Place, a.Facts = reason.Title, reason.Bundle, reason.Place, Looked(reason.Facts, s.Without...)
+			a.Title, a.Bundle, a.Place, a.Facts = reason.Title, reason.Bundle, reason.Place, CollectFacts(reason.Facts, s.Without...)
 			break
 		}
 	}
 	return a
 }
 
-// Pod implements Round.
-func (s *Single) Pod(string, string) (Answer, bool) { return Answer{}, false }
+// ExplainPod implements Round.
+func (s *Single) ExplainPod(string, string) (Answer, bool) { return Answer{}, false }
 
-// Pods implements Round.
-func (s *Single) Pods() []Answer { return nil }
+// ExplainPods implements Round.
+func (s *Single) ExplainPods() []Answer { return nil }
 
 // CountBytes implements Round.
 func (s *Single) CountBytes() int {
 	a := &s.Answer
 	n := int(unsafe.Sizeof(*s)) + len(a.Reason) + len(a.Message) + len(a.Rule) + len(a.Until)
 	if s.Record != nil {
-		n += record.Size(*s.Record)
+		n += record.MemorySize(*s.Record)
 	}
 	return n
 }

@@ -20,16 +20,16 @@ type Store struct {
 	max int
 
 	mu     sync.RWMutex
-	rounds map[place]*stored
-	places map[string]place // by UID
-	order  *list.List       // of *stored that are remembered, the one decided last in front
-	bytes  int              // of those
+	rounds map[subjectKey]*stored
+	places map[string]subjectKey // by UID
+	order  *list.List            // of *stored that are remembered, the one decided last in front
+	bytes  int                   // of those
 
 	refusals refusals
 }
 
-// place is what people ask by. One that was deleted and made anew is there once.
-type place struct{ group, kind, namespace, name string }
+// subjectKey is what people ask by. One that was deleted and made anew is there once.
+type subjectKey struct{ group, kind, namespace, name string }
 
 type stored struct {
 	subject decision.Subject
@@ -50,19 +50,19 @@ func WithMaxBytes(n int) StoreOption { return func(s *Store) { s.max = n } }
 
 // NewStore makes an empty Store.
 func NewStore(options ...StoreOption) *Store {
-	s := &Store{max: RoundBytes, rounds: map[place]*stored{}, places: map[string]place{}, order: list.New()}
+	s := &Store{max: RoundBytes, rounds: map[subjectKey]*stored{}, places: map[string]subjectKey{}, order: list.New()}
 	for _, o := range options {
 		o(s)
 	}
 	return s
 }
 
-// Put keeps a round in place of the one before.
-func (s *Store) Put(subject decision.Subject, r Round) {
+// PutRound keeps a round in place of the one before.
+func (s *Store) PutRound(subject decision.Subject, r Round) {
 	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.CountBytes()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := place{subject.Group, subject.Kind, subject.Namespace, subject.Name}
+	at := subjectKey{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 	if old := s.rounds[at]; old != nil {
 		s.removeRound(old)
 		if old.subject.UID != subject.UID {
@@ -81,8 +81,8 @@ func (s *Store) Put(subject decision.Subject, r Round) {
 	}
 }
 
-// Forget drops a workload that is gone.
-func (s *Store) Forget(uid string) {
+// ForgetWorkload drops a workload that is gone.
+func (s *Store) ForgetWorkload(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, ok := s.places[uid]; ok {
@@ -101,42 +101,42 @@ func (s *Store) removeRound(r *stored) {
 	}
 }
 
-// Workload explains a workload.
-func (s *Store) Workload(kind schema.GroupKind, namespace, name string) (Answer, bool) {
-	r, ok := s.find(kind, namespace, name)
+// ExplainWorkload explains a workload.
+func (s *Store) ExplainWorkload(kind schema.GroupKind, namespace, name string) (Answer, bool) {
+	r, ok := s.findRound(kind, namespace, name)
 	if !ok {
 		return Answer{}, false
 	}
-	return r.Workload(), true
+	return r.ExplainWorkload(), true
 }
 
 // PodsOf explains all pods of a workload.
 func (s *Store) PodsOf(kind schema.GroupKind, namespace, name string) ([]Answer, bool) {
-	r, ok := s.find(kind, namespace, name)
+	r, ok := s.findRound(kind, namespace, name)
 	if !ok {
 		return nil, false
 	}
-	return r.Pods(), true
+	return r.ExplainPods(), true
 }
 
-func (s *Store) find(kind schema.GroupKind, namespace, name string) (Round, bool) {
+func (s *Store) findRound(kind schema.GroupKind, namespace, name string) (Round, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	r, ok := s.rounds[place{kind.Group, kind.Kind, namespace, name}]
+	r, ok := s.rounds[subjectKey{kind.Group, kind.Kind, namespace, name}]
 	if !ok {
 		return nil, false
 	}
 	return r.round, true
 }
 
-// Pod explains a pod of whichever workload owns it, or says that what was decided about that is forgotten.
-func (s *Store) Pod(namespace, name string) (Answer, bool) {
-	var owner *forgotten
-	for _, r := range s.near(namespace, name) {
-		if a, ok := r.Pod(namespace, name); ok {
+// ExplainPod explains a pod of whichever workload owns it, or says that what was decided about that is forgotten.
+func (s *Store) ExplainPod(namespace, name string) (Answer, bool) {
+	var owner *droppedRound
+	for _, r := range s.candidateRounds(namespace, name) {
+		if a, ok := r.ExplainPod(namespace, name); ok {
 			return a, true
 		}
-		if f, ok := r.(*forgotten); ok && f.ownsPods(name) && (owner == nil || len(f.subject.Name) > len(owner.subject.Name)) {
+		if f, ok := r.(*droppedRound); ok && f.ownsPods(name) && (owner == nil || len(f.subject.Name) > len(owner.subject.Name)) {
 			owner = f
 		}
 	}
@@ -146,39 +146,39 @@ func (s *Store) Pod(namespace, name string) (Answer, bool) {
 	return owner.answerForgotten(namespace, name), true
 }
 
-// Placed explains why a pod is in its subset.
-func (s *Store) Placed(namespace, name string) (Answer, bool) {
+// ExplainPlacement explains why a pod is in its subset.
+func (s *Store) ExplainPlacement(namespace, name string) (Answer, bool) {
 	s.mu.RLock()
-	var placers []Placer
-	var lost []*forgotten
+	var placers []RoundWithPlacements
+	var lost []*droppedRound
 	for _, r := range s.rounds {
 		if r.subject.Namespace != namespace {
 			continue
 		}
-		if p, ok := r.round.(Placer); ok {
+		if p, ok := r.round.(RoundWithPlacements); ok {
 			placers = append(placers, p)
 		}
-		if f, ok := r.round.(*forgotten); ok && f.placer {
+		if f, ok := r.round.(*droppedRound); ok && f.placer {
 			lost = append(lost, f)
 		}
 	}
 	s.mu.RUnlock()
 	for _, p := range placers {
-		if a, ok := p.Placed(name); ok {
+		if a, ok := p.ExplainPlacement(name); ok {
 			return a, true
 		}
 	}
 	if len(lost) == 0 {
 		return Answer{}, false
 	}
-	return slices.MinFunc(lost, func(a, b *forgotten) int { return strings.Compare(a.subject.Name, b.subject.Name) }).answerForgotten(namespace, name), true
+	return slices.MinFunc(lost, func(a, b *droppedRound) int { return strings.Compare(a.subject.Name, b.subject.Name) }).answerForgotten(namespace, name), true
 }
 
-// Lacks explains what a pod should have been given and was not, by workload.
-func (s *Store) Lacks(namespace, name string) (out []Answer) {
+// ExplainMissing explains what a pod should have been given and was not, by workload.
+func (s *Store) ExplainMissing(namespace, name string) (out []Answer) {
 	for _, r := range s.clusterScoped() {
-		if l, ok := r.(Lacker); ok {
-			if a, ok := l.Lacks(namespace, name); ok {
+		if l, ok := r.(RoundWithMissingPods); ok {
+			if a, ok := l.ExplainMissing(namespace, name); ok {
 				out = append(out, a)
 			}
 		}
@@ -186,13 +186,13 @@ func (s *Store) Lacks(namespace, name string) (out []Answer) {
 	return sortByWorkload(out)
 }
 
-// Sidecars explains what SidecarSets decided about a pod that has their containers, by workload. One whose decisions are
+// ExplainSidecars explains what SidecarSets decided about a pod that has their containers, by workload. One whose decisions are
 // forgotten may have some in it, and says that.
-func (s *Store) Sidecars(namespace, name string) (out []Answer) {
+func (s *Store) ExplainSidecars(namespace, name string) (out []Answer) {
 	for _, r := range s.clusterScoped() {
-		if a, ok := r.Pod(namespace, name); ok {
+		if a, ok := r.ExplainPod(namespace, name); ok {
 			out = append(out, a)
-		} else if f, ok := r.(*forgotten); ok && !f.placer {
+		} else if f, ok := r.(*droppedRound); ok && !f.placer {
 			out = append(out, f.answerForgotten(namespace, name))
 		}
 	}
@@ -216,8 +216,8 @@ func sortByWorkload(answers []Answer) []Answer {
 	return answers
 }
 
-// near are the rounds that may know a pod.
-func (s *Store) near(namespace, pod string) (rounds []Round) {
+// candidateRounds are the rounds that may know a pod.
+func (s *Store) candidateRounds(namespace, pod string) (rounds []Round) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, r := range s.rounds {
@@ -229,8 +229,8 @@ func (s *Store) near(namespace, pod string) (rounds []Round) {
 	return rounds
 }
 
-// Workloads lists what there are answers about, sorted.
-func (s *Store) Workloads() []decision.Subject {
+// ListWorkloads lists what there are answers about, sorted.
+func (s *Store) ListWorkloads() []decision.Subject {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := make([]decision.Subject, 0, len(s.rounds))

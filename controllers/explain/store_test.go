@@ -17,10 +17,10 @@ import (
 // pods is a round about a workload with pods of these names.
 type pods []string
 
-func (p pods) Workload() Answer { return Answer{Message: fmt.Sprint(len(p))} }
-func (p pods) CountBytes() int  { return 0 }
-func (p pods) Pods() []Answer   { return make([]Answer, len(p)) }
-func (p pods) Pod(_, name string) (Answer, bool) {
+func (p pods) ExplainWorkload() Answer { return Answer{Message: fmt.Sprint(len(p))} }
+func (p pods) CountBytes() int         { return 0 }
+func (p pods) ExplainPods() []Answer   { return make([]Answer, len(p)) }
+func (p pods) ExplainPod(_, name string) (Answer, bool) {
 	for _, n := range p {
 		if n == name {
 			return Answer{Message: name}, true
@@ -36,23 +36,23 @@ func workload(namespace, name, uid string) decision.Subject {
 func TestStore(t *testing.T) {
 	set := schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}
 	s := NewStore()
-	s.Put(workload("shop", "web", "1"), pods{"web-a", "web-b-c"})
-	s.Put(workload("shop", "web-b", "2"), pods{"web-b-d"})
-	s.Put(workload("bank", "web", "3"), pods{"web-a"})
+	s.PutRound(workload("shop", "web", "1"), pods{"web-a", "web-b-c"})
+	s.PutRound(workload("shop", "web-b", "2"), pods{"web-b-d"})
+	s.PutRound(workload("bank", "web", "3"), pods{"web-a"})
 
 	for name, want := range map[string]bool{"web-a": true, "web-b-c": true, "web-b-d": true, "web-x": false, "we": false, "": false} {
-		if a, ok := s.Pod("shop", name); ok != want || ok && a.Message != name {
+		if a, ok := s.ExplainPod("shop", name); ok != want || ok && a.Message != name {
 			t.Errorf("pod %q: %v %v", name, a.Message, ok)
 		}
 	}
-	if _, ok := s.Pod("bank", "web-b-d"); ok {
+	if _, ok := s.ExplainPod("bank", "web-b-d"); ok {
 		t.Error("a pod of another namespace is found")
 	}
 	for _, subject := range []decision.Subject{
 		{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "bank", Name: "web-b"}, {Group: "apps.kruise.io", Kind: "StatefulSet", Namespace: "shop", Name: "web"},
 		{Group: "apps", Kind: "CloneSet", Namespace: "shop", Name: "web"}, {Kind: "CloneSet", Namespace: "shop", Name: "web"},
 	} {
-		if _, ok := s.Workload(schema.GroupKind{Group: subject.Group, Kind: subject.Kind}, subject.Namespace, subject.Name); ok {
+		if _, ok := s.ExplainWorkload(schema.GroupKind{Group: subject.Group, Kind: subject.Kind}, subject.Namespace, subject.Name); ok {
 			t.Errorf("%v is found", subject)
 		}
 		if _, ok := s.PodsOf(schema.GroupKind{Group: subject.Group, Kind: subject.Kind}, subject.Namespace, subject.Name); ok {
@@ -60,8 +60,8 @@ func TestStore(t *testing.T) {
 		}
 	}
 
-	s.Put(workload("shop", "web", "1"), pods{"web-e"})
-	if a, ok := s.Workload(set, "shop", "web"); !ok || a.Message != "1" {
+	s.PutRound(workload("shop", "web", "1"), pods{"web-e"})
+	if a, ok := s.ExplainWorkload(set, "shop", "web"); !ok || a.Message != "1" {
 		t.Errorf("the newest round is not told: %v", a.Message)
 	}
 	if got, ok := s.PodsOf(set, "shop", "web"); !ok || len(got) != 1 {
@@ -72,23 +72,23 @@ func TestStore(t *testing.T) {
 	}
 
 	// Deleted and made anew: the last to go is the first of its name.
-	s.Put(workload("shop", "web", "4"), pods{"web-f", "web-g"})
-	if a, _ := s.Workload(set, "shop", "web"); a.Message != "2" {
+	s.PutRound(workload("shop", "web", "4"), pods{"web-f", "web-g"})
+	if a, _ := s.ExplainWorkload(set, "shop", "web"); a.Message != "2" {
 		t.Errorf("the answer is about the one before it: %s pods", a.Message)
 	}
-	s.Forget("1")
-	if a, ok := s.Workload(set, "shop", "web"); !ok || a.Message != "2" {
+	s.ForgetWorkload("1")
+	if a, ok := s.ExplainWorkload(set, "shop", "web"); !ok || a.Message != "2" {
 		t.Errorf("with the first, the second is forgotten: %v", a.Message)
 	}
-	s.Forget("4")
-	if _, ok := s.Workload(set, "shop", "web"); ok {
+	s.ForgetWorkload("4")
+	if _, ok := s.ExplainWorkload(set, "shop", "web"); ok {
 		t.Error("it is not forgotten")
 	}
 }
 
 func names(s *Store) []string {
 	var out []string
-	for _, w := range s.Workloads() {
+	for _, w := range s.ListWorkloads() {
 		out = append(out, w.Namespace+"/"+w.Name)
 	}
 	return out
@@ -102,12 +102,12 @@ func TestStoreIsForMany(t *testing.T) {
 		all.Go(func() {
 			for j := range 100 {
 				uid := fmt.Sprint(j % 5)
-				s.Put(workload("shop", "web"+uid, uid), pods{"web" + uid + "-a"})
-				s.Pod("shop", "web0-a")
-				s.Workload(set, "shop", "web1")
-				s.Workloads()
+				s.PutRound(workload("shop", "web"+uid, uid), pods{"web" + uid + "-a"})
+				s.ExplainPod("shop", "web0-a")
+				s.ExplainWorkload(set, "shop", "web1")
+				s.ListWorkloads()
 				if i == 0 {
-					s.Forget(uid)
+					s.ForgetWorkload(uid)
 				}
 			}
 		})
@@ -118,10 +118,10 @@ func TestStoreIsForMany(t *testing.T) {
 // hosted is a round about a cluster-scoped workload, whose pods are named with their namespaces.
 type hosted []string
 
-func (h hosted) Workload() Answer { return Answer{} }
-func (h hosted) CountBytes() int  { return 0 }
-func (h hosted) Pods() []Answer   { return nil }
-func (h hosted) Pod(namespace, name string) (Answer, bool) {
+func (h hosted) ExplainWorkload() Answer { return Answer{} }
+func (h hosted) CountBytes() int         { return 0 }
+func (h hosted) ExplainPods() []Answer   { return nil }
+func (h hosted) ExplainPod(namespace, name string) (Answer, bool) {
 	return Answer{Message: namespace + "/" + name, Workload: decision.Subject{Name: h[0]}}, slices.Contains(h[1:], namespace+"/"+name)
 }
 
@@ -129,22 +129,22 @@ func (h hosted) Pod(namespace, name string) (Answer, bool) {
 // SidecarSet whose containers it has, and by no workload that does not own it.
 func TestSidecarsOfAPod(t *testing.T) {
 	s := NewStore()
-	s.Put(workload("shop", "web", "1"), pods{"web-0"})
+	s.PutRound(workload("shop", "web", "1"), pods{"web-0"})
 	for _, h := range []hosted{{"tracing", "shop/web-0"}, {"logs", "shop/web-0", "bank/web-0"}} {
-		s.Put(decision.Subject{Kind: "SidecarSet", Name: h[0], UID: h[0]}, h)
+		s.PutRound(decision.Subject{Kind: "SidecarSet", Name: h[0], UID: h[0]}, h)
 	}
 	for pod, want := range map[[2]string]string{
 		{"shop", "web-0"}: "logs shop/web-0, tracing shop/web-0", {"bank", "web-0"}: "logs bank/web-0", {"bank", "web-1"}: "", {"play", "web-0"}: "",
 	} {
 		var got []string
-		for _, a := range s.Sidecars(pod[0], pod[1]) {
+		for _, a := range s.ExplainSidecars(pod[0], pod[1]) {
 			got = append(got, a.Workload.Name+" "+a.Message)
 		}
 		if got := strings.Join(got, ", "); got != want {
 			t.Errorf("%v: %q, want %q", pod, got, want)
 		}
 	}
-	if a, ok := s.Pod("bank", "web-0"); ok {
+	if a, ok := s.ExplainPod("bank", "web-0"); ok {
 		t.Errorf("no workload owns it, and one says %q", a.Message)
 	}
 }

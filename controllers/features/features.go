@@ -48,7 +48,7 @@ const (
 	LaunchPriorityNativeSidecars featuregate.Feature = "LaunchPriorityNativeSidecars"
 )
 
-func table() map[featuregate.Feature]featuregate.FeatureSpec {
+func gateSpecs() map[featuregate.Feature]featuregate.FeatureSpec {
 	alpha := func(on bool) featuregate.FeatureSpec {
 		return featuregate.FeatureSpec{Default: on, PreRelease: featuregate.Alpha}
 	}
@@ -85,8 +85,8 @@ func notOfAllAlpha() []featuregate.Feature {
 	return []featuregate.Feature{EnableExternalCerts, LaunchPriorityNativeSidecars}
 }
 
-// closures are gates that go off with another one (PL-01).
-func closures() map[featuregate.Feature][]featuregate.Feature {
+// dependentGates are gates that go off with another one (PL-01).
+func dependentGates() map[featuregate.Feature][]featuregate.Feature {
 	return map[featuregate.Feature][]featuregate.Feature{
 		PodWebhook: {
 			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, WorkloadSpread,

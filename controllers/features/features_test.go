@@ -33,7 +33,7 @@ func TestTheTable(t *testing.T) {
 		LaunchPriorityNativeSidecars: "off Alpha",
 	}
 	got := map[featuregate.Feature]string{}
-	for f, spec := range table() {
+	for f, spec := range gateSpecs() {
 		got[f] = map[bool]string{true: "on ", false: "off "}[spec.Default] + map[bool]string{true: "Alpha", false: "Beta"}[spec.PreRelease == featuregate.Alpha]
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(want) != 37 {
@@ -75,7 +75,7 @@ func TestEachGateIsRead(t *testing.T) {
 			}
 		}
 	}
-	for f := range table() {
+	for f := range gateSpecs() {
 		said = append(said, string(f))
 	}
 	slices.Sort(read)

@@ -18,8 +18,8 @@ const (
 	allBeta  featuregate.Feature = "AllBeta"
 )
 
-// aliases are names of gates that the documentation used.
-func aliases() map[string]featuregate.Feature {
+// gateAliases are names of gates that the documentation used.
+func gateAliases() map[string]featuregate.Feature {
 	return map[string]featuregate.Feature{
 		"EnhancedLivenessProbeGate":                EnhancedLivenessProbe,
 		"ForceDeleteTimeoutExpectationFeatureGate": ForceDeleteTimeoutExpectationGate,
@@ -34,7 +34,7 @@ type Gates struct {
 // New makes gates with their defaults.
 func New() (Gates, error) {
 	g := Gates{featuregate.NewFeatureGate()}
-	if err := g.Add(table()); err != nil {
+	if err := g.Add(gateSpecs()); err != nil {
 		return g, fmt.Errorf("registering feature gates: %w", err)
 	}
 	return g, nil
@@ -57,11 +57,11 @@ func (g Gates) Set(value string) error {
 			wrong = append(wrong, fmt.Errorf("feature gate %s is %q, want %s=true or %s=false", name, text, name, name))
 			continue
 		}
-		if f, ok := aliases()[name]; ok {
+		if f, ok := gateAliases()[name]; ok {
 			name = string(f)
 		}
 		if _, known := g.GetAll()[featuregate.Feature(name)]; !known {
-			wrong = append(wrong, g.unknown(name))
+			wrong = append(wrong, g.unknownGateError(name))
 			continue
 		}
 		if before, twice := set[name]; twice && before != on {
@@ -75,9 +75,9 @@ func (g Gates) Set(value string) error {
 	return g.SetFromMap(set)
 }
 
-// unknown names the gates that were probably meant: those that differ in upper
+// unknownGateError names the gates that were probably meant: those that differ in upper
 // and lower case, in the ending Gate, or have one name in the other.
-func (g Gates) unknown(name string) error {
+func (g Gates) unknownGateError(name string) error {
 	plain := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), "gate") }
 	var near []string
 	for _, f := range slices.Sorted(maps.Keys(g.GetAll())) {
@@ -97,10 +97,10 @@ func (Gates) Type() string { return "mapStringBool" }
 // String is the flag's value.
 func (g Gates) String() string { return "" }
 
-// Resolve applies what gates do to one another once all were set (PL-01).
+// ResolveDependencies applies what gates do to one another once all were set (PL-01).
 // webhookResources is the environment variable CUSTOM_RESOURCE_ENABLE: set
 // without SidecarSet it makes false the default of PodWebhook.
-func (g Gates) Resolve(webhookResources string) error {
+func (g Gates) ResolveDependencies(webhookResources string) error {
 	resources := strings.FieldsFunc(webhookResources, func(r rune) bool { return r == ',' || r == ' ' })
 	changes := map[string]bool{}
 	if len(resources) > 0 && !slices.Contains(resources, "SidecarSet") && !g.ExplicitlySet(PodWebhook) && !g.ExplicitlySet(allBeta) {
@@ -119,7 +119,7 @@ func (g Gates) Resolve(webhookResources string) error {
 		}
 		return g.Enabled(f)
 	}
-	for gate, closed := range closures() {
+	for gate, closed := range dependentGates() {
 		if !enabled(gate) {
 			for _, f := range closed {
 				changes[string(f)] = false

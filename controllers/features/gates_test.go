@@ -21,8 +21,8 @@ func newGates(t *testing.T) Gates {
 
 func TestResolve(t *testing.T) {
 	type names = []featuregate.Feature
-	pods := closures()[PodWebhook]
-	node := closures()[KruiseDaemon]
+	pods := dependentGates()[PodWebhook]
+	node := dependentGates()[KruiseDaemon]
 	for name, tc := range map[string]struct {
 		flag, resources string
 		on, off         names
@@ -52,7 +52,7 @@ func TestResolve(t *testing.T) {
 			if err := g.Set(tc.flag); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.Resolve(tc.resources); err != nil {
+			if err := g.ResolveDependencies(tc.resources); err != nil {
 				t.Fatal(err)
 			}
 			check(t, g, tc.on, tc.off)
@@ -69,7 +69,7 @@ func TestAllAlpha(t *testing.T) {
 		"takes certificates that are named":                   {"AllAlpha=true,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", nil},
 		"leaves out what is named":                            {"AllAlpha=true,EnhancedLivenessProbe=false,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", []featuregate.Feature{EnhancedLivenessProbe}},
 		"leaves out what is named by its alias":               {"EnhancedLivenessProbeGate=false,AllAlpha=true,EnableExternalCerts=true,LaunchPriorityNativeSidecars=true", []featuregate.Feature{EnhancedLivenessProbe}},
-		"leaves out what cannot be without webhooks for pods": {"AllAlpha=true,PodWebhook=false", append([]featuregate.Feature{EnableExternalCerts, PodWebhook}, closures()[PodWebhook]...)},
+		"leaves out what cannot be without webhooks for pods": {"AllAlpha=true,PodWebhook=false", append([]featuregate.Feature{EnableExternalCerts, PodWebhook}, dependentGates()[PodWebhook]...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // maps have no order
@@ -77,11 +77,11 @@ func TestAllAlpha(t *testing.T) {
 				if err := g.Set(tc.flag); err != nil {
 					t.Fatal(err)
 				}
-				if err := g.Resolve(""); err != nil {
+				if err := g.ResolveDependencies(""); err != nil {
 					t.Fatal(err)
 				}
 				var on []featuregate.Feature
-				for f, spec := range table() {
+				for f, spec := range gateSpecs() {
 					if !slices.Contains(tc.off, f) && (spec.Default || spec.PreRelease == featuregate.Alpha) {
 						on = append(on, f)
 					}

@@ -33,10 +33,10 @@ func startsPulls(request *admission.Request) bool {
 	return request.Kind.Kind == "AdvancedCronJob" && json.Unmarshal(request.Object.Raw, &job) == nil && job.Spec.Template.Pull != nil
 }
 
-// Refuse is a validating webhook that refuses to create objects of a kind whose feature gates are
+// RefuseCreation is a validating webhook that refuses to create objects of a kind whose feature gates are
 // off, or that would create such objects, and leaves everything else to next. Objects that exist can be changed, so that they can
 // be repaired and taken over.
-func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission.Handler {
+func RefuseCreation(next admission.Handler, on func(featuregate.Feature) bool) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		why, path := "", field.NewPath("spec")
 		if request.Operation == admissionv1.Create && request.SubResource == "" {
@@ -55,6 +55,6 @@ func Refuse(next admission.Handler, on func(featuregate.Feature) bool) admission
 			}
 			return answer
 		}
-		return review.Invalid(&request, field.ErrorList{field.Forbidden(path, why)})
+		return review.RefuseInvalid(&request, field.ErrorList{field.Forbidden(path, why)})
 	})
 }

@@ -100,26 +100,26 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message
 		return nil, fmt.Errorf("writing the status: %w", err)
 	}
 	status, _ := whole["status"].(map[string]any) // it has a condition at least
-	drop(status)
+	dropNulls(status)
 	if phase, _ := status["phase"].(string); phase == "" && object.GetKind() == "ContainerRecreateRequest" {
 		status["phase"] = "Pending" // the schema takes none without
 	}
 	return status, nil
 }
 
-// drop leaves out what is not there: lists, maps and times that Go writes as null.
-func drop(v any) {
+// dropNulls leaves out what is not there: lists, maps and times that Go writes as null.
+func dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
 			if value == nil {
 				delete(v, name)
 			}
-			drop(value)
+			dropNulls(value)
 		}
 	case []any:
 		for _, value := range v {
-			drop(value)
+			dropNulls(value)
 		}
 	}
 }

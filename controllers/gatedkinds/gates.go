@@ -31,8 +31,8 @@ func requiredGates() map[string][][]featuregate.Feature {
 	}
 }
 
-// Served says whether the feature gates let a controller act on objects of a kind.
-func Served(kind string, on func(featuregate.Feature) bool) bool {
+// IsServed says whether the feature gates let a controller act on objects of a kind.
+func IsServed(kind string, on func(featuregate.Feature) bool) bool {
 	return len(missingGates(kind, on)) == 0
 }
 

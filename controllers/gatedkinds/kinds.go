@@ -16,7 +16,7 @@ import (
 func ListUnserved(scheme *runtime.Scheme, on func(featuregate.Feature) bool) []schema.GroupVersionKind {
 	newest := map[schema.GroupKind]schema.GroupVersionKind{}
 	for kind := range scheme.AllKnownTypes() {
-		if strings.HasSuffix(kind.Group, ".kruise.io") && !Served(kind.Kind, on) && kind.Version > newest[kind.GroupKind()].Version {
+		if strings.HasSuffix(kind.Group, ".kruise.io") && !IsServed(kind.Kind, on) && kind.Version > newest[kind.GroupKind()].Version {
 			newest[kind.GroupKind()] = kind
 		}
 	}

@@ -130,7 +130,7 @@ func TestObjectsOfKindsWhoseGatesAreOffAreRefused(t *testing.T) {
 		for _, on := range []bool{true, false} {
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 				request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Name: "a", Operation: operation, Kind: metav1.GroupVersionKind{Kind: kind}}}
-				got := Refuse(next, func(featuregate.Feature) bool { return on }).Handle(t.Context(), request)
+				got := RefuseCreation(next, func(featuregate.Feature) bool { return on }).Handle(t.Context(), request)
 				if want := on || operation == admissionv1.Update || refusedElsewhere(kind); got.Allowed != want {
 					t.Errorf("%s of %s with gates %t: allowed is %t", operation, kind, on, got.Allowed)
 				}
@@ -164,7 +164,7 @@ func TestAnAdvancedCronJobThatPullsIsRefusedWithoutTheGate(t *testing.T) {
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Name: "a", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: "AdvancedCronJob"}, Object: runtime.RawExtension{Raw: []byte(tc.object)},
 			}}
-			got := Refuse(next, func(featuregate.Feature) bool { return tc.on }).Handle(t.Context(), request)
+			got := RefuseCreation(next, func(featuregate.Feature) bool { return tc.on }).Handle(t.Context(), request)
 			if got.Allowed != tc.allowed {
 				t.Fatalf("allowed is %t", got.Allowed)
 			}
@@ -184,7 +184,7 @@ func TestTheLineIsSaidBesideTheWordsOfOpenKruise(t *testing.T) {
 			refuses := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
 				return admission.Denied("feature-gate is not enabled")
 			})
-			got := Refuse(refuses, on).Handle(t.Context(), request).Result.Message
+			got := RefuseCreation(refuses, on).Handle(t.Context(), request).Result.Message
 			want := "feature-gate is not enabled"
 			if why := DescribeMissing(kind, on); why != "" {
 				want += "; " + why
@@ -192,7 +192,7 @@ func TestTheLineIsSaidBesideTheWordsOfOpenKruise(t *testing.T) {
 			if got != want {
 				t.Errorf("%s without %s: %q, want %q", kind, off, got, want)
 			}
-			if got := Refuse(admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }), on).Handle(t.Context(), request); !got.Allowed {
+			if got := RefuseCreation(admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }), on).Handle(t.Context(), request); !got.Allowed {
 				t.Errorf("%s without %s is refused", kind, off)
 			}
 		}

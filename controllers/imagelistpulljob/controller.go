@@ -65,7 +65,7 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 		opt(r)
 	}
 	r.frame = step.Frame[*kruise.ImageListPullJob]{
-		Kind: "ImageListPullJob", New: func() *kruise.ImageListPullJob { return &kruise.ImageListPullJob{} }, Take: r.step, Ending: r.step,
+		Kind: "ImageListPullJob", New: func() *kruise.ImageListPullJob { return &kruise.ImageListPullJob{} }, Take: r.reconcileJob, Ending: r.reconcileJob,
 		Report: func(ctx context.Context, list *kruise.ImageListPullJob, err error) error {
 			return failure.Write(ctx, r.client, list, func(list *kruise.ImageListPullJob) any { return &list.Status }, err, r.now())
 		},
@@ -86,32 +86,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// step says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
+// reconcileJob says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileJob(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
 	switch {
 	case list.DeletionTimestamp != nil:
 		return 0, nil // its jobs go with it
 	case list.Status.CompletionTime != nil:
-		return r.expire(ctx, list)
+		return r.deleteExpired(ctx, list)
 	}
-	jobs, err := children(ctx, r.client, list)
+	jobs, err := listChildren(ctx, r.client, list)
 	if err != nil {
 		return 0, err
 	}
-	if jobs, err = r.sync(ctx, list, jobs); err != nil {
+	if jobs, err = r.syncJobs(ctx, list, jobs); err != nil {
 		return 0, err
 	}
-	if err := r.report(ctx, list, jobs); err != nil {
+	if err := r.patchStatus(ctx, list, jobs); err != nil {
 		return 0, err
 	}
 	if list.Status.CompletionTime != nil {
-		return r.expire(ctx, list)
+		return r.deleteExpired(ctx, list)
 	}
 	return 0, nil
 }
 
-// expire deletes a list that has ended when its time is over.
-func (r *Reconciler) expire(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
+// deleteExpired deletes a list that has ended when its time is over.
+func (r *Reconciler) deleteExpired(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
 	ttl := list.Spec.CompletionPolicy.TTLSecondsAfterFinished
 	if ttl == nil {
 		return 0, nil
@@ -126,8 +126,8 @@ func (r *Reconciler) expire(ctx context.Context, list *kruise.ImageListPullJob) 
 	return 0, nil
 }
 
-// children are the jobs of a list, as a reader shows them.
-func children(ctx context.Context, reader client.Reader, list *kruise.ImageListPullJob) ([]*kruise.ImagePullJob, error) {
+// listChildren are the jobs of a list, as a reader shows them.
+func listChildren(ctx context.Context, reader client.Reader, list *kruise.ImageListPullJob) ([]*kruise.ImagePullJob, error) {
 	all := &kruise.ImagePullJobList{}
 	if err := reader.List(ctx, all, client.InNamespace(list.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the jobs of ImageListPullJob %s: %w", client.ObjectKeyFromObject(list), err)

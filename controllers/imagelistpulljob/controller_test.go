@@ -278,7 +278,7 @@ func TestOfTwoJobsForAnImageTheOlderOneStays(t *testing.T) {
 		out.Name, out.CreationTimestamp = name, metav1.Unix(created, 0)
 		return out
 	}
-	keep, remove, create := plan(list, "h", []*kruise.ImagePullJob{job("a", 9), job("c", 3), job("b", 3)})
+	keep, remove, create := planJobs(list, "h", []*kruise.ImagePullJob{job("a", 9), job("c", 3), job("b", 3)})
 	if len(keep) != 1 || keep[0].Name != "b" || len(remove) != 2 || len(create) != 0 {
 		t.Errorf("kept are %v, removed %v, created %v", keep, remove, create)
 	}
@@ -288,7 +288,7 @@ func TestTheHashIsOfTheTemplate(t *testing.T) {
 	of := func(edit func(*kruise.ImagePullJobTemplate)) string {
 		template := &kruise.ImagePullJobTemplate{PullSecrets: []string{"a"}}
 		edit(template)
-		got, err := hash(template)
+		got, err := hashTemplate(template)
 		if err != nil {
 			t.Fatal(err)
 		}

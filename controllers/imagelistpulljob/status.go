@@ -70,8 +70,8 @@ func describeFailure(job *kruise.ImagePullJob) string {
 	return fmt.Sprintf("%d of %d nodes have not pulled the image: %s%s.", job.Status.Failed, job.Status.Desired, strings.Join(nodes, ", "), more)
 }
 
-// report writes the status of a list if it has changed.
-func (r *Reconciler) report(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) error {
+// patchStatus writes the status of a list if it has changed.
+func (r *Reconciler) patchStatus(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) error {
 	s := r.statusOf(list, jobs)
 	if equality.Semantic.DeepEqual(list.Status, s) {
 		return nil

@@ -26,25 +26,25 @@ import (
 // hashLabel is on a list and on its jobs: the hash of the template that they were made by.
 const hashLabel = appsv1.ControllerRevisionHashLabelKey
 
-// sync is IMG-11: a job for each image, by the template as it is. It returns the jobs that
+// syncJobs is IMG-11: a job for each image, by the template as it is. It returns the jobs that
 // there are then.
-func (r *Reconciler) sync(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) ([]*kruise.ImagePullJob, error) {
-	want, err := hash(&list.Spec.ImagePullJobTemplate)
+func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) ([]*kruise.ImagePullJob, error) {
+	want, err := hashTemplate(&list.Spec.ImagePullJobTemplate)
 	if err != nil {
 		return nil, err
 	}
-	keep, remove, create := plan(list, want, jobs)
+	keep, remove, create := planJobs(list, want, jobs)
 	if len(create) > 0 {
 		// Names are random, so a job that the cache does not show yet would be made twice.
-		if jobs, err = children(ctx, r.live, list); err != nil {
+		if jobs, err = listChildren(ctx, r.live, list); err != nil {
 			return nil, err
 		}
-		keep, remove, create = plan(list, want, jobs)
+		keep, remove, create = planJobs(list, want, jobs)
 	}
 	if len(remove)+len(create) == 0 {
 		return keep, nil
 	}
-	if err := r.label(ctx, list, want); err != nil {
+	if err := r.labelTemplateHash(ctx, list, want); err != nil {
 		return nil, err
 	}
 	for _, job := range remove {
@@ -71,15 +71,15 @@ func (r *Reconciler) sync(ctx context.Context, list *kruise.ImageListPullJob, jo
 	return keep, nil
 }
 
-// plan is which jobs stay, which go and for which images there are none. Of two jobs for
+// planJobs is which jobs stay, which go and for which images there are none. Of two jobs for
 // an image the older one stays.
-func plan(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePullJob) (keep, remove []*kruise.ImagePullJob, create []string) {
+func planJobs(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePullJob) (keep, remove []*kruise.ImagePullJob, create []string) {
 	slices.SortFunc(jobs, func(a, b *kruise.ImagePullJob) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	by := map[string]bool{}
 	for _, job := range jobs {
-		if by[job.Spec.Image] || !slices.Contains(list.Spec.Images, job.Spec.Image) || !current(list, want, job) {
+		if by[job.Spec.Image] || !slices.Contains(list.Spec.Images, job.Spec.Image) || !matchesTemplate(list, want, job) {
 			remove = append(remove, job)
 			continue
 		}
@@ -95,15 +95,15 @@ func plan(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePullJo
 	return keep, remove, create
 }
 
-// current says whether a job was made by the template. OpenKruise hashes the memory of its
+// matchesTemplate says whether a job was made by the template. OpenKruise hashes the memory of its
 // programs, so a job of another hash is looked at.
-func current(list *kruise.ImageListPullJob, want string, job *kruise.ImagePullJob) bool {
+func matchesTemplate(list *kruise.ImageListPullJob, want string, job *kruise.ImagePullJob) bool {
 	if job.Labels[hashLabel] == want {
 		return true
 	}
 	a, b := jobOf(list, job.Spec.Image, want).Spec, *job.Spec.DeepCopy()
-	imagepulljob.Fill(&a)
-	imagepulljob.Fill(&b)
+	imagepulljob.FillSpec(&a)
+	imagepulljob.FillSpec(&b)
 	b.CompletionPolicy.TTLSecondsAfterFinished = nil
 	return equality.Semantic.DeepEqual(a, b)
 }
@@ -120,8 +120,8 @@ func jobOf(list *kruise.ImageListPullJob, image, hash string) *kruise.ImagePullJ
 	return job
 }
 
-// label writes the hash of the template onto a list.
-func (r *Reconciler) label(ctx context.Context, list *kruise.ImageListPullJob, want string) error {
+// labelTemplateHash writes the hash of the template onto a list.
+func (r *Reconciler) labelTemplateHash(ctx context.Context, list *kruise.ImageListPullJob, want string) error {
 	if list.Labels[hashLabel] == want {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (r *Reconciler) label(ctx context.Context, list *kruise.ImageListPullJob, w
 	return nil
 }
 
-// hash is the hash of a template.
-func hash(template *kruise.ImagePullJobTemplate) (string, error) {
+// hashTemplate is the hash of a template.
+func hashTemplate(template *kruise.ImagePullJobTemplate) (string, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
 		return "", fmt.Errorf("encoding the template: %w", err)

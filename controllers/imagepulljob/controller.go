@@ -96,7 +96,7 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 		opt(r)
 	}
 	r.frame = step.Frame[*kruise.ImagePullJob]{
-		Kind: "ImagePullJob", New: func() *kruise.ImagePullJob { return &kruise.ImagePullJob{} }, Take: r.step, Ending: r.step,
+		Kind: "ImagePullJob", New: func() *kruise.ImagePullJob { return &kruise.ImagePullJob{} }, Take: r.reconcileJob, Ending: r.reconcileJob,
 		Report: func(ctx context.Context, job *kruise.ImagePullJob, err error) error {
 			return failure.Write(ctx, r.client, job, func(job *kruise.ImagePullJob) any { return &job.Status }, err, r.now())
 		},

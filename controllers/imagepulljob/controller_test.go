@@ -273,17 +273,17 @@ func TestWritesThatTheCacheDoesNotShowCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &written{nodes: map[string]*kruise.NodeImage{}}
-			w.put(image("a", "10"))
+			w.rememberWrite(image("a", "10"))
 			got := []*kruise.NodeImage{tc.cached}
-			w.over(got)
+			w.overlayWrites(got)
 			if got[0].UID != tc.want.UID || got[0].ResourceVersion != tc.want.ResourceVersion || len(w.nodes) != tc.still {
 				t.Errorf("got %+v, and %d are remembered", got[0].ObjectMeta, len(w.nodes))
 			}
 		})
 	}
 	w := &written{nodes: map[string]*kruise.NodeImage{}}
-	w.put(image("a", "10"))
-	w.over(nil)
+	w.rememberWrite(image("a", "10"))
+	w.overlayWrites(nil)
 	if len(w.nodes) > 0 {
 		t.Error("one that is gone is remembered")
 	}

@@ -14,15 +14,15 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// decide asks which nodes begin now, and what keeps others from it. Those that are denied
+// decideNodes asks which nodes begin now, and what keeps others from it. Those that are denied
 // the image have failed in the tally.
-func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i tags.Image, t *tally) (begin []*candidate, holds []points.Hold) {
+func (r *Reconciler) decideNodes(ctx context.Context, job *kruise.ImagePullJob, i tags.Image, t *tally) (begin []*candidate, holds []points.Hold) {
 	if len(t.candidates) == 0 {
 		return nil, nil
 	}
 	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ImagePullJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
 	facts := jobFacts(job, i)
-	r.places.rank(ctx, subject, facts, t.candidates)
+	r.places.rankCandidates(ctx, subject, facts, t.candidates)
 	var free []points.Candidate
 	byName := map[string]*candidate{}
 	for n := range t.candidates {
@@ -30,7 +30,7 @@ func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i tag
 		byName[c.Name] = c
 		switch {
 		case c.denied != nil:
-			t.fail(c, c.denied)
+			t.markFailed(c, c.denied)
 		case c.held != nil:
 			holds = append(holds, *c.held)
 		default:
@@ -49,12 +49,12 @@ func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i tag
 	if len(out.Denials) > 0 {
 		for n := range t.candidates {
 			if c := &t.candidates[n]; c.denied == nil {
-				t.fail(c, &out.Denials[0])
+				t.markFailed(c, &out.Denials[0])
 			}
 		}
 		return nil, nil
 	}
-	names, held := out.Begins(in, free)
+	names, held := out.NodesToPull(in, free)
 	for _, name := range names {
 		begin = append(begin, byName[name])
 	}
@@ -67,7 +67,7 @@ func (r *Reconciler) decide(ctx context.Context, job *kruise.ImagePullJob, i tag
 func jobFacts(job *kruise.ImagePullJob, i tags.Image) points.Job {
 	out := points.Job{
 		Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: job.Annotations,
-		Image: i.Name, Tag: i.Tag, Always: job.Spec.ImagePullPolicy == kruise.PullAlways, Never: never(job),
+		Image: i.Name, Tag: i.Tag, Always: job.Spec.ImagePullPolicy == kruise.PullAlways, Never: neverCompletes(job),
 	}
 	if owner := metav1.GetControllerOf(job); owner != nil {
 		out.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
@@ -75,7 +75,7 @@ func jobFacts(job *kruise.ImagePullJob, i tags.Image) points.Job {
 	return out
 }
 
-func never(job *kruise.ImagePullJob) bool {
+func neverCompletes(job *kruise.ImagePullJob) bool {
 	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
 }
 

@@ -39,7 +39,7 @@ func (r *Reconciler) followEdit(ctx context.Context, o order, asked []*kruise.No
 				return fmt.Errorf("changing on node %s how %s is pulled: %w", node.Name, o.job.Spec.Image, err)
 			}
 			if image != nil {
-				r.written.put(image)
+				r.written.rememberWrite(image)
 			}
 			return nil
 		})

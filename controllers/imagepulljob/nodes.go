@@ -26,15 +26,15 @@ type written struct {
 	nodes map[string]*kruise.NodeImage
 }
 
-func (w *written) put(image *kruise.NodeImage) {
+func (w *written) rememberWrite(image *kruise.NodeImage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nodes[image.Name] = image
 }
 
-// over lays the writes over what a cache shows. One that the cache has caught up with, or
+// overlayWrites lays the writes over what a cache shows. One that the cache has caught up with, or
 // whose NodeImage is gone, is forgotten.
-func (w *written) over(cached []*kruise.NodeImage) {
+func (w *written) overlayWrites(cached []*kruise.NodeImage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.nodes) == 0 {
@@ -43,7 +43,7 @@ func (w *written) over(cached []*kruise.NodeImage) {
 	still := make(map[string]*kruise.NodeImage, len(w.nodes))
 	for i, image := range cached {
 		mine := w.nodes[image.Name]
-		if mine != nil && versions.Newer(mine, image) {
+		if mine != nil && versions.IsNewer(mine, image) {
 			cached[i] = mine
 			still[image.Name] = mine
 		}
@@ -51,8 +51,8 @@ func (w *written) over(cached []*kruise.NodeImage) {
 	w.nodes = still
 }
 
-// fleet are all NodeImages, by name. None of them may be changed.
-func (r *Reconciler) fleet(ctx context.Context) ([]*kruise.NodeImage, error) {
+// listNodeImages are all NodeImages, by name. None of them may be changed.
+func (r *Reconciler) listNodeImages(ctx context.Context) ([]*kruise.NodeImage, error) {
 	list := &kruise.NodeImageList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodeImages: %w", err)
@@ -63,13 +63,13 @@ func (r *Reconciler) fleet(ctx context.Context) ([]*kruise.NodeImage, error) {
 			out = append(out, &list.Items[i])
 		}
 	}
-	r.written.over(out)
+	r.written.overlayWrites(out)
 	slices.SortFunc(out, func(a, b *kruise.NodeImage) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-// about is IMG-01: which of the fleet a job is about.
-func (r *Reconciler) about(ctx context.Context, job *kruise.ImagePullJob, fleet []*kruise.NodeImage) ([]*kruise.NodeImage, error) {
+// selectNodes is IMG-01: which of the fleet a job is about.
+func (r *Reconciler) selectNodes(ctx context.Context, job *kruise.ImagePullJob, fleet []*kruise.NodeImage) ([]*kruise.NodeImage, error) {
 	var names sets.Set[string]
 	var selector labels.Selector
 	switch s := job.Spec.Selector; {

@@ -20,9 +20,9 @@ type paced struct {
 	at    map[types.UID]time.Time
 }
 
-// left is how long the status of a job is not written yet, 0 if it is to be written now. All that
+// timeToWrite is how long the status of a job is not written yet, 0 if it is to be written now. All that
 // is no mere progress is written at once.
-func (p *paced) left(job *kruise.ImagePullJob, s kruise.ImagePullJobStatus, now time.Time) time.Duration {
+func (p *paced) timeToWrite(job *kruise.ImagePullJob, s kruise.ImagePullJobStatus, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.at[job.UID]
@@ -37,8 +37,8 @@ func (p *paced) left(job *kruise.ImagePullJob, s kruise.ImagePullJobStatus, now 
 	return max(last.Add(p.every).Sub(now), 0)
 }
 
-// wrote notes that the status of a job says all by now.
-func (p *paced) wrote(job types.UID, now time.Time) {
+// recordWrite notes that the status of a job says all by now.
+func (p *paced) recordWrite(job types.UID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.at == nil {
@@ -47,7 +47,7 @@ func (p *paced) wrote(job types.UID, now time.Time) {
 	p.at[job] = now
 }
 
-func (p *paced) forget(job types.UID) {
+func (p *paced) forgetJob(job types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.at, job)

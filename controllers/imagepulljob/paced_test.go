@@ -32,15 +32,15 @@ func TestProgressIsWrittenNowAndThen(t *testing.T) {
 			p := &paced{every: 500 * time.Millisecond}
 			s := *job.Status.DeepCopy()
 			tc.change(&s)
-			if got := p.left(job, s, now); got != 0 {
+			if got := p.timeToWrite(job, s, now); got != 0 {
 				t.Errorf("the first one waits for %s", got)
 			}
-			p.wrote(job.UID, now)
-			if got := p.left(job, s, now.Add(tc.after)); got != tc.want {
+			p.recordWrite(job.UID, now)
+			if got := p.timeToWrite(job, s, now.Add(tc.after)); got != tc.want {
 				t.Errorf("it waits for %s, want %s", got, tc.want)
 			}
-			p.forget(job.UID)
-			if got := p.left(job, s, now); got != 0 {
+			p.forgetJob(job.UID)
+			if got := p.timeToWrite(job, s, now); got != 0 {
 				t.Errorf("another job waits for %s", got)
 			}
 		})

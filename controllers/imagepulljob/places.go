@@ -47,16 +47,16 @@ type ranked struct {
 	place
 }
 
-func (p *places) forget(job types.UID) {
+func (p *places) forgetJob(job types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.jobs, job)
 }
 
-// rank gives each candidate its place, and sorts them. Nodes that are remembered are not
+// rankCandidates gives each candidate its place, and sorts them. Nodes that are remembered are not
 // asked about again. The caller asks for one job at a time.
-func (p *places) rank(ctx context.Context, subject decision.Subject, job points.Job, candidates []candidate) {
-	k := p.of(subject, job)
+func (p *places) rankCandidates(ctx context.Context, subject decision.Subject, job points.Job, candidates []candidate) {
+	k := p.rememberedRanks(subject, job)
 	var fresh []int
 	for i := range candidates {
 		c := &candidates[i]
@@ -96,9 +96,9 @@ func (p *places) rank(ctx context.Context, subject decision.Subject, job points.
 	})
 }
 
-// of is what is known of a job, nothing if it or the policies have changed.
-func (p *places) of(subject decision.Subject, job points.Job) *known {
-	revision := p.engine.Snapshot().RevisionFor(subject)
+// rememberedRanks is what is known of a job, nothing if it or the policies have changed.
+func (p *places) rememberedRanks(subject decision.Subject, job points.Job) *known {
+	revision := p.engine.ActiveSnapshot().RevisionFor(subject)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.jobs[types.UID(subject.UID)]

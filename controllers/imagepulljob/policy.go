@@ -36,7 +36,7 @@ func (r *Reconciler) pullPolicy(job *kruise.ImagePullJob) *kruise.ImageTagPullPo
 
 // deadlineOf is the deadline of one pull of a job, in seconds; nil if it has none.
 func deadlineOf(job *kruise.ImagePullJob) *int64 {
-	if !never(job) {
+	if !neverCompletes(job) {
 		return job.Spec.CompletionPolicy.ActiveDeadlineSeconds
 	}
 	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
@@ -48,7 +48,7 @@ func (r *Reconciler) ttlRange(job *kruise.ImagePullJob) (least int64, spread int
 	completion := job.Spec.CompletionPolicy
 	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
 	switch {
-	case never(job):
+	case neverCompletes(job):
 		return neverTTL - neverTTLSpread, 2 * neverTTLSpread
 	case completion.TTLSecondsAfterFinished != nil:
 		least = int64(*completion.TTLSecondsAfterFinished)
@@ -70,7 +70,7 @@ func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePull
 	for _, ref := range others {
 		other := &kruise.ImagePullJob{}
 		err := r.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, other)
-		if err == nil && other.UID == ref.UID && never(other) {
+		if err == nil && other.UID == ref.UID && neverCompletes(other) {
 			policy.TTLSecondsAfterFinished = ptr.To(*tag.PullPolicy.TTLSecondsAfterFinished)
 		}
 	}

@@ -27,24 +27,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// step says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
+// reconcileJob says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
-		return r.release(ctx, job)
+		return r.finalizeJob(ctx, job)
 	}
-	if err := r.finalizer(ctx, job, controllerutil.AddFinalizer); err != nil {
+	if err := r.patchFinalizer(ctx, job, controllerutil.AddFinalizer); err != nil {
 		return 0, err
 	}
-	i, err := tags.Parse(job.Spec.Image)
+	i, err := tags.ParseImage(job.Spec.Image)
 	if err != nil {
-		return 0, r.invalid(ctx, job, err)
+		return 0, r.reportInvalidImage(ctx, job, err)
 	}
-	secrets, faults, err := r.secrets(ctx, job)
+	secrets, faults, err := r.syncSecrets(ctx, job)
 	if err != nil {
 		return 0, err
 	}
 	o := order{job, i, secrets}
-	t, holds, err := r.begin(ctx, o)
+	t, holds, err := r.startPulls(ctx, o)
 	if t == nil {
 		return 0, err
 	}
@@ -52,9 +52,9 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 	err = errors.Join(err, later)
 	t.faults = faults
 	status := r.statusOfJob(job, t, holds)
-	wait := r.paced.left(job, status, r.now())
+	wait := r.paced.timeToWrite(job, status, r.now())
 	if wait == 0 {
-		if later := r.report(ctx, job, status); err == nil {
+		if later := r.patchStatus(ctx, job, status); err == nil {
 			err = later
 		}
 	}
@@ -62,69 +62,69 @@ func (r *Reconciler) step(ctx context.Context, job *kruise.ImagePullJob) (time.D
 		return 0, err // after a back-off: no timer is due before the end is written
 	}
 	if more {
-		wait = requeue.Sooner(wait, step.Soon)
+		wait = requeue.EarliestDelay(wait, step.Soon)
 	}
-	return requeue.Sooner(r.again(job, holds), wait), err
+	return requeue.EarliestDelay(r.requeueAfter(job, holds), wait), err
 }
 
-// begin has more nodes pull, and tells how far all are. One job at a time counts nodes and
+// startPulls has more nodes pull, and tells how far all are. One job at a time counts nodes and
 // begins: counts would be old news for another one that does so meanwhile.
-func (r *Reconciler) begin(ctx context.Context, o order) (*tally, []points.Hold, error) {
+func (r *Reconciler) startPulls(ctx context.Context, o order) (*tally, []points.Hold, error) {
 	job := o.job
 	r.beginning.Lock()
 	defer r.beginning.Unlock()
-	fleet, err := r.fleet(ctx)
+	fleet, err := r.listNodeImages(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := r.about(ctx, job, fleet)
+	nodes, err := r.selectNodes(ctx, job, fleet)
 	if err != nil {
 		return nil, nil, err
 	}
 	t := countNodes(fleet, nodes, job, o.image, o.secrets)
-	if r.left(job, job.Status.StartTime) < 0 {
+	if r.timeToDeadline(job, job.Status.StartTime) < 0 {
 		return t, nil, nil
 	}
-	begin, holds := r.decide(ctx, job, o.image, t)
-	asked, err := r.place(ctx, o, begin)
+	begin, holds := r.decideNodes(ctx, job, o.image, t)
+	asked, err := r.requestPulls(ctx, o, begin)
 	for _, c := range asked {
-		t.begun(c)
+		t.markPulling(c)
 	}
 	return t, holds, err
 }
 
-// invalid tells that a job has an image that nodes cannot pull. Admission refuses it, so
+// reportInvalidImage tells that a job has an image that nodes cannot pull. Admission refuses it, so
 // there was none when the job was written.
-func (r *Reconciler) invalid(ctx context.Context, job *kruise.ImagePullJob, err error) error {
+func (r *Reconciler) reportInvalidImage(ctx context.Context, job *kruise.ImagePullJob, err error) error {
 	s := *job.Status.DeepCopy()
-	r.condition(&s, kruise.ImagePullJobHeld, &why{kruise.InvalidImageReason,
+	r.setCondition(&s, kruise.ImagePullJobHeld, &why{kruise.InvalidImageReason,
 		fmt.Sprintf("No node pulls: spec.image %q must be an image such as nginx:1.27: %v.", job.Spec.Image, err)})
-	return r.report(ctx, job, s)
+	return r.patchStatus(ctx, job, s)
 }
 
-// again is when to look at a job that goes on.
-func (r *Reconciler) again(job *kruise.ImagePullJob, holds []points.Hold) time.Duration {
+// requeueAfter is when to look at a job that goes on.
+func (r *Reconciler) requeueAfter(job *kruise.ImagePullJob, holds []points.Hold) time.Duration {
 	if job.Status.CompletionTime != nil {
 		return step.Soon // what it held is released then
 	}
-	after := r.left(job, job.Status.StartTime)
+	after := r.timeToDeadline(job, job.Status.StartTime)
 	if len(holds) > 0 {
-		after = requeue.Sooner(after, lookAgain)
+		after = requeue.EarliestDelay(after, lookAgain)
 	}
 	if len(job.Spec.PullSecrets) > 0 {
-		after = requeue.Sooner(after, copyAgain)
+		after = requeue.EarliestDelay(after, copyAgain)
 	}
 	return after
 }
 
-// release lets go of what a job that has ended held, and deletes it when its time is over. The copies of its secrets stay until
+// finalizeJob lets go of what a job that has ended held, and deletes it when its time is over. The copies of its secrets stay until
 // then, and follow their sources: the tags of the job are on the nodes for as long.
-func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
-	r.places.forget(job.UID)
-	r.paced.forget(job.UID)
+func (r *Reconciler) finalizeJob(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
+	r.places.forgetJob(job.UID)
+	r.paced.forgetJob(job.UID)
 	left := r.untilExpiry(job)
 	if left > 0 && len(job.Spec.PullSecrets) > 0 && controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
-		_, _, err := r.secrets(ctx, job)
+		_, _, err := r.syncSecrets(ctx, job)
 		return min(left, copyAgain), err
 	}
 	if controllerutil.ContainsFinalizer(job, kruise.ImagePullJobFinalizer) {
@@ -132,7 +132,7 @@ func (r *Reconciler) release(ctx context.Context, job *kruise.ImagePullJob) (tim
 			return left, err
 		}
 	}
-	if err := r.finalizer(ctx, job, controllerutil.RemoveFinalizer); err != nil {
+	if err := r.patchFinalizer(ctx, job, controllerutil.RemoveFinalizer); err != nil {
 		return left, err
 	}
 	if job.DeletionTimestamp != nil || job.Spec.CompletionPolicy.TTLSecondsAfterFinished == nil {
@@ -157,8 +157,8 @@ func (r *Reconciler) untilExpiry(job *kruise.ImagePullJob) time.Duration {
 	return max(job.Status.CompletionTime.Add(time.Duration(*ttl)*time.Second).Sub(r.now()), 0)
 }
 
-// finalizer changes the finalizer of a job that has not ended.
-func (r *Reconciler) finalizer(ctx context.Context, job *kruise.ImagePullJob, change func(client.Object, string) bool) error {
+// patchFinalizer changes the finalizer of a job that has not ended.
+func (r *Reconciler) patchFinalizer(ctx context.Context, job *kruise.ImagePullJob, change func(client.Object, string) bool) error {
 	before := job.DeepCopy()
 	if !change(job, kruise.ImagePullJobFinalizer) {
 		return nil

@@ -26,8 +26,8 @@ const (
 // phaseOf is IMG-02.
 func phaseOf(node *kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) phase {
 	spec := node.Spec.Images[i.Name]
-	tag := tags.Of(spec, i.Tag)
-	if tag == nil || !owns(tag, job.UID) || len(missing(spec.PullSecrets, secrets)) > 0 || failedTooSoon(node, i.Name, tag, job) {
+	tag := tags.FindSpec(spec, i.Tag)
+	if tag == nil || !isOwnedBy(tag, job.UID) || len(missingSecrets(spec.PullSecrets, secrets)) > 0 || failedTooSoon(node, i.Name, tag, job) {
 		return waiting
 	}
 	switch s := tags.Status(node, i.Name, tag); {
@@ -41,12 +41,12 @@ func phaseOf(node *kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, sec
 	return pulling
 }
 
-func owns(tag *kruise.ImageTagSpec, job types.UID) bool {
+func isOwnedBy(tag *kruise.ImageTagSpec, job types.UID) bool {
 	return slices.ContainsFunc(tag.OwnerReferences, func(o corev1.ObjectReference) bool { return o.UID == job })
 }
 
-// missing are those of some secrets that a list does not have.
-func missing(list, of []kruise.ReferenceObject) (out []kruise.ReferenceObject) {
+// missingSecrets are those of some secrets that a list does not have.
+func missingSecrets(list, of []kruise.ReferenceObject) (out []kruise.ReferenceObject) {
 	for _, s := range of {
 		if !slices.ContainsFunc(list, func(have kruise.ReferenceObject) bool { return have.Namespace == s.Namespace && have.Name == s.Name }) {
 			out = append(out, s)
@@ -104,7 +104,7 @@ func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i ta
 			one.Failed = 1
 			t.failed = append(t.failed, node.Name)
 		}
-		t.add(node, one)
+		t.addCounts(node, one)
 	}
 	registries := map[string]string{}
 	for _, node := range fleet {
@@ -118,7 +118,7 @@ func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i ta
 				busy = 1
 				registry, ok := registries[name]
 				if !ok {
-					image, _ := tags.Parse(name) // an invalid name is in no registry
+					image, _ := tags.ParseImage(name) // an invalid name is in no registry
 					registry = image.Registry
 					registries[name] = registry
 				}
@@ -128,39 +128,39 @@ func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i ta
 			}
 		}
 		if busy > 0 {
-			t.add(node, points.Nodes{Busy: 1})
+			t.addCounts(node, points.Nodes{Busy: 1})
 		}
 	}
 	return t
 }
 
-// add counts a node in the tally and in its groups. A zone without a node of the job has
+// addCounts counts a node in the tally and in its groups. A zone without a node of the job has
 // no entry.
-func (t *tally) add(node *kruise.NodeImage, one points.Nodes) {
-	sum(&t.Nodes, one)
+func (t *tally) addCounts(node *kruise.NodeImage, one points.Nodes) {
+	addNodeCounts(&t.Nodes, one)
 	for dimension, value := range groupsOf(node) {
 		group, ok := t.groups[dimension][value]
 		if !ok && one.Total == 0 {
 			continue
 		}
-		sum(&group, one)
+		addNodeCounts(&group, one)
 		t.groups[dimension][value] = group
 	}
 }
 
-// fail moves a node that waited to those that failed.
-func (t *tally) fail(c *candidate, why *points.Denial) {
-	t.add(c.node, points.Nodes{Waiting: -1, Failed: 1, Total: 0})
+// markFailed moves a node that waited to those that failed.
+func (t *tally) markFailed(c *candidate, why *points.Denial) {
+	t.addCounts(c.node, points.Nodes{Waiting: -1, Failed: 1, Total: 0})
 	t.failed = append(t.failed, c.Name)
 	if t.denied == nil {
 		t.denied = why
 	}
 }
 
-// begun moves a node that waited to those that pull.
-func (t *tally) begun(c *candidate) { t.add(c.node, points.Nodes{Waiting: -1, Pulling: 1}) }
+// markPulling moves a node that waited to those that pull.
+func (t *tally) markPulling(c *candidate) { t.addCounts(c.node, points.Nodes{Waiting: -1, Pulling: 1}) }
 
-func sum(a *points.Nodes, b points.Nodes) {
+func addNodeCounts(a *points.Nodes, b points.Nodes) {
 	a.Total += b.Total
 	a.Waiting += b.Waiting
 	a.Pulling += b.Pulling

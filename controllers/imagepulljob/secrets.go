@@ -62,9 +62,9 @@ type look struct {
 	version string
 }
 
-// secrets is IMG-09: what nodes log in with for a job. A source that cannot be read is
+// syncSecrets is IMG-09: what nodes log in with for a job. A source that cannot be read is
 // left out, and faults say why.
-func (r *Reconciler) secrets(ctx context.Context, job *kruise.ImagePullJob) (refs []kruise.ReferenceObject, faults []string, err error) {
+func (r *Reconciler) syncSecrets(ctx context.Context, job *kruise.ImagePullJob) (refs []kruise.ReferenceObject, faults []string, err error) {
 	for _, name := range job.Spec.PullSecrets {
 		key := string(job.UID) + "/" + name
 		version, err := r.sourceVersion(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
@@ -142,7 +142,7 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 		out.ref = &kruise.ReferenceObject{Namespace: job.Namespace, Name: name}
 		return out, nil
 	}
-	target, err := r.target(ctx, key)
+	target, err := r.findSecretCopy(ctx, key)
 	if err != nil {
 		return out, err
 	}
@@ -158,7 +158,7 @@ func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, so
 	target.Annotations = maps.Clone(target.Annotations)
 	for k, v := range map[string]string{
 		kruise.ImagePullJobSourceKey: key.String(), kruise.ImagePullJobSourceUIDKey: string(source.UID),
-		kruise.ImagePullJobModeKey: string(kruise.PullSecretModeBatch), kruise.ImagePullJobReferencesKey: referring(target, job, true),
+		kruise.ImagePullJobModeKey: string(kruise.PullSecretModeBatch), kruise.ImagePullJobReferencesKey: referringJobs(target, job, true),
 	} {
 		metav1.SetMetaDataAnnotation(&target.ObjectMeta, k, v)
 	}
@@ -189,7 +189,7 @@ func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) 
 	if source.Namespace == configNamespace {
 		return nil
 	}
-	target, err := r.target(ctx, source)
+	target, err := r.findSecretCopy(ctx, source)
 	if err != nil || target.UID == "" {
 		return err
 	}
@@ -206,9 +206,9 @@ func isPullSecret(secret *corev1.Secret) bool {
 	return secret.Type == corev1.SecretTypeDockerConfigJson || secret.Type == corev1.SecretTypeDockercfg
 }
 
-// target is the copy of a source, with no UID if there is none yet. Its name follows from
+// findSecretCopy is the copy of a source, with no UID if there is none yet. Its name follows from
 // the source, so that copies need not be listed.
-func (r *Reconciler) target(ctx context.Context, source types.NamespacedName) (*corev1.Secret, error) {
+func (r *Reconciler) findSecretCopy(ctx context.Context, source types.NamespacedName) (*corev1.Secret, error) {
 	digest := sha256.Sum256([]byte(source.String()))
 	for _, bytes := range []int{3, 16} {
 		name := source.Name[:min(len(source.Name), 220)] + "-" + hex.EncodeToString(digest[:bytes])
@@ -226,8 +226,8 @@ func (r *Reconciler) target(ctx context.Context, source types.NamespacedName) (*
 	return nil, fmt.Errorf("copying pull secret %s: secrets of other sources in namespace %s have its names", source, configNamespace)
 }
 
-// referring are the jobs that refer to a copy, with one more or one less.
-func referring(target *corev1.Secret, job *kruise.ImagePullJob, more bool) string {
+// referringJobs are the jobs that refer to a copy, with one more or one less.
+func referringJobs(target *corev1.Secret, job *kruise.ImagePullJob, more bool) string {
 	me := client.ObjectKeyFromObject(job).String()
 	jobs := slices.DeleteFunc(strings.Split(target.Annotations[kruise.ImagePullJobReferencesKey], ","), func(j string) bool { return j == "" || j == me })
 	if more {
@@ -248,14 +248,14 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, job *kruise.ImagePullJo
 		delete(r.copies.seen, string(job.UID)+"/"+name)
 		delete(r.copies.sources, types.NamespacedName{Namespace: job.Namespace, Name: name})
 		r.copies.mu.Unlock()
-		target, err := r.target(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
+		target, err := r.findSecretCopy(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name})
 		if err != nil {
 			return err
 		}
 		if target.UID == "" {
 			continue
 		}
-		before, left := target.DeepCopy(), referring(target, job, false)
+		before, left := target.DeepCopy(), referringJobs(target, job, false)
 		switch {
 		case left == "":
 			err = r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})

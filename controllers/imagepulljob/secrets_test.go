@@ -238,7 +238,7 @@ func TestPullSecrets(t *testing.T) {
 	start("a secret of another source is left alone", func(w *world) {
 		w.job(with("login"))
 		source := secret(w, w.ns, "login", "one")
-		first, err := w.r.target(t.Context(), client.ObjectKeyFromObject(source))
+		first, err := w.r.findSecretCopy(t.Context(), client.ObjectKeyFromObject(source))
 		if err != nil {
 			t.Fatal(err)
 		}

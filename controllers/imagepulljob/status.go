@@ -31,9 +31,9 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 	s.Desired, s.Active, s.Succeeded, s.Failed = int32(t.Total), int32(t.Pulling), int32(t.Succeeded), int32(t.Nodes.Failed) //nolint:gosec // nodes
 	s.FailedNodes = t.failed
 	ended := t.Succeeded + t.Nodes.Failed
-	late := r.left(job, s.StartTime) < 0
+	late := r.timeToDeadline(job, s.StartTime) < 0
 	switch {
-	case !never(job) && ended == t.Total:
+	case !neverCompletes(job) && ended == t.Total:
 		s.CompletionTime, s.Message = &now, kruise.ImagePullJobCompletedMessage
 	case late:
 		s.CompletionTime, s.Message = &now, kruise.ImagePullJobDeadlineExceededMessage
@@ -52,19 +52,19 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 		s.FailedNodes = nil
 	}
 	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
-	r.condition(&s, kruise.ImagePullJobHeld, told(holds))
-	r.condition(&s, kruise.ImagePullJobDenied, denied(t.denied))
-	r.condition(&s, kruise.ImagePullJobSecretMissing, faulty(t.faults))
+	r.setCondition(&s, kruise.ImagePullJobHeld, holdReason(holds))
+	r.setCondition(&s, kruise.ImagePullJobDenied, denialReason(t.denied))
+	r.setCondition(&s, kruise.ImagePullJobSecretMissing, secretFaultReason(t.faults))
 	if len(s.Conditions) == 0 {
 		s.Conditions = nil
 	}
 	return s
 }
 
-// left is how long a job may go on, 0 if it has no deadline and negative if that is over.
-func (r *Reconciler) left(job *kruise.ImagePullJob, start *metav1.Time) time.Duration {
+// timeToDeadline is how long a job may go on, 0 if it has no deadline and negative if that is over.
+func (r *Reconciler) timeToDeadline(job *kruise.ImagePullJob, start *metav1.Time) time.Duration {
 	deadline := job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-	if never(job) || deadline == nil || start == nil {
+	if neverCompletes(job) || deadline == nil || start == nil {
 		return 0
 	}
 	left := start.Add(time.Duration(*deadline) * time.Second).Sub(r.now())
@@ -77,9 +77,9 @@ func (r *Reconciler) left(job *kruise.ImagePullJob, start *metav1.Time) time.Dur
 // why is a reason of a policy.
 type why struct{ reason, message string }
 
-// told is what holds a job: the first hold by rule, of all nodes ahead of those of single
+// holdReason is what holds a job: the first hold by rule, of all nodes ahead of those of single
 // ones.
-func told(holds []points.Hold) *why {
+func holdReason(holds []points.Hold) *why {
 	if len(holds) == 0 {
 		return nil
 	}
@@ -89,14 +89,14 @@ func told(holds []points.Hold) *why {
 	return newRuledReason(first.Reason, first.Message, first.Rule)
 }
 
-func denied(d *points.Denial) *why {
+func denialReason(d *points.Denial) *why {
 	if d == nil {
 		return nil
 	}
 	return newRuledReason(d.Reason, d.Message, d.Rule)
 }
 
-func faulty(faults []string) *why {
+func secretFaultReason(faults []string) *why {
 	if len(faults) == 0 {
 		return nil
 	}
@@ -110,8 +110,8 @@ func newRuledReason(reason, text, rule string) *why {
 	return &why{reason, text}
 }
 
-// condition sets a condition of a status, or takes it off.
-func (r *Reconciler) condition(s *kruise.ImagePullJobStatus, kind string, w *why) {
+// setCondition sets a condition of a status, or takes it off.
+func (r *Reconciler) setCondition(s *kruise.ImagePullJobStatus, kind string, w *why) {
 	if w == nil {
 		meta.RemoveStatusCondition(&s.Conditions, kind)
 		return
@@ -121,8 +121,8 @@ func (r *Reconciler) condition(s *kruise.ImagePullJobStatus, kind string, w *why
 	})
 }
 
-// report writes the status of a job if it has changed, and tells what is new of policies.
-func (r *Reconciler) report(ctx context.Context, job *kruise.ImagePullJob, s kruise.ImagePullJobStatus) error {
+// patchStatus writes the status of a job if it has changed, and tells what is new of policies.
+func (r *Reconciler) patchStatus(ctx context.Context, job *kruise.ImagePullJob, s kruise.ImagePullJobStatus) error {
 	if equality.Semantic.DeepEqual(job.Status, s) {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) report(ctx context.Context, job *kruise.ImagePullJob, s kru
 	if err := r.client.Status().Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
-	r.paced.wrote(job.UID, r.now())
+	r.paced.recordWrite(job.UID, r.now())
 	for _, kind := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied, kruise.ImagePullJobSecretMissing} {
 		now, then := meta.FindStatusCondition(s.Conditions, kind), meta.FindStatusCondition(was.Conditions, kind)
 		if now != nil && (then == nil || then.Reason != now.Reason) {

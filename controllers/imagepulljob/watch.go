@@ -27,8 +27,8 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // there is another node or one of them has other labels.
 func (r *Reconciler) onNodes() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.active(ctx, q, everyJob) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.active(ctx, q, everyJob) },
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.enqueueActive(ctx, q, everyJob) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { r.enqueueActive(ctx, q, everyJob) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, ok := e.ObjectOld.(*kruise.NodeImage)
 			fresh, ok2 := e.ObjectNew.(*kruise.NodeImage)
@@ -36,7 +36,7 @@ func (r *Reconciler) onNodes() handler.EventHandler {
 				return
 			}
 			if !maps.Equal(old.Labels, fresh.Labels) || (old.DeletionTimestamp == nil) != (fresh.DeletionTimestamp == nil) {
-				r.active(ctx, q, everyJob)
+				r.enqueueActive(ctx, q, everyJob)
 				return
 			}
 			if equality.Semantic.DeepEqual(old.Spec, fresh.Spec) && equality.Semantic.DeepEqual(old.Status.ImageStatuses, fresh.Status.ImageStatuses) {
@@ -69,10 +69,10 @@ func (r *Reconciler) onPods() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if pod, ok := e.Object.(*corev1.Pod); ok && nodeOf(pod) != "" {
-				r.active(ctx, q, selects(pod))
+				r.enqueueActive(ctx, q, selects(pod))
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.active(ctx, q, selects(e.Object)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueActive(ctx, q, selects(e.Object)) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, ok := e.ObjectOld.(*corev1.Pod)
 			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
@@ -80,15 +80,15 @@ func (r *Reconciler) onPods() handler.EventHandler {
 				return
 			}
 			before, after := selects(old), selects(fresh)
-			r.active(ctx, q, func(job *kruise.ImagePullJob) bool { return before(job) || after(job) })
+			r.enqueueActive(ctx, q, func(job *kruise.ImagePullJob) bool { return before(job) || after(job) })
 		},
 	}
 }
 
 func everyJob(*kruise.ImagePullJob) bool { return true }
 
-// active has those jobs looked at that have not ended and are wanted.
-func (r *Reconciler) active(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
+// enqueueActive has those jobs looked at that have not ended and are wanted.
+func (r *Reconciler) enqueueActive(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
 	list := &kruise.ImagePullJobList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Finding the ImagePullJobs that go on; they are looked at when one of their nodes changes")

@@ -50,7 +50,7 @@ func begin(t *testing.T, api client.Client, ns string, nodes int, rules ...strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func (w *world) asked() (out []int) {
 	}
 	slices.SortFunc(list.Items, func(a, b kruise.NodeImage) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list.Items {
-		if tags.Of(list.Items[i].Spec.Images["nginx"], "1.28") != nil {
+		if tags.FindSpec(list.Items[i].Spec.Images["nginx"], "1.28") != nil {
 			out = append(out, i)
 		}
 	}
@@ -150,7 +150,7 @@ func (w *world) tell(phase kruise.ImagePullPhase, nodes ...int) {
 	w.Helper()
 	for _, i := range nodes {
 		o := w.image(i)
-		tag := tags.Of(o.Spec.Images["nginx"], "1.28")
+		tag := tags.FindSpec(o.Spec.Images["nginx"], "1.28")
 		o.Status.ImageStatuses = map[string]kruise.ImageStatus{"nginx": {Tags: []kruise.ImageTagStatus{{Tag: "1.28", Version: tag.Version, Phase: phase}}}}
 		if err := w.api.Status().Update(w.Context(), o); err != nil {
 			w.Fatal(err)

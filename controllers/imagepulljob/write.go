@@ -34,18 +34,18 @@ type order struct {
 	secrets []kruise.ReferenceObject
 }
 
-// place asks nodes for the image of a job. It returns those that were asked.
-func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (done []*candidate, err error) {
+// requestPulls asks nodes for the image of a job. It returns those that were asked.
+func (r *Reconciler) requestPulls(ctx context.Context, o order, begin []*candidate) (done []*candidate, err error) {
 	asked := make([]bool, len(begin))
 	group := recovery.NewGroup("imagepulljob", inFlight)
 	for n, c := range begin {
 		group.Go(func() error {
-			image, err := r.ask(ctx, o, c.node)
+			image, err := r.requestPull(ctx, o, c.node)
 			if err != nil {
 				return fmt.Errorf("asking node %s for %s: %w", c.Name, o.job.Spec.Image, err)
 			}
 			if image != nil {
-				r.written.put(image)
+				r.written.rememberWrite(image)
 				asked[n] = true
 			}
 			return nil
@@ -60,8 +60,8 @@ func (r *Reconciler) place(ctx context.Context, o order, begin []*candidate) (do
 	return done, err
 }
 
-// ask writes what a job wants into one NodeImage, nil if that is gone.
-func (r *Reconciler) ask(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
+// requestPull writes what a job wants into one NodeImage, nil if that is gone.
+func (r *Reconciler) requestPull(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
 	return r.writeNode(ctx, node, func(image *kruise.NodeImage) { r.mergeOrder(ctx, image, o) })
 }
 
@@ -100,15 +100,15 @@ func (r *Reconciler) mergeOrder(ctx context.Context, node *kruise.NodeImage, o o
 	}
 	spec := node.Spec.Images[o.image.Name]
 	spec.SandboxConfig = o.job.Spec.SandboxConfig.DeepCopy()
-	spec.PullSecrets = append(slices.Clone(spec.PullSecrets), missing(spec.PullSecrets, o.secrets)...)
+	spec.PullSecrets = append(slices.Clone(spec.PullSecrets), missingSecrets(spec.PullSecrets, o.secrets)...)
 	spec.Tags = slices.Clone(spec.Tags)
-	tag := tags.Of(spec, o.image.Tag)
+	tag := tags.FindSpec(spec, o.image.Tag)
 	owner := corev1.ObjectReference{
 		APIVersion: kruise.GroupVersion.String(), Kind: "ImagePullJob", Namespace: o.job.Namespace, Name: o.job.Name, UID: o.job.UID,
 	}
 	now := metav1.NewTime(r.now()).Rfc3339Copy()
 	switch {
-	case tag != nil && owns(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // a pull secret alone is new
+	case tag != nil && isOwnedBy(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // a pull secret alone is new
 	case tag == nil:
 		fresh := kruise.ImageTagSpec{
 			Tag: o.image.Tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},

@@ -76,12 +76,12 @@ var owners = [...]Workload{{
 	View:     func(o client.Object) View { return daemonSet(o.(*kruise.DaemonSet)) },
 }}
 
-// Owners are all kinds whose objects own pods.
-func Owners() []Workload { return slices.Clone(owners[:]) }
+// PodOwners are all kinds whose objects own pods.
+func PodOwners() []Workload { return slices.Clone(owners[:]) }
 
-// Keepers are the resources whose objects keep pods: those of Owners, jobs whose pods go with
+// PodOwningResources are the resources whose objects keep pods: those of Owners, jobs whose pods go with
 // them, and what owns workloads or jobs in turn.
-func Keepers() []schema.GroupVersionResource {
+func PodOwningResources() []schema.GroupVersionResource {
 	var out []schema.GroupVersionResource
 	for _, w := range owners {
 		out = append(out, w.GroupVersionResource())
@@ -92,34 +92,34 @@ func Keepers() []schema.GroupVersionResource {
 	return out
 }
 
-// Workloads are the kinds that a controller of this release acts on.
-func Workloads() []Workload {
-	return slices.DeleteFunc(Owners(), func(w Workload) bool { return !w.Acting })
+// ActingWorkloads are the kinds that a controller of this release acts on.
+func ActingWorkloads() []Workload {
+	return slices.DeleteFunc(PodOwners(), func(w Workload) bool { return !w.Acting })
 }
 
-// Find is the entry of a group and kind that a controller acts on.
-func Find(kind schema.GroupKind) (Workload, bool) {
-	return first(func(w *Workload) bool { return w.Kind == kind.Kind && w.Group == kind.Group })
+// FindByGroupKind is the entry of a group and kind that a controller acts on.
+func FindByGroupKind(kind schema.GroupKind) (Workload, bool) {
+	return firstMatching(func(w *Workload) bool { return w.Kind == kind.Kind && w.Group == kind.Group })
 }
 
-// Of is the entry of an object that a controller acts on, by the type of the object.
-func Of(o client.Object) (Workload, bool) {
+// FindByObject is the entry of an object that a controller acts on, by the type of the object.
+func FindByObject(o client.Object) (Workload, bool) {
 	of := reflect.TypeOf(o)
-	return first(func(w *Workload) bool { return reflect.TypeOf(w.New()) == of })
+	return firstMatching(func(w *Workload) bool { return reflect.TypeOf(w.New()) == of })
 }
 
-// Owner is the entry of what an owner reference names, if a controller acts on it.
-func Owner(ref metav1.OwnerReference) (Workload, bool) {
-	return Find(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+// FindByOwner is the entry of what an owner reference names, if a controller acts on it.
+func FindByOwner(ref metav1.OwnerReference) (Workload, bool) {
+	return FindByGroupKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
 
-// Asked is the entry of a group and kind that a question names. A question of an older
+// FindByKind is the entry of a group and kind that a question names. A question of an older
 // release, or of a person, may leave the group out.
-func Asked(kind schema.GroupKind) (Workload, bool) {
-	return first(func(w *Workload) bool { return w.Kind == kind.Kind && (kind.Group == "" || w.Group == kind.Group) })
+func FindByKind(kind schema.GroupKind) (Workload, bool) {
+	return firstMatching(func(w *Workload) bool { return w.Kind == kind.Kind && (kind.Group == "" || w.Group == kind.Group) })
 }
 
-func first(is func(*Workload) bool) (Workload, bool) {
+func firstMatching(is func(*Workload) bool) (Workload, bool) {
 	for i := range owners {
 		if w := &owners[i]; w.Acting && is(w) {
 			return *w, true
@@ -128,10 +128,10 @@ func first(is func(*Workload) bool) (Workload, bool) {
 	return Workload{}, false
 }
 
-// Explained is the kind of a resource that is not in the table, and whose objects are explained
+// ExplainedKind is the kind of a resource that is not in the table, and whose objects are explained
 // all the same: those that say in which subset of the nodes pods are, jobs, and SidecarSets,
 // which are in no namespace.
-func Explained(resource schema.GroupResource) (kind schema.GroupKind, namespaced, ok bool) {
+func ExplainedKind(resource schema.GroupResource) (kind schema.GroupKind, namespaced, ok bool) {
 	name, ok := map[string]string{
 		"uniteddeployments": "UnitedDeployment", "workloadspreads": "WorkloadSpread",
 		"broadcastjobs": "BroadcastJob", "advancedcronjobs": "AdvancedCronJob", "sidecarsets": "SidecarSet",
@@ -152,9 +152,9 @@ func (w Workload) GroupVersionResource() schema.GroupVersionResource {
 	return w.GroupVersion().WithResource(w.Resource)
 }
 
-// Words are all names that the command line takes for the kind, in lower case: those of
+// CommandLineNames are all names that the command line takes for the kind, in lower case: those of
 // kubectl. A name that Kubernetes has itself, such as statefulset, needs the group.
-func (w Workload) Words() []string {
+func (w Workload) CommandLineNames() []string {
 	singular, group := strings.ToLower(w.Kind), "."+w.Group
 	out := slices.Clone(w.Short)
 	if !scheme.Scheme.Recognizes(appsv1.SchemeGroupVersion.WithKind(w.Kind)) {
@@ -177,14 +177,14 @@ func (w Workload) Read(u *unstructured.Unstructured) (client.Object, error) {
 }
 
 // List names the kinds for people, such as "CloneSet or StatefulSet".
-func List(last string) string { return list("", last) }
+func List(last string) string { return joinNames("", last) }
 
-// Plurals names the kinds for people, such as "CloneSets or StatefulSets".
-func Plurals(last string) string { return list("s", last) }
+// JoinPlurals names the kinds for people, such as "CloneSets or StatefulSets".
+func JoinPlurals(last string) string { return joinNames("s", last) }
 
-func list(suffix, last string) string {
+func joinNames(suffix, last string) string {
 	var names []string
-	for _, w := range Workloads() {
+	for _, w := range ActingWorkloads() {
 		names = append(names, w.Kind+suffix)
 	}
 	if n := len(names); n > 1 {

@@ -27,19 +27,19 @@ func TestEveryEntryIsWhole(t *testing.T) {
 		"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
 		"daemonset": "DaemonSet", "daemonsets": "DaemonSet", "ds": "DaemonSet",
 	}
-	for _, w := range kinds.Owners() {
+	for _, w := range kinds.PodOwners() {
 		want, err := scheme.New(w.GroupVersionKind)
 		if err != nil {
 			t.Errorf("%s is not in the scheme: %v", w.Kind, err)
 			continue
 		}
-		for _, word := range w.Words() {
+		for _, word := range w.CommandLineNames() {
 			if other, taken := words[word]; taken {
 				t.Errorf("%s is a word for %s and for %s", word, other, w.Kind)
 			}
 			words[word] = w.Kind
 		}
-		if found, ok := kinds.Find(w.GroupKind()); ok != w.Acting || ok && found.Kind != w.Kind {
+		if found, ok := kinds.FindByGroupKind(w.GroupKind()); ok != w.Acting || ok && found.Kind != w.Kind {
 			t.Errorf("%s is found as %q", w.Kind, found.Kind)
 		}
 		if !w.Acting {
@@ -48,23 +48,23 @@ func TestEveryEntryIsWhole(t *testing.T) {
 		if got := reflect.TypeOf(w.New()); got != reflect.TypeOf(want) {
 			t.Errorf("New of %s makes a %s", w.Kind, got)
 		}
-		if found, ok := kinds.Of(w.New()); !ok || found.GroupVersionKind != w.GroupVersionKind {
+		if found, ok := kinds.FindByObject(w.New()); !ok || found.GroupVersionKind != w.GroupVersionKind {
 			t.Errorf("an object of %s is found as %s", w.GroupVersionKind, found.GroupVersionKind)
 		}
 		if list, err := scheme.New(w.GroupVersion().WithKind(w.Kind + "List")); err != nil || reflect.TypeOf(list) != reflect.TypeOf(w.NewList()) {
 			t.Errorf("NewList of %s makes a %T: %v", w.Kind, w.NewList(), err)
 		}
-		if found, ok := kinds.Asked(schema.GroupKind{Kind: w.Kind}); !ok || found.GroupVersionKind != w.GroupVersionKind {
+		if found, ok := kinds.FindByKind(schema.GroupKind{Kind: w.Kind}); !ok || found.GroupVersionKind != w.GroupVersionKind {
 			t.Errorf("a question about %s without its group finds %s", w.Kind, found.GroupVersionKind)
 		}
-		if found, ok := kinds.Asked(schema.GroupKind{Group: "apps", Kind: w.Kind}); ok {
+		if found, ok := kinds.FindByKind(schema.GroupKind{Group: "apps", Kind: w.Kind}); ok {
 			t.Errorf("a question about %s of apps finds %s", w.Kind, found.GroupVersionKind)
 		}
-		if w.Component == "" || w.HeldReason == "" || w.Resource == "" || !slices.Contains(w.Words(), w.Resource+"."+w.Group) {
+		if w.Component == "" || w.HeldReason == "" || w.Resource == "" || !slices.Contains(w.CommandLineNames(), w.Resource+"."+w.Group) {
 			t.Errorf("%s is not whole: %+v", w.Kind, w)
 		}
 		w.Replicas(w.New())
-		if v := w.View(w.New()); v.Complete() && v.Wanted > 0 {
+		if v := w.View(w.New()); v.IsComplete() && v.Wanted > 0 {
 			t.Errorf("a %s without status is complete: %+v", w.Kind, v)
 		}
 	}
@@ -73,16 +73,16 @@ func TestEveryEntryIsWhole(t *testing.T) {
 // The short names of the resources are those of the CRDs, but for what Kubernetes has itself.
 func TestTheShortNameOfTheCRDFindsTheKind(t *testing.T) {
 	for word, want := range map[string]string{"clone": "CloneSet", "asts": "StatefulSet", "ads": "DaemonSet", "daemon": "DaemonSet"} {
-		i := slices.IndexFunc(kinds.Owners(), func(w kinds.Workload) bool { return slices.Contains(w.Words(), word) })
-		if i < 0 || kinds.Owners()[i].Kind != want {
+		i := slices.IndexFunc(kinds.PodOwners(), func(w kinds.Workload) bool { return slices.Contains(w.CommandLineNames(), word) })
+		if i < 0 || kinds.PodOwners()[i].Kind != want {
 			t.Errorf("%s finds entry %d, want %s", word, i, want)
 		}
 	}
 }
 
 func TestWhoeverChangesTheListLeavesTheTable(t *testing.T) {
-	kinds.Owners()[0].Kind = "Other"
-	if got := kinds.Owners()[0].Kind; got != "CloneSet" {
+	kinds.PodOwners()[0].Kind = "Other"
+	if got := kinds.PodOwners()[0].Kind; got != "CloneSet" {
 		t.Errorf("the table has a %s now", got)
 	}
 }
@@ -91,7 +91,7 @@ func BenchmarkOwner(b *testing.B) {
 	ref := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := kinds.Owner(ref); !ok {
+		if _, ok := kinds.FindByOwner(ref); !ok {
 			b.Fatal("it is not found")
 		}
 	}

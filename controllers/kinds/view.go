@@ -42,14 +42,14 @@ type Condition struct {
 	LastTransitionTime metav1.Time
 }
 
-// Complete says whether there is nothing left to wait for: as many pods as are wanted,
+// IsComplete says whether there is nothing left to wait for: as many pods as are wanted,
 // and of those that are to be updated all are, and available.
-func (v View) Complete() bool {
+func (v View) IsComplete() bool {
 	return v.Observed && v.Pods == v.Wanted && v.Done >= v.Target && v.Available >= v.Target
 }
 
-// Progress is how far the rollout is, in a line.
-func (v View) Progress() string {
+// ProgressText is how far the rollout is, in a line.
+func (v View) ProgressText() string {
 	return fmt.Sprintf("%d of %d pods are updated, %d of them available", v.Updated, v.Target, v.Done)
 }
 
@@ -61,7 +61,7 @@ func cloneSet(set *kruise.CloneSet) View {
 		Observed: s.ObservedGeneration >= set.Generation,
 		Pods:     int(s.Replicas), Available: int(s.AvailableReplicas),
 		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedAvailableReplicas),
-		UpdateRevision: s.UpdateRevision, Strategy: strategy(set.Spec.UpdateStrategy),
+		UpdateRevision: s.UpdateRevision, Strategy: strategyText(set.Spec.UpdateStrategy),
 	}
 	for _, c := range s.Conditions {
 		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
@@ -113,7 +113,7 @@ func daemonSet(set *kruise.DaemonSet) View {
 	case u.RollingUpdate != nil:
 		bounds = daemonSetBounds(u.RollingUpdate)
 		if u.RollingUpdate.Partition != nil {
-			partition, _ = budget.Share(*u.RollingUpdate.Partition, wanted) // admission has read it
+			partition, _ = budget.ResolveShare(*u.RollingUpdate.Partition, wanted) // admission has read it
 		}
 	}
 	v := View{
@@ -155,8 +155,8 @@ func daemonSetBounds(r *kruise.RollingUpdateDaemonSet) []string {
 // onDelete is the strategy OnDelete in a line.
 const onDelete = "OnDelete: a pod is updated when a client deletes it"
 
-// strategy is what bounds a rollout, in a line.
-func strategy(u kruise.CloneSetUpdateStrategy) string {
+// strategyText is what bounds a rollout, in a line.
+func strategyText(u kruise.CloneSetUpdateStrategy) string {
 	if u.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
 		return onDelete
 	}

@@ -22,7 +22,7 @@ func TestStrategyOfACloneSet(t *testing.T) {
 		{"on delete", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.Type = "OnDelete" }, "OnDelete: a pod is updated when a client deletes it"},
 		{"paused", func(s *kruise.CloneSet) { s.Spec.UpdateStrategy.RollingUpdate.Paused = true }, "RollingUpdate, InPlaceIfPossible, maxUnavailable 20%, paused"},
 	}
-	workload, _ := kinds.Find(kruise.Kind("CloneSet"))
+	workload, _ := kinds.FindByGroupKind(kruise.Kind("CloneSet"))
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			set := &kruise.CloneSet{}

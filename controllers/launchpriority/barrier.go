@@ -20,14 +20,14 @@ const (
 	prefix = "p_"
 )
 
-// Barrier is the env of a container with a priority.
-func Barrier(pod string, priority int64) corev1.EnvVar {
+// BarrierEnv is the env of a container with a priority.
+func BarrierEnv(pod string, priority int64) corev1.EnvVar {
 	return corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: pod + suffix}, Key: key(priority),
+		LocalObjectReference: corev1.LocalObjectReference{Name: pod + suffix}, Key: barrierKey(priority),
 	}}}
 }
 
-func key(priority int64) string { return prefix + strconv.FormatInt(priority, 10) }
+func barrierKey(priority int64) string { return prefix + strconv.FormatInt(priority, 10) }
 
 // PriorityOf is the priority that a container's barrier is for, if it has one.
 func PriorityOf(c *corev1.Container) (int64, bool) {
@@ -42,8 +42,8 @@ func PriorityOf(c *corev1.Container) (int64, bool) {
 	return 0, false
 }
 
-// Waits says whether barriers of a pod are still to be opened.
-func Waits(pod *corev1.Pod) bool {
+// HasPendingBarriers says whether barriers of a pod are still to be opened.
+func HasPendingBarriers(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true" ||
 		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
@@ -66,10 +66,10 @@ type step struct {
 	failed string
 }
 
-// next opens the barrier of the highest priority of which a container is not ready, so that a lower one opens only when all
+// nextStep opens the barrier of the highest priority of which a container is not ready, so that a lower one opens only when all
 // containers of the higher ones are. One that has ended for good with success has done what the others wait for. Nothing closes a
 // barrier again.
-func next(pod *corev1.Pod, opened map[string]string) step {
+func nextStep(pod *corev1.Pod, opened map[string]string) step {
 	var left []int64
 	failed := map[int64]string{}
 	for i := range pod.Spec.Containers {
@@ -87,15 +87,15 @@ func next(pod *corev1.Pod, opened map[string]string) step {
 		return step{done: true}
 	}
 	lowest, highest := slices.Min(left), slices.Max(left)
-	if _, ok := opened[key(lowest)]; ok {
+	if _, ok := opened[barrierKey(lowest)]; ok {
 		return step{done: true}
 	}
 	s := step{done: lowest == highest}
 	if !s.done {
 		s.failed = failed[highest]
 	}
-	if _, ok := opened[key(highest)]; !ok {
-		s.open = key(highest)
+	if _, ok := opened[barrierKey(highest)]; !ok {
+		s.open = barrierKey(highest)
 	}
 	return s
 }
@@ -112,7 +112,7 @@ func containersBehind(pod *corev1.Pod, failed string, opened map[string]string) 
 		c := &pod.Spec.Containers[i]
 		priority, ok := PriorityOf(c)
 		status := containerstatus.FindStatus(pod, c.Name)
-		if ok && priority < most && opened[key(priority)] == "" && (status == nil || status.State.Running == nil && status.State.Terminated == nil) {
+		if ok && priority < most && opened[barrierKey(priority)] == "" && (status == nil || status.State.Running == nil && status.State.Terminated == nil) {
 			names = append(names, c.Name)
 		}
 	}

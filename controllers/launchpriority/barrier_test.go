@@ -22,7 +22,7 @@ func barred(containers ...string) *corev1.Pod {
 		name, digits, has := strings.Cut(text, "/")
 		c := corev1.Container{Name: name}
 		if has {
-			env := Barrier("web", 0)
+			env := BarrierEnv("web", 0)
 			env.ValueFrom.ConfigMapKeyRef.Key = prefix + digits
 			c.Env = []corev1.EnvVar{{Name: "OTHER"}, env}
 		}
@@ -75,7 +75,7 @@ func TestWhichPodsWaitForBarriers(t *testing.T) {
 			if tc.change != nil {
 				tc.change(tc.pod)
 			}
-			if got := Waits(tc.pod); got != tc.want {
+			if got := HasPendingBarriers(tc.pod); got != tc.want {
 				t.Errorf("it waits: %t, want %t", got, tc.want)
 			}
 		})
@@ -89,7 +89,7 @@ func TestTheNextBarrierWaitsForContainersThatAreStartedAgain(t *testing.T) {
 	} {
 		pod := barred("a/2 exit1", "b/1")
 		pod.Spec.RestartPolicy = policy
-		if got := next(pod, map[string]string{"p_2": "true"}); got != want {
+		if got := nextStep(pod, map[string]string{"p_2": "true"}); got != want {
 			t.Errorf("%s: %+v, want %+v", policy, got, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestWhichBarrierOpensNext(t *testing.T) {
 			for _, key := range strings.Fields(tc.opened) {
 				opened[key] = "true"
 			}
-			if got := next(tc.pod, opened); got != tc.want {
+			if got := nextStep(tc.pod, opened); got != tc.want {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}
 		})

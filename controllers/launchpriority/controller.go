@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("container-launch-priority-controller").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
-			return ok && Waits(pod)
+			return ok && HasPendingBarriers(pod)
 		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
 }
 
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !Waits(pod) {
+	if !HasPendingBarriers(pod) {
 		return reconcile.Result{}, nil
 	}
 	after, err := r.openNext(ctx, pod)
@@ -83,19 +83,19 @@ func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Durati
 	}
 	there := err == nil
 	opened := barriers.Data
-	if there && another(barriers, pod) {
+	if there && belongsToOther(barriers, pod) {
 		opened = nil // these were opened for a pod that is gone
 	}
-	s := next(pod, opened)
+	s := nextStep(pod, opened)
 	if s.open != "" {
-		if err := r.open(ctx, pod, barriers, there, opened, s.open); err != nil {
+		if err := r.openBarrier(ctx, pod, barriers, there, opened, s.open); err != nil {
 			return lookAgain, fmt.Errorf("opening %s of ConfigMap %s: %w", s.open, name, err)
 		}
 	}
 	if err := r.reportBlocked(ctx, pod, s.failed, containersBehind(pod, s.failed, opened)); err != nil || !s.done {
 		return lookAgain, err
 	}
-	return 0, r.complete(ctx, pod)
+	return 0, r.markCompleted(ctx, pod)
 }
 
 // retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no
@@ -109,12 +109,12 @@ func retryLostRace(ctx context.Context, after time.Duration, err error) (reconci
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// another says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
-func another(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
+// belongsToOther says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
+func belongsToOther(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
 	return len(barriers.OwnerReferences) == 0 || slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
 }
 
-func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, barriers *corev1.ConfigMap, there bool, opened map[string]string, key string) error {
+func (r *Reconciler) openBarrier(ctx context.Context, pod *corev1.Pod, barriers *corev1.ConfigMap, there bool, opened map[string]string, key string) error {
 	data := maps.Clone(opened)
 	if data == nil {
 		data = map[string]string{}
@@ -127,14 +127,14 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod, barriers *corev1
 		})
 	}
 	barriers.Data = data
-	if another(barriers, pod) {
+	if belongsToOther(barriers, pod) {
 		barriers.OwnerReferences = []metav1.OwnerReference{owner}
 	}
 	return r.Client.Update(ctx, barriers)
 }
 
-// complete says on the pod that all barriers are open.
-func (r *Reconciler) complete(ctx context.Context, pod *corev1.Pod) error {
+// markCompleted says on the pod that all barriers are open.
+func (r *Reconciler) markCompleted(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "annotations": map[string]string{kruise.ContainerLaunchPriorityCompletedKey: "true"},
 	}})

@@ -36,7 +36,7 @@ type world struct {
 func newWorld(priorities map[string]int64, objects ...client.Object) *world {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "new"}}
 	for _, name := range slices.Sorted(maps.Keys(priorities)) {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{Barrier("web", priorities[name])}})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{BarrierEnv("web", priorities[name])}})
 	}
 	c := fake.NewClientBuilder().WithObjects(append(objects, pod)...).WithStatusSubresource(pod).Build()
 	events := record.NewFakeRecorder(10)
@@ -256,7 +256,7 @@ func TestNoBarrierOpensTooEarly(t *testing.T) {
 			}
 			var ready []string
 			for name, priority := range priorities {
-				if open[key(priority)] != "true" {
+				if open[barrierKey(priority)] != "true" {
 					continue
 				}
 				for other, higher := range priorities {

@@ -23,7 +23,7 @@ import (
 func newFaultScenario() faultinjection.Scenario {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "new"}}
 	for name, priority := range map[string]int64{"a": 2, "b": 1, "c": 0} {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{Barrier("web", priority)}})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Env: []corev1.EnvVar{BarrierEnv("web", priority)}})
 	}
 	old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "old"}},
@@ -44,7 +44,7 @@ func startContainers(c *faultinjection.Cluster, key client.ObjectKey) {
 	pod, barriers := &corev1.Pod{}, &corev1.ConfigMap{}
 	c.Must(c.Client.Get(c.Context(), key, pod))
 	c.Must(client.IgnoreNotFound(c.Client.Get(c.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-barrier"}, barriers)))
-	if another(barriers, pod) {
+	if belongsToOther(barriers, pod) {
 		return
 	}
 	before := pod.DeepCopy()
@@ -69,7 +69,7 @@ func TestABarrierThatIsRefusedIsOpenedLater(t *testing.T) {
 		Reaches: func(c *faultinjection.Cluster) string {
 			pod := &corev1.Pod{}
 			c.Must(c.Client.Get(c.Context(), key, pod))
-			if Waits(pod) {
+			if HasPendingBarriers(pod) {
 				return "barriers are still to be opened"
 			}
 			return ""

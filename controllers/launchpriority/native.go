@@ -13,14 +13,14 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Nativize makes containers, which are those of all groups but the last, init containers that restart, behind those that there
+// MakeNativeSidecars makes containers, which are those of all groups but the last, init containers that restart, behind those that there
 // are, in the order of their priorities (CLP-03). The annotation keeps what the pod declared.
-func Nativize(pod *corev1.Pod, containers []string, priorities map[string]int64) {
+func MakeNativeSidecars(pod *corev1.Pod, containers []string, priorities map[string]int64) {
 	var names []string
 	var early, late []corev1.Container
 	for _, c := range pod.Spec.Containers {
 		names = append(names, c.Name)
-		c.Env = Unbarred(c.Env)
+		c.Env = WithoutBarriers(c.Env)
 		if !slices.Contains(containers, c.Name) {
 			late = append(late, c)
 			continue
@@ -36,14 +36,14 @@ func Nativize(pod *corev1.Pod, containers []string, priorities map[string]int64)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.ContainerLaunchPriorityNativeKey, strings.Join(names, ","))
 }
 
-// Unbarred is env without barriers, which a copy of a pod may have.
-func Unbarred(env []corev1.EnvVar) []corev1.EnvVar {
+// WithoutBarriers is env without barriers, which a copy of a pod may have.
+func WithoutBarriers(env []corev1.EnvVar) []corev1.EnvVar {
 	return slices.DeleteFunc(env, func(e corev1.EnvVar) bool { return e.Name == kruise.ContainerLaunchBarrierEnv })
 }
 
-// Declared is a pod as it declared its containers: the pod itself, or a copy in which no container is an init container for the
+// DeclaredPod is a pod as it declared its containers: the pod itself, or a copy in which no container is an init container for the
 // sake of the order. Webhooks may see a pod again after they changed it, and users copy pods.
-func Declared(pod *corev1.Pod) *corev1.Pod {
+func DeclaredPod(pod *corev1.Pod) *corev1.Pod {
 	text, there := pod.Annotations[kruise.ContainerLaunchPriorityNativeKey]
 	if !there {
 		return pod

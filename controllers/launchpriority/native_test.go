@@ -36,7 +36,7 @@ func TestNativeSidecarsKeepTheOrder(t *testing.T) {
 		for _, c := range pod.Spec.Containers {
 			in.Containers = append(in.Containers, points.Container{Name: c.Name})
 		}
-		Nativize(pod, points.OrderOutput{Priorities: priorities}.Early(in), priorities)
+		MakeNativeSidecars(pod, points.OrderOutput{Priorities: priorities}.EarlyContainers(in), priorities)
 		n := len(was.Spec.InitContainers)
 		if diff := cmp.Diff(was.Spec.InitContainers, pod.Spec.InitContainers[:n:n], equal); diff != "" {
 			t.Fatalf("the init containers that there were:\n%s", diff)
@@ -56,7 +56,7 @@ func TestNativeSidecarsKeepTheOrder(t *testing.T) {
 				t.Fatalf("%s starts with the last", c.Name)
 			}
 		}
-		declared := Declared(pod)
+		declared := DeclaredPod(pod)
 		if diff := cmp.Diff(was.Spec, declared.Spec, equal); diff != "" || len(declared.Annotations) != 0 {
 			t.Fatalf("it declared\n%s%v", diff, declared.Annotations)
 		}
@@ -72,7 +72,7 @@ func TestOnlyWhatWasMovedGoesBack(t *testing.T) {
 	pod.Annotations = map[string]string{"apps.kruise.io/container-launch-priority-native": "proxy,gone,plain,main"}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "own", RestartPolicy: &always}, {Name: "plain"}, {Name: "proxy", RestartPolicy: &always}}
 	pod.Spec.Containers = []corev1.Container{{Name: "added"}, {Name: "main"}}
-	got := Declared(pod)
+	got := DeclaredPod(pod)
 	names := ""
 	for _, c := range append(got.Spec.InitContainers, got.Spec.Containers...) {
 		names += c.Name + " "
@@ -80,7 +80,7 @@ func TestOnlyWhatWasMovedGoesBack(t *testing.T) {
 	if names != "own plain proxy added main " || len(pod.Spec.InitContainers) != 3 {
 		t.Error(names)
 	}
-	if unmarked := (&corev1.Pod{}); Declared(unmarked) != unmarked {
+	if unmarked := (&corev1.Pod{}); DeclaredPod(unmarked) != unmarked {
 		t.Error("a pod without the annotation was copied")
 	}
 }

@@ -90,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
 		}))).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(predicate.NewPredicateFuncs(r.agent))).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(predicate.NewPredicateFuncs(r.isNodeAgent))).
 		Watches(&v1alpha1.NodePodProbe{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { onResults(nil, e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { onResults(e.ObjectOld, e.ObjectNew, q) },
@@ -110,7 +110,7 @@ func onResults(old, fresh client.Object, q queue) {
 		status := &now.Status.PodProbeStatuses[i]
 		for j := range status.ProbeStates {
 			s := &status.ProbeStates[j]
-			if _, ok := Of(s.Name); ok && (before == nil || !equality.Semantic.DeepEqual(s, stateOf(before, status.UID, s.Name))) {
+			if _, ok := ContainerName(s.Name); ok && (before == nil || !equality.Semantic.DeepEqual(s, stateOf(before, status.UID, s.Name))) {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: status.Namespace, Name: status.Name}})
 				break
 			}
@@ -132,8 +132,8 @@ func stateOf(o *v1alpha1.NodePodProbe, uid, name string) *v1alpha1.ContainerProb
 	return nil
 }
 
-// agent says whether a pod is a node agent.
-func (r *Reconciler) agent(o client.Object) bool {
+// isNodeAgent says whether a pod is a node agent.
+func (r *Reconciler) isNodeAgent(o client.Object) bool {
 	return agents.Is(o, r.namespace)
 }
 
@@ -162,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !availability.Active(pod) || pod.Spec.NodeName == "" {
+	if !availability.IsActive(pod) || pod.Spec.NodeName == "" {
 		return reconcile.Result{}, nil
 	}
 	saved, err := Read(pod)
@@ -173,7 +173,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if len(saved) == 0 {
 		return reconcile.Result{}, nil
 	}
-	after, err := r.tell(ctx, pod)
+	after, err := r.updateProbeCondition(ctx, pod)
 	if err == nil {
 		var wait time.Duration
 		if wait, err = r.requestRestarts(ctx, pod, saved); wait > 0 && (after == 0 || wait < after) {
@@ -183,7 +183,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
 	}
-	result, err := step.Result(ctx, pod, after, err)
+	result, err := step.ReconcileResult(ctx, pod, after, err)
 	failure.RecordFailure(r.events, pod, err)
 	return result, err
 }

@@ -208,7 +208,7 @@ func TestTheControllers(t *testing.T) {
 		s.reports(pod, v1alpha1.ProbeFailed, time.Now().Add(time.Second))
 		s.eventually("another request", func() string {
 			again := s.requests(pod, 1)[0]
-			if again.UID == first.UID || restartrequest.Attempt(&again) != 2 {
+			if again.UID == first.UID || restartrequest.AttemptNumber(&again) != 2 {
 				return fmt.Sprintf("it is %s with %v", again.UID, again.Annotations)
 			}
 			return ""

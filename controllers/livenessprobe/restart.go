@@ -50,7 +50,7 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 	var failed []error
 	for i := range saved {
 		state := stateOf(o, string(pod.UID), ProbeName(saved[i].Name))
-		status := running(pod, saved[i].Name)
+		status := runningStatus(pod, saved[i].Name)
 		if state == nil || status == nil {
 			continue
 		}
@@ -63,20 +63,20 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 			// A result of the run before says nothing of this one, which is probed after a second at
 			// the earliest. Both times are in whole seconds.
 			if state.LastProbeTime != nil && state.LastProbeTime.After(status.State.Running.StartedAt.Time) {
-				wait, err = r.ask(ctx, pod, &saved[i], status, state)
+				wait, err = r.requestRestart(ctx, pod, &saved[i], status, state)
 			}
 		case v1alpha1.ProbeSucceeded:
 			err = r.takeBack(ctx, pod, status)
 		}
 		failed = append(failed, err)
-		after = requeue.Sooner(after, wait)
+		after = requeue.EarliestDelay(after, wait)
 	}
 	return after, message.JoinErrors(failed...)
 }
 
-// running is the status of a container that runs, nil of one that does not: the kubelet
+// runningStatus is the status of a container that runs, nil of one that does not: the kubelet
 // starts it again by itself.
-func running(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+func runningStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == name && s.State.Running != nil && s.ContainerID != "" {
 			return s
@@ -92,9 +92,9 @@ func requestName(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return fmt.Sprintf("%s-liveness-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
 }
 
-// ask asks for the restart of a container, and asks again if the same run of it still fails after a request
+// requestRestart asks for the restart of a container, and asks again if the same run of it still fails after a request
 // has ended. It returns when to look at the pod again.
-func (r *Reconciler) ask(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) (time.Duration, error) {
+func (r *Reconciler) requestRestart(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) (time.Duration, error) {
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
 	next := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{kruise.LivenessRequestKey: status.Name},
@@ -112,7 +112,7 @@ func (r *Reconciler) ask(ctx context.Context, pod *corev1.Pod, saved *Saved, sta
 		if wait, due := restartrequest.NextTry(existing, r.now()); !due {
 			return wait, nil
 		}
-		if err := restartrequest.Replace(ctx, r.client, existing, next); err != nil {
+		if err := restartrequest.ReplaceEnded(ctx, r.client, existing, next); err != nil {
 			return 0, err
 		}
 	case !apierrors.IsNotFound(err):
@@ -136,7 +136,7 @@ func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *core
 	if err := r.client.Get(ctx, key, o); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if permits, err := permit.Of(o); err != nil || len(permits) > 0 || o.Status.CompletionTime != nil || o.DeletionTimestamp != nil {
+	if permits, err := permit.ReadPermits(o); err != nil || len(permits) > 0 || o.Status.CompletionTime != nil || o.DeletionTimestamp != nil {
 		return nil
 	}
 	err := r.client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
@@ -146,15 +146,15 @@ func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *core
 	return nil
 }
 
-// tell says on the pod when no agent runs its probes. It says so when agents come back only
+// updateProbeCondition says on the pod when no agent runs its probes. It says so when agents come back only
 // of pods that had lost theirs.
-func (r *Reconciler) tell(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+func (r *Reconciler) updateProbeCondition(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	there, err := r.agentOf(ctx, pod.Spec.NodeName)
 	if err != nil {
 		return 0, err
 	}
-	left := r.absences.Left(pod.Spec.NodeName, there)
-	was := inplace.Condition(pod, ConditionType)
+	left := r.absences.RemainingGrace(pod.Spec.NodeName, there)
+	was := inplace.FindCondition(pod, ConditionType)
 	next := corev1.PodCondition{Type: ConditionType, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now())}
 	switch {
 	case there && (was == nil || was.Status == corev1.ConditionTrue):
@@ -188,7 +188,7 @@ func (r *Reconciler) tell(ctx context.Context, pod *corev1.Pod) (time.Duration, 
 
 // agentOf says whether a node has an agent that is ready.
 func (r *Reconciler) agentOf(ctx context.Context, node string) (bool, error) {
-	pods, err := agents.On(ctx, r.client, r.namespace, node)
+	pods, err := agents.PodsOnNode(ctx, r.client, r.namespace, node)
 	if err != nil {
 		return false, err
 	}

@@ -37,7 +37,7 @@ func Read(pod *corev1.Pod) ([]Saved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	return slices.DeleteFunc(all, func(s Saved) bool { return s.LivenessProbe == nil || Supported(s.LivenessProbe) != nil }), nil
+	return slices.DeleteFunc(all, func(s Saved) bool { return s.LivenessProbe == nil || CheckSupported(s.LivenessProbe) != nil }), nil
 }
 
 // Write saves probes in the annotation of a pod.
@@ -59,8 +59,8 @@ type UnsupportedError string
 // Error implements error.
 func (e UnsupportedError) Error() string { return string(e) }
 
-// Supported says why the node agent cannot run a probe, nil if it can.
-func Supported(p *corev1.Probe) error {
+// CheckSupported says why the node agent cannot run a probe, nil if it can.
+func CheckSupported(p *corev1.Probe) error {
 	switch {
 	case p.Exec != nil && len(p.Exec.Command) > 0:
 		return nil
@@ -75,12 +75,12 @@ func Supported(p *corev1.Probe) error {
 // ProbeName is what the probe of a container is called on nodes.
 func ProbeName(container string) string { return prefix + container }
 
-// Of is the container of a probe on a node, if it is a liveness probe.
-func Of(probe string) (container string, ok bool) { return strings.CutPrefix(probe, prefix) }
+// ContainerName is the container of a probe on a node, if it is a liveness probe.
+func ContainerName(probe string) (container string, ok bool) { return strings.CutPrefix(probe, prefix) }
 
-// Started says whether the liveness probe of a container may run: its startup probe has
+// IsContainerStarted says whether the liveness probe of a container may run: its startup probe has
 // succeeded, if it has one.
-func Started(pod *corev1.Pod, container string) bool {
+func IsContainerStarted(pod *corev1.Pod, container string) bool {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
 			return s.Started != nil && *s.Started

@@ -12,34 +12,34 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/launchpriority"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podreadiness"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// budgeting is what keeps PodUnavailableBudgets.
-type budgeting struct {
-	ledger *ledger.Ledger
+// budgetDeps is what keeps PodUnavailableBudgets.
+type budgetDeps struct {
+	ledger *accounting.Accountant
 	finder *podunavailablebudget.Finder
 	recent *protection.Recent
 }
 
-func (p parts) budgeted() (*budgeting, error) {
+func (p components) newBudgetDeps() (*budgetDeps, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
 	}
-	return &budgeting{
-		ledger: ledger.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), ledger.By(p.host.Engine()), ledger.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
+	return &budgetDeps{
+		ledger: accounting.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), accounting.NewEngineDecider(p.host.Engine()), accounting.WithResizes(p.Gates.Enabled(features.InPlacePodVerticalScaling))),
 		recent: p.guarding.recent,
 		finder: podunavailablebudget.NewFinder(p.mgr.GetClient(), scale.NewFinder(p.mgr.GetClient(), kinds)),
 	}, nil
@@ -52,14 +52,14 @@ func (o *Options) webhookPatience() time.Duration {
 }
 
 // countsBudgets says whether any gate has budgets count for something.
-func (p parts) countsBudgets() bool {
+func (p components) countsBudgets() bool {
 	g := p.protectionGates()
 	return g.BudgetDelete || g.BudgetUpdate
 }
 
 // podsTo adds the webhooks of pods (PA-04). What is asked of policies is
 // answered once there are any.
-func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
+func (p components) podsTo(server webhook.Server, decided <-chan struct{}) {
 	if !p.Gates.Enabled(features.PodWebhook) {
 		return
 	}
@@ -69,30 +69,30 @@ func (p parts) podsTo(server webhook.Server, decided <-chan struct{}) {
 }
 
 // podSteps are what these webhooks do.
-func (p parts) podSteps() (webhookpod.Steps, error) {
-	return steps.Of(p.Gates.Enabled, steps.Needs{
+func (p components) podSteps() (webhookpod.Steps, error) {
+	return steps.ListEnabled(p.Gates.Enabled, steps.Needs{
 		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
 		Cached: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Engine: p.host.Engine(), Namespace: p.webhooks.namespace,
-		Targets: p.spreading.targets, Book: p.spreading.book, Awaited: p.spreading.awaited.Claims,
+		Targets: p.spreading.targets, Book: p.spreading.book, Awaited: p.spreading.awaited.ReadClaims,
 	})
 }
 
-func (p parts) podHandlers(decided <-chan struct{}) map[string]http.Handler {
+func (p components) podHandlers(decided <-chan struct{}) map[string]http.Handler {
 	mutator, validator := webhookpod.New(p.mgr.GetAPIReader(), p.steps, p.webhookPatience())
-	mutate := protection.Until(decided, &webhook.Admission{Handler: mutator, WithContextFunc: reach.WithToken})
+	mutate := protection.ServeWhenReady(decided, &webhook.Admission{Handler: mutator, WithContextFunc: podscope.WithToken})
 	return map[string]http.Handler{
-		webhookconfig.MutatePodPath:               mutate,
-		reach.Prefix(webhookconfig.MutatePodPath): mutate,
-		webhookconfig.ValidatePodPath:             protection.Until(decided, &webhook.Admission{Handler: validator}),
+		webhookconfig.MutatePodPath:                      mutate,
+		podscope.PathPrefix(webhookconfig.MutatePodPath): mutate,
+		webhookconfig.ValidatePodPath:                    protection.ServeWhenReady(decided, &webhook.Admission{Handler: validator}),
 	}
 }
 
-// budgets adds the controller of budgets once there is their CRD.
-func (s *startup) budgets(ctx context.Context) {
+// addBudgetController adds the controller of budgets once there is their CRD.
+func (s *startup) addBudgetController(ctx context.Context) {
 	if !s.p.countsBudgets() {
 		return
 	}
-	s.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
+	s.waitForKind(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
 	if ctx.Err() != nil {
 		return
 	}
@@ -101,8 +101,8 @@ func (s *startup) budgets(ctx context.Context) {
 	}
 }
 
-func (p parts) budgetsTo(ctx context.Context) error {
-	if err := podunavailablebudget.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
+func (p components) budgetsTo(ctx context.Context) error {
+	if err := podunavailablebudget.AddIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.recorderFor("podunavailablebudget-controller"),
@@ -117,7 +117,7 @@ func (p parts) budgetsTo(ctx context.Context) error {
 
 // readinessTo adds the controllers that open the readiness gates and the barriers which the
 // webhook of pods adds.
-func (p parts) readinessTo() error {
+func (p components) readinessTo() error {
 	if !p.Gates.Enabled(features.PodWebhook) {
 		return nil
 	}

@@ -41,12 +41,12 @@ func cacheTransform(o any) (any, error) {
 		w.Spec, w.Status = corev1.ServiceSpec{Selector: w.Spec.Selector}, corev1.ServiceStatus{}
 	case *batchv1.Job: // how it goes is known of those of AdvancedCronJobs
 		w.Spec = batchv1.JobSpec{Parallelism: w.Spec.Parallelism}
-		if advancedcronjob.Owns(w) {
+		if advancedcronjob.OwnsObject(w) {
 			return w, nil
 		}
 		w.Status = batchv1.JobStatus{}
 	case *appsv1.Deployment:
-		if uniteddeployment.Owns(w) {
+		if uniteddeployment.OwnsObject(w) {
 			return w, nil
 		}
 		w.Spec, w.Status = appsv1.DeploymentSpec{Replicas: w.Spec.Replicas}, appsv1.DeploymentStatus{}
@@ -60,12 +60,12 @@ func cacheTransform(o any) (any, error) {
 		}
 		return w, nil
 	case *appsv1.StatefulSet:
-		if uniteddeployment.Owns(w) {
+		if uniteddeployment.OwnsObject(w) {
 			return w, nil
 		}
 		w.Spec, w.Status = appsv1.StatefulSetSpec{Replicas: w.Spec.Replicas, Ordinals: w.Spec.Ordinals}, appsv1.StatefulSetStatus{}
 		w.SetLabels(nil)
-		w.SetAnnotations(persistentpodstate.Asks(w.Annotations))
+		w.SetAnnotations(persistentpodstate.RequestAnnotations(w.Annotations))
 		return w, nil
 	case *metav1.PartialObjectMetadata:
 		if w.Kind != "ConfigMap" { // whose they are is all that is asked of these

@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 )
 
-// clients are those that webhooks take requests of; nil for all.
-func (o *Options) clients() (*server.Clients, error) {
+// newWebhookClients are those that webhooks take requests of; nil for all.
+func (o *Options) newWebhookClients() (*server.Clients, error) {
 	if o.WebhookClientCAFile == "" {
 		return nil, nil
 	}
@@ -24,9 +24,9 @@ func (o *Options) clients() (*server.Clients, error) {
 
 // measuredClients are clients whose refusals are in the metrics of the manager.
 func (o *Options) measuredClients() (*server.Clients, error) {
-	c, err := o.clients()
+	c, err := o.newWebhookClients()
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Register(metrics.Registry)
+	return c, c.RegisterMetric(metrics.Registry)
 }

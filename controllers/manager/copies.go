@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// copying is a client whose lists are copies of what the cache has, also where a caller asks for
+// copyingClient is a client whose lists are copies of what the cache has, also where a caller asks for
 // the cached objects themselves.
-type copying struct{ client.Client }
+type copyingClient struct{ client.Client }
 
 // List implements client.Reader.
-func (c copying) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c copyingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.Client.List(ctx, list, append(opts[:len(opts):len(opts)], copies{})...)
 }
 

@@ -22,7 +22,7 @@ func TestListsThatAreCopied(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	for name, c := range map[string]client.Client{"as the caller asks": below, "copied": copying{below}} {
+	for name, c := range map[string]client.Client{"as the caller asks": below, "copied": copyingClient{below}} {
 		if err := c.List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), client.UnsafeDisableDeepCopy); err != nil {
 			t.Fatal(err)
 		}

@@ -13,13 +13,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/resourcedistribution"
 )
 
-// distributions adds the controller of ResourceDistributions, if its gate is on, once there
+// addDistributions adds the controller of ResourceDistributions, if its gate is on, once there
 // is their CRD.
-func (s *startup) distributions(ctx context.Context) {
+func (s *startup) addDistributions(ctx context.Context) {
 	if !s.p.Gates.Enabled(features.ResourceDistributionGate) {
 		return
 	}
-	s.await(ctx, kruise.GroupVersion.WithKind("ResourceDistribution"), "nothing is distributed")
+	s.waitForKind(ctx, kruise.GroupVersion.WithKind("ResourceDistribution"), "nothing is distributed")
 	if ctx.Err() != nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (s *startup) distributions(ctx context.Context) {
 	}
 }
 
-func (p parts) distributionsTo() error {
+func (p components) distributionsTo() error {
 	r := resourcedistribution.New(p.mgr.GetClient(), p.host.Engine(), p.recorderFor("resourcedistribution-controller"),
 		resourcedistribution.WithWorkers(p.ResourceDistributionWorkers), resourcedistribution.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {

@@ -24,8 +24,8 @@ type webhookEnv struct {
 	renewBefore time.Duration
 }
 
-// replica names this process where others read it: its pod, or the host.
-func (e webhookEnv) replica() (string, error) {
+// replicaName names this process where others read it: its pod, or the host.
+func (e webhookEnv) replicaName() (string, error) {
 	if e.pod != "" {
 		return e.pod, nil
 	}

@@ -33,8 +33,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// guarding is what the webhooks of protection share.
-type guarding struct {
+// protectionDeps is what the webhooks of protection share.
+type protectionDeps struct {
 	reporter *protection.Reporter
 	recent   *protection.Recent
 	rules    *webhookconfig.Rules
@@ -45,7 +45,7 @@ func (o *Options) protectionGates() points.Gates {
 	return webhookconfig.GatesOf(o.Gates.Enabled)
 }
 
-func (p parts) guarded() (*guarding, error) {
+func (p components) newProtectionDeps() (*protectionDeps, error) {
 	counters, err := protection.NewMetrics(metrics.Registry)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (p parts) guarded() (*guarding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what deletions take along: %w", err)
 	}
-	g := &guarding{
+	g := &protectionDeps{
 		reporter: protection.NewReporter(p.host.Engine(), p.rounds, protection.WithEvents(p.protectionEvents()), protection.WithMetrics(counters), protection.WithLog(p.protectionLog())),
 		recent:   protection.NewRecent(time.Now),
 		rules:    webhookconfig.NewRules(p.host.Engine(), p.protectionGates()),
@@ -66,8 +66,8 @@ func (p parts) guarded() (*guarding, error) {
 	return g, nil
 }
 
-// configured tells the API server what to send to the webhooks of protection.
-func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, error) {
+// newConfigController tells the API server what to send to the webhooks of protection.
+func (p components) newConfigController(steps webhookpod.Steps) (*webhookconfig.Controller, error) {
 	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
 	})
@@ -92,25 +92,25 @@ func (p parts) configured(steps webhookpod.Steps) (*webhookconfig.Controller, er
 		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Rules: p.guarding.rules, Events: p.protectionEvents(), Now: time.Now,
 		Undecided: undecided, Precision: precision, Overridden: overridden,
 		Config: webhookconfig.Config{
-			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.Created(), Stored: steps.Stored(),
+			Namespace: p.webhooks.namespace, Pods: p.Gates.Enabled(features.PodWebhook), Created: steps.CreatedMatches(), Stored: steps.StoredMatches(),
 			PodFailurePolicy: admissionv1.FailurePolicyType(p.PodFailurePolicy), TimeoutSeconds: p.WebhookTimeoutSeconds,
 		},
 	}}, nil
 }
 
-func (p parts) protectionEvents() record.EventRecorder {
+func (p components) protectionEvents() record.EventRecorder {
 	return p.recorderFor("kruise-protection")
 }
 
 // protectionTo adds the webhooks of protection, which answer once there are
 // policies to answer by.
-func (p parts) protectionTo(server webhook.Server, decided <-chan struct{}) {
-	server.Register(webhookconfig.ValidateDeletionPath, protection.Until(decided, &webhook.Admission{Handler: p.guarding.deletion}))
+func (p components) protectionTo(server webhook.Server, decided <-chan struct{}) {
+	server.Register(webhookconfig.ValidateDeletionPath, protection.ServeWhenReady(decided, &webhook.Admission{Handler: p.guarding.deletion}))
 }
 
-// guard tells the API server what to ask about, and follows the budgets once
+// addGuards tells the API server what to ask about, and follows the budgets once
 // there is their CRD.
-func (s *startup) guard(ctx context.Context) error {
+func (s *startup) addGuards(ctx context.Context) error {
 	if err := s.p.guards.SetupWithManager(s.p.mgr); err != nil {
 		return fmt.Errorf("adding the guards of protection: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *startup) guard(ctx context.Context) error {
 		return err
 	}
 	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
-		s.await(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
+		s.waitForKind(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget is guarded")
 		if ctx.Err() != nil {
 			return
 		}
@@ -147,7 +147,7 @@ func (s *startup) guard(ctx context.Context) error {
 	}
 	for _, follow := range follows {
 		recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
-			s.await(ctx, kruise.GroupVersion.WithKind(follow.kind), follow.without)
+			s.waitForKind(ctx, kruise.GroupVersion.WithKind(follow.kind), follow.without)
 			if ctx.Err() != nil {
 				return
 			}
@@ -160,7 +160,7 @@ func (s *startup) guard(ctx context.Context) error {
 }
 
 // warmSidecars has every replica read what the webhook of pods goes by before a pod waits for it.
-func (p parts) warmSidecars(ctx context.Context) error {
+func (p components) warmSidecars(ctx context.Context) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	for _, o := range []client.Object{namespaces, &appsv1.ControllerRevision{}} {
@@ -172,7 +172,7 @@ func (p parts) warmSidecars(ctx context.Context) error {
 }
 
 // watchPods has every replica see which pods go, whichever let them.
-func (p parts) watchPods(ctx context.Context) error {
+func (p components) watchPods(ctx context.Context) error {
 	informer, err := p.mgr.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching which pods go: %w", err)

@@ -17,16 +17,16 @@ import (
 // jobKinds are the kinds of jobs that have a controller.
 func jobKinds() []string { return []string{"BroadcastJob", "AdvancedCronJob", "EphemeralJob"} }
 
-// jobs adds the controllers of jobs, once there are their CRDs.
-func (s *startup) jobs(ctx context.Context) {
+// addJobControllers adds the controllers of jobs, once there are their CRDs.
+func (s *startup) addJobControllers(ctx context.Context) {
 	// AdvancedCronJobs watch the jobs of all kinds that they may start.
-	s.await(ctx, kruise.GroupVersion.WithKind("ImageListPullJob"), "no job is carried out")
-	s.each(ctx, jobKinds(), map[string]func(context.Context) error{
+	s.waitForKind(ctx, kruise.GroupVersion.WithKind("ImageListPullJob"), "no job is carried out")
+	s.addKindControllers(ctx, jobKinds(), map[string]func(context.Context) error{
 		"BroadcastJob": s.p.broadcastJobsTo, "AdvancedCronJob": s.p.advancedCronJobsTo, "EphemeralJob": s.p.ephemeralJobsTo,
 	})
 }
 
-func (p parts) advancedCronJobsTo(ctx context.Context) error {
+func (p components) advancedCronJobsTo(ctx context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.AdvancedCronJobComponent)}
 	r := advancedcronjob.New(clients, p.host.Engine(),
 		advancedcronjob.WithWorkers(p.AdvancedCronJobWorkers),
@@ -39,7 +39,7 @@ func (p parts) advancedCronJobsTo(ctx context.Context) error {
 	return nil
 }
 
-func (p parts) broadcastJobsTo(context.Context) error {
+func (p components) broadcastJobsTo(context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.BroadcastJobComponent)}
 	r := broadcastjob.New(clients, p.host.Engine(),
 		broadcastjob.WithWorkers(p.BroadcastJobWorkers),
@@ -54,7 +54,7 @@ func (p parts) broadcastJobsTo(context.Context) error {
 	return nil
 }
 
-func (p parts) ephemeralJobsTo(context.Context) error {
+func (p components) ephemeralJobsTo(context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(v1alpha1.EphemeralJobComponent)}
 	r := ephemeraljob.New(clients, p.host.Engine(),
 		ephemeraljob.WithKicks(p.events.workloads["EphemeralJob"]),

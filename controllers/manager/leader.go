@@ -24,7 +24,7 @@ func addLeaderGauge(mgr ctrl.Manager) error {
 	if err := metrics.Registry.Register(g); err != nil {
 		return fmt.Errorf("registering kruise_manager_is_leader: %w", err)
 	}
-	if err := mgr.Add(crecovery.Runnable("leader", g)); err != nil {
+	if err := mgr.Add(crecovery.WrapRunnable("leader", g)); err != nil {
 		return fmt.Errorf("adding kruise_manager_is_leader: %w", err)
 	}
 	return nil

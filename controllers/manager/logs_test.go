@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	switch {
 	case gate.IsChild():
-		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(gate.ServeChild(os.Stdin, os.Stdout, os.Stderr))
 	case os.Getenv("REGATTA_TEST_LOGS") != "":
 		if err := logOneLine(strings.Fields(os.Getenv("REGATTA_TEST_LOGS"))); err != nil {
 			fmt.Fprintln(os.Stderr, err)

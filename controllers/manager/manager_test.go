@@ -57,7 +57,7 @@ deny contains {"reason": "Kept", "message": "Maps are kept."} if input.object.re
 func TestManager(t *testing.T) {
 	ctrl.SetLogger(klog.Background())
 	env := apiserver.Start(t)
-	scheme, err := Scheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func listRegisteredMetrics(t *testing.T) map[string]bool {
 	if o.webhooks, err = readEnv(func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Gates.Resolve(""); err != nil {
+	if err := o.Gates.ResolveDependencies(""); err != nil {
 		t.Fatal(err)
 	}
 	nowhere := &rest.Config{Host: "http://127.0.0.1:1"}
@@ -67,7 +67,7 @@ func listRegisteredMetrics(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	t.Cleanup(host.Close)
-	scheme, err := Scheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,20 +89,20 @@ func listRegisteredMetrics(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := parts{Options: o, mgr: mgr, host: host, events: events}
+	p := components{Options: o, mgr: mgr, host: host, events: events}
 	if err := p.registerMetrics(); err != nil {
 		t.Fatal(err)
 	}
-	if p.guards, err = p.configured(webhookpod.Steps{}); err != nil {
+	if p.guards, err = p.newConfigController(webhookpod.Steps{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := addLeaderGauge(mgr); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.missed(t.Context()); err != nil {
+	if _, err := p.newMissedFinder(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := registry.Register(recovery.Collector()); err != nil { // SetUpProcess does, once
+	if err := registry.Register(recovery.PanicCollector()); err != nil { // SetUpProcess does, once
 		t.Fatal(err)
 	}
 	return registry.names

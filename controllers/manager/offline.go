@@ -44,11 +44,11 @@ type offline struct {
 	host   *policyhost.Host
 }
 
-// run returns when the API server answers; at once if there is nothing on disk. A
+// serveOffline returns when the API server answers; at once if there is nothing on disk. A
 // manager proper needs the API server to be made, for its caches, for its
 // certificate, and would end without it.
-func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
-	if o.PolicyDir == "" || o.answers(ctx) {
+func (o *offline) serveOffline(ctx context.Context, scheme *runtime.Scheme) error {
+	if o.PolicyDir == "" || o.apiServerAnswers(ctx) {
 		return nil
 	}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(o.webhooks.certDir, "tls.crt"), filepath.Join(o.webhooks.certDir, "tls.key"))
@@ -56,22 +56,22 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 		klog.ErrorS(err, "The API server does not answer, and there is no certificate on disk to serve with")
 		return nil
 	}
-	if _, err := o.host.Restore(ctx); err != nil {
+	if _, err := o.host.RestoreFromDisk(ctx); err != nil {
 		klog.ErrorS(err, "The API server does not answer, and there are no policies on disk to decide by")
 		return nil
 	}
-	decides, err := o.deletion(scheme)
+	decides, err := o.newDeletionHandler(scheme)
 	if err != nil {
 		return err
 	}
-	clients, err := o.clients()
+	clients, err := o.newWebhookClients()
 	if err != nil {
 		return err
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
 	clients.AskFor(secure)
 	hooks := http.NewServeMux()
-	hooks.Handle(webhookconfig.ValidateDeletionPath, clients.Only(webhookserver.AnswerInTime(&webhook.Admission{Handler: decides})))
+	hooks.Handle(webhookconfig.ValidateDeletionPath, clients.RequireCertificate(webhookserver.AnswerInTime(&webhook.Admission{Handler: decides})))
 	hooks.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the API server does not answer, without which this cannot be decided", http.StatusServiceUnavailable)
 	})
@@ -81,7 +81,7 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { clients.Run(ctx) })
+	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { clients.WatchCA(ctx) })
 	ended := make(chan error, 2)
 	running := 1
 	end := func(err error) { ended <- err }
@@ -92,9 +92,9 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 		running++
 		recovery.Go("offline", func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }, end)
 	}
-	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", bundle.ShortRevision(o.host.Engine().Snapshot().Revision()))
+	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", bundle.ShortRevision(o.host.Engine().ActiveSnapshot().Revision()))
 	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
-		return o.answers(ctx) || len(ended) > 0, nil
+		return o.apiServerAnswers(ctx) || len(ended) > 0, nil
 	})
 	cancel()
 	for range running {
@@ -104,9 +104,9 @@ func (o *offline) run(ctx context.Context, scheme *runtime.Scheme) error {
 	return err
 }
 
-// deletion is the handler of deletions. What cannot be counted without the API
+// newDeletionHandler is the handler of deletions. What cannot be counted without the API
 // server counts as being there.
-func (o *offline) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
+func (o *offline) newDeletionHandler(scheme *runtime.Scheme) (*deletion.Handler, error) {
 	live, err := client.New(o.config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -122,8 +122,8 @@ func (o *offline) deletion(scheme *runtime.Scheme) (*deletion.Handler, error) {
 	}, nil
 }
 
-// answers asks the API server for something that costs it nothing.
-func (o *offline) answers(ctx context.Context) bool {
+// apiServerAnswers asks the API server for something that costs it nothing.
+func (o *offline) apiServerAnswers(ctx context.Context) bool {
 	config := rest.CopyConfig(o.config)
 	config.Timeout = patience
 	c, err := discovery.NewDiscoveryClientForConfig(config)

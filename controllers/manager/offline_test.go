@@ -78,7 +78,7 @@ func review(t *testing.T, port, path, body string) string {
 // decides by what the one before it left on disk.
 func TestAStartWithoutTheAPIServer(t *testing.T) {
 	env := apiserver.Start(t)
-	scheme, err := Scheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RateQPS, "rate-limiter-qps", 10, "Retries a second of all failing objects of a controller.")
 	fs.IntVar(&o.RateBucket, "rate-limiter-bucket-size", 100, "Retries beyond that for a moment.")
 	o.Workers = map[string]*int{}
-	for _, w := range kinds.Workloads() {
+	for _, w := range kinds.ActingWorkloads() {
 		o.Workers[w.Kind] = fs.Int(workersFlag(w), 3, fmt.Sprintf("How many %ss are reconciled at once.", w.Kind))
 	}
 	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "How many SidecarSets are reconciled at once.")
@@ -184,10 +184,10 @@ func workersFlag(w kinds.Workload) string { return strings.ToLower(w.Kind) + "-w
 // Complete checks the flags, reads the environment, and resolves the gates.
 func (o *Options) Complete() error {
 	env, envErr := readEnv(os.Getenv)
-	if err := errors.Join(o.validate(), envErr); err != nil {
+	if err := errors.Join(o.validateFlags(), envErr); err != nil {
 		return err
 	}
-	if err := o.Gates.Resolve(os.Getenv("CUSTOM_RESOURCE_ENABLE")); err != nil {
+	if err := o.Gates.ResolveDependencies(os.Getenv("CUSTOM_RESOURCE_ENABLE")); err != nil {
 		return err
 	}
 	if err := env.checkHost(o.Gates.Enabled(features.EnableExternalCerts)); err != nil {

@@ -74,7 +74,7 @@ func TestFlagsAndTheirDefaults(t *testing.T) {
 	if fs.Lookup("v") == nil || fs.Lookup("logging-format") == nil {
 		t.Error("the flags of logs are missing")
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validateFlags(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestFlagsThatAreTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := newOptions(t, args...)
-			if err := o.validate(); err != nil {
+			if err := o.validateFlags(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -153,14 +153,14 @@ func TestFlagsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(tc.arg, func(t *testing.T) {
 			o, _ := newOptions(t, strings.Fields(tc.arg)...)
-			err := o.validate()
+			err := o.validateFlags()
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got  %v\nwant %s", err, tc.want)
 			}
 		})
 	}
 	o, _ := newOptions(t, "--rest-config-qps=0", "--cloneset-workers=0")
-	if err := o.validate(); err == nil || !strings.Contains(err.Error(), "qps") || !strings.Contains(err.Error(), "cloneset") {
+	if err := o.validateFlags(); err == nil || !strings.Contains(err.Error(), "qps") || !strings.Contains(err.Error(), "cloneset") {
 		t.Errorf("the error does not list all mistakes: %v", err)
 	}
 }

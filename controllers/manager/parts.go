@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
@@ -24,7 +25,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
@@ -43,8 +43,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// parts are what the manager is made of.
-type parts struct {
+// components are what the manager is made of.
+type components struct {
 	*Options
 	mgr    ctrl.Manager
 	host   *policyhost.Host
@@ -54,40 +54,40 @@ type parts struct {
 	leaks  leakCounter
 
 	events    *policyEvents
-	guarding  *guarding
-	budgeting *budgeting
-	spreading *spreading
+	guarding  *protectionDeps
+	budgeting *budgetDeps
+	spreading *spreadDeps
 	steps     webhookpod.Steps
 	guards    *webhookconfig.Controller
 	agents    *agents.Deployed // nil without node agents
 }
 
-// add adds everything to the manager. Certificates come first: what writes
+// addToManager adds everything to the manager. Certificates come first: what writes
 // objects that go through our webhooks waits for them.
-func (p parts) add(ctx context.Context) error {
+func (p components) addToManager(ctx context.Context) error {
 	issued := certs.Config{
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
 		Dir:    p.webhooks.certDir, Service: p.webhooks.service, Host: p.webhooks.host,
-		CRDs: converting(p.mgr.GetScheme()), RenewBefore: p.webhooks.renewBefore,
+		CRDs: convertingCRDs(p.mgr.GetScheme()), RenewBefore: p.webhooks.renewBefore,
 		External: p.Gates.Enabled(features.EnableExternalCerts),
 	}
 	if p.DecisionsAPI {
 		issued.APIService = explain.APIService
 	}
-	certificates, err := certs.Setup(p.mgr, issued, p.mgr.GetAPIReader())
+	certificates, err := certs.SetupWithManager(p.mgr, issued, p.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	if p.budgeting, err = p.budgeted(); err != nil {
+	if p.budgeting, err = p.newBudgetDeps(); err != nil {
 		return err
 	}
-	if p.spreading, err = p.spread(); err != nil {
+	if p.spreading, err = p.newSpreadDeps(); err != nil {
 		return err
 	}
 	if p.steps, err = p.podSteps(); err != nil {
 		return err
 	}
-	if p.guards, err = p.configured(p.steps); err != nil {
+	if p.guards, err = p.newConfigController(p.steps); err != nil {
 		return err
 	}
 	p.events.writer.Store(p.guards.Writer)
@@ -95,16 +95,16 @@ func (p parts) add(ctx context.Context) error {
 		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.agents, time.Now)
 	}
 	s := &startup{p: p, certificates: certificates, serving: make(chan struct{})}
-	if err := p.health(s); err != nil {
+	if err := p.addHealthChecks(s); err != nil {
 		return err
 	}
 	if err := addLeaderGauge(p.mgr); err != nil {
 		return err
 	}
-	if err := rollout.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
+	if err := rollout.AddIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := sidecarset.Index(ctx, p.mgr.GetFieldIndexer()); err != nil {
+	if err := sidecarset.SetupIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing pods by their SidecarSets: %w", err)
 	}
 	if p.runsProbes() || p.agents != nil {
@@ -118,37 +118,37 @@ func (p parts) add(ctx context.Context) error {
 	return p.mgr.Add(s)
 }
 
-// converting are the names of the CRDs that call us to be converted.
-func converting(scheme *runtime.Scheme) []string {
+// convertingCRDs are the names of the CRDs that call us to be converted.
+func convertingCRDs(scheme *runtime.Scheme) []string {
 	var out []string
-	for _, r := range convert.Resources(scheme) {
+	for _, r := range convert.ConvertibleResources(scheme) {
 		out = append(out, r.String())
 	}
 	return out
 }
 
 // explainTo serves the reasons of decisions, on every replica. Their certificates are for name.
-func (p parts) explainTo(ctx context.Context, ready <-chan struct{}, name string) error {
+func (p components) explainTo(ctx context.Context, ready <-chan struct{}, name string) error {
 	if p.DecisionsAddr == "0" {
 		return nil
 	}
-	who, may, err := serve.Delegate(ctx, p.mgr.GetConfig())
+	who, may, err := serve.NewDelegatedAuth(ctx, p.mgr.GetConfig())
 	if err != nil {
 		return err
 	}
-	peers, err := p.peers(name)
+	peers, err := p.newPeerFinder(name)
 	if err != nil {
 		return err
 	}
-	return p.mgr.Add(crecovery.Runnable("explain", &serve.Server{
+	return p.mgr.Add(crecovery.WrapRunnable("explain", &serve.Server{
 		Addr: p.DecisionsAddr, CertDir: p.webhooks.certDir, Ready: ready, Store: p.rounds, Replica: p.host.Name(), Who: who, May: may, Peers: peers,
-		Records: p.host.Records(), Lines: p.host.Encoder(),
+		Records: p.host.DecisionRecords(), Lines: p.host.RecordEncoder(),
 	}))
 }
 
-// peers lists the other replicas, which answer what this one does not know; nil for a manager
+// newPeerFinder lists the other replicas, which answer what this one does not know; nil for a manager
 // in no pod, which knows no other one.
-func (p parts) peers(name string) (func(context.Context) ([]replicas.Replica, error), error) {
+func (p components) newPeerFinder(name string) (func(context.Context) ([]replicas.Replica, error), error) {
 	_, text, err := net.SplitHostPort(p.DecisionsAddr)
 	port, _ := strconv.Atoi(text) // validate has seen that it is a number
 	if err != nil || port == 0 || p.webhooks.pod == "" {
@@ -162,16 +162,16 @@ func (p parts) peers(name string) (func(context.Context) ([]replicas.Replica, er
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask the other managers: %w", err)
 	}
-	return peers.Find, nil
+	return peers.ListPeers, nil
 }
 
-func (p parts) controllersTo(mgr ctrl.Manager) error {
-	for _, w := range kinds.Workloads() {
+func (p components) controllersTo(mgr ctrl.Manager) error {
+	for _, w := range kinds.ActingWorkloads() {
 		kind, err := adapters.New(w, adapters.Settings{On: p.Gates.Enabled, ExcludePreparingDelete: p.ExcludePreparingDelete, PodsByScheduler: p.PodsByScheduler})
 		if err != nil {
 			return fmt.Errorf("making the %s controller: %w", w.Kind, err)
 		}
-		if err := p.controller(mgr, kind, p.recorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
+		if err := p.addRolloutController(mgr, kind, p.recorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
 			return err
 		}
 	}
@@ -181,12 +181,12 @@ func (p parts) controllersTo(mgr ctrl.Manager) error {
 // statusEvery is what is between two writes of a workload's status while its pods move.
 const statusEvery = 500 * time.Millisecond
 
-// controller adds a controller of the rollout loop, which records events by recorder.
-func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.EventRecorder, workers int) error {
-	on, name := p.Gates.Enabled, kind.Type().Kind
+// addRolloutController adds a controller of the rollout loop, which records events by recorder.
+func (p components) addRolloutController(mgr ctrl.Manager, kind rollout.Kind, recorder record.EventRecorder, workers int) error {
+	on, name := p.Gates.Enabled, kind.WorkloadType().Kind
 	var budget rollout.Budget
 	if on(features.PodUnavailableBudgetUpdateGate) {
-		budget = p.budgeting.ledger.Updates(ledger.Account(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
+		budget = p.budgeting.ledger.NewUpdateCheck(accounting.ManagerUser(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
 	}
 	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder}
 	opts := p.leaks.countLeaksOf(name)
@@ -195,10 +195,10 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 		ahead = on(features.PreDownloadImageForDaemonSetUpdate)
 	}
 	if k, ok := kind.(predownload.Kind); ok && ahead {
-		opts = append(opts, rollout.WithAhead(predownload.For(k)))
+		opts = append(opts, rollout.WithAhead(predownload.NewAheadFunc(k)))
 	}
 	if p.agents != nil {
-		opts = append(opts, rollout.WithAgents(p.agents.On))
+		opts = append(opts, rollout.WithAgents(p.agents.HasAgent))
 	}
 	err := rollout.New(kind, clients, p.host.Engine(), append(opts,
 		rollout.WithWorkers(workers),
@@ -220,18 +220,18 @@ func (p parts) controller(mgr ctrl.Manager, kind rollout.Kind, recorder record.E
 
 // rateLimiter is how fast what failed is tried again: each object slower and
 // slower, all together not faster than the flags say, but none later than they say.
-func (p parts) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+func (p components) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
 }
 
 // recorderFor records events of a component, whose messages are bounded.
-func (p parts) recorderFor(component string) record.EventRecorder {
-	return message.Recorder(p.mgr.GetEventRecorderFor(component))
+func (p components) recorderFor(component string) record.EventRecorder {
+	return message.NewRecorder(p.mgr.GetEventRecorderFor(component))
 }
 
-func (p parts) webhooksTo(mgr ctrl.Manager) error {
+func (p components) webhooksTo(mgr ctrl.Manager) error {
 	on := p.Gates.Enabled
-	err := server.Register(mgr, server.Options{
+	err := server.RegisterWebhooks(mgr, server.Options{
 		KeepTemplates:        on(features.TemplateNoDefaults),
 		HostNetworkHostPorts: on(features.DefaultHostNetworkHostPortsInPodTemplates),
 		NoPrivileged:         !p.AllowPrivileged,
@@ -241,7 +241,7 @@ func (p parts) webhooksTo(mgr ctrl.Manager) error {
 		NoSpreads:            !on(features.WorkloadSpread),
 		StatefulSets:         statefulset.Gates{AutoDeletePVC: on(features.StatefulSetAutoDeletePVC), AutoResizePVC: on(features.StatefulSetAutoResizePVCGate)},
 		Namespace:            p.webhooks.namespace,
-		AwaitSidecarSet:      p.guards.Await,
+		AwaitSidecarSet:      p.guards.AwaitSidecarSet,
 		AwaitObject:          p.guards.AwaitObject,
 	})
 	if err != nil {

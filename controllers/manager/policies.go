@@ -20,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// bundles publishes and follows policy bundles.
-func (p parts) bundles() (*policybundle.Reconciler, error) {
+// newBundleReconciler publishes and follows policy bundles.
+func (p components) newBundleReconciler() (*policybundle.Reconciler, error) {
 	hosts, err := fetch.ParseHosts(p.TenantBundleHosts)
 	if err != nil {
 		return nil, fmt.Errorf("reading --tenant-bundle-hosts: %w", err)
@@ -34,13 +34,13 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 		Leads: p.mgr.Elected(), Host: p.host,
 		Publisher: &policybundle.Publisher{
 			Platform: fetch.New(live, account), Tenants: fetch.New(live, account, fetch.WithHosts(hosts)),
-			Gate:  gate.New(p.host.Engine().Builtin(), gate.WithRunner(gate.Child{Memory: p.gateMemory, Left: func() (uint64, bool) { return gate.MemoryLeft(cgroup.Files()) }})),
+			Gate:  gate.New(p.host.Engine().BuiltinBundle(), gate.WithRunner(gate.Child{Memory: p.gateMemory, Left: func() (uint64, bool) { return gate.MemoryLeft(cgroup.SystemFiles()) }})),
 			Store: store, Host: p.host, Clock: time.Now,
-			Records: func() []decision.Record { return p.host.Records().Find(record.Query{}) },
+			Records: func() []decision.Record { return p.host.DecisionRecords().FindRecords(record.Query{}) },
 		},
 	}
 	if p.webhooks.pod != "" {
-		r.Alive = p.pods
+		r.Alive = p.listPodNames
 	}
 	return r, nil
 }
@@ -48,8 +48,8 @@ func (p parts) bundles() (*policybundle.Reconciler, error) {
 // serviceAccount is the name that the chart gives it.
 const serviceAccount = "kruise-manager"
 
-// pods names those in our namespace, among them the other replicas.
-func (p parts) pods(ctx context.Context) ([]string, error) {
+// listPodNames names those in our namespace, among them the other replicas.
+func (p components) listPodNames(ctx context.Context) ([]string, error) {
 	list := &corev1.PodList{}
 	if err := p.mgr.GetClient().List(ctx, list, client.InNamespace(p.webhooks.namespace)); err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func (p parts) pods(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// policies loads the policy bundles, and publishes and follows them from then on if
+// loadPolicies loads the policy bundles, and publishes and follows them from then on if
 // their CRDs are installed.
-func (s *startup) policies(ctx context.Context) (loaded bool, err error) {
-	bundles, err := s.p.bundles()
+func (s *startup) loadPolicies(ctx context.Context) (loaded bool, err error) {
+	bundles, err := s.p.newBundleReconciler()
 	if err != nil {
 		return false, err
 	}
-	if loaded, err = s.p.host.Load(ctx); err != nil || !loaded {
+	if loaded, err = s.p.host.LoadBundles(ctx); err != nil || !loaded {
 		return false, err
 	}
 	if err := bundles.SetupWithManager(s.p.mgr); err != nil {

@@ -34,23 +34,23 @@ func newPolicyEvents() *policyEvents {
 	for _, kind := range slices.Concat([]string{"SidecarSet", "NodePodProbe"}, jobKinds(), []string{"UnitedDeployment"}) { // not in the table
 		p.workloads[kind] = make(chan event.GenericEvent, 1)
 	}
-	for _, w := range kinds.Workloads() {
+	for _, w := range kinds.ActingWorkloads() {
 		p.workloads[w.Kind] = make(chan event.GenericEvent, 1)
 	}
 	return p
 }
 
-// before is called for policies that are about to become active.
-func (p *policyEvents) before(ctx context.Context, next *engine.Snapshot) error {
+// beforeActivation is called for policies that are about to become active.
+func (p *policyEvents) beforeActivation(ctx context.Context, next *engine.Snapshot) error {
 	if w := p.writer.Load(); w != nil {
-		return w.Before(ctx, next)
+		return w.AwaitRules(ctx, next)
 	}
 	return nil
 }
 
-// activated is called for each revision that becomes active. One event that was not
+// notifyActivated is called for each revision that becomes active. One event that was not
 // received yet stands for any number.
-func (p *policyEvents) activated(string) {
+func (p *policyEvents) notifyActivated(string) {
 	all := []chan event.GenericEvent{p.guards}
 	for _, to := range p.workloads {
 		all = append(all, to)

@@ -16,17 +16,17 @@ import (
 )
 
 // runsProbes says whether node agents run probes.
-func (p parts) runsProbes() bool {
+func (p components) runsProbes() bool {
 	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
 }
 
-// probes adds the controllers of probes of pods, once there are their CRDs.
-func (s *startup) probes(ctx context.Context) {
+// addProbeControllers adds the controllers of probes of pods, once there are their CRDs.
+func (s *startup) addProbeControllers(ctx context.Context) {
 	if !s.p.runsProbes() {
 		return
 	}
 	for _, kind := range []string{"NodePodProbe", "PodProbeMarker"} {
-		s.await(ctx, v1alpha1.GroupVersion.WithKind(kind), "no pod is probed")
+		s.waitForKind(ctx, v1alpha1.GroupVersion.WithKind(kind), "no pod is probed")
 	}
 	if ctx.Err() != nil {
 		return
@@ -36,7 +36,7 @@ func (s *startup) probes(ctx context.Context) {
 	}
 }
 
-func (p parts) probesTo() error {
+func (p components) probesTo() error {
 	nodes := nodepodprobe.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("nodepodprobe-controller"),
 		nodepodprobe.WithWorkers(p.NodePodProbeWorkers), nodepodprobe.WithWindow(p.writes), nodepodprobe.WithKicks(p.events.workloads["NodePodProbe"]), nodepodprobe.WithRateLimiter(p.rateLimiter()),
 		nodepodprobe.WithMarkers(p.Gates.Enabled(features.PodProbeMarkerGate)), nodepodprobe.WithLiveness(p.Gates.Enabled(features.EnhancedLivenessProbe)))

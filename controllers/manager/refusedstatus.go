@@ -38,7 +38,7 @@ func (o *Options) newClient(events *lateRecorder) client.NewClientFunc {
 			return nil, err
 		}
 		if o.CopyCached {
-			c = copying{c}
+			c = copyingClient{c}
 		}
 		return statusReporter{c, events}, nil
 	}

@@ -24,7 +24,7 @@ import (
 // A status that the API server refuses says nothing of it: an event does, on objects of ours, whoever writes it and however. What is
 // taken later is none: an API server that is away would be an event on each object.
 func TestAStatusThatIsRefusedIsReportedByAnEvent(t *testing.T) {
-	s, err := Scheme()
+	s, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// Scheme knows every kind that the manager reads or writes.
-func Scheme() (*runtime.Scheme, error) {
+// NewScheme knows every kind that the manager reads or writes.
+func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
 		if err := add(s); err != nil {
@@ -51,10 +51,10 @@ func Scheme() (*runtime.Scheme, error) {
 func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	ctrl.SetLogger(klog.Background())
 	log := klog.FromContext(ctx)
-	if bytes := policyhost.LimitHeap(cgroup.Files()); bytes > 0 {
+	if bytes := policyhost.LimitHeap(cgroup.SystemFiles()); bytes > 0 {
 		log.Info("The garbage collector keeps below the memory limit of the container", "bytes", bytes)
 	}
-	scheme, err := Scheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	restConfig.QPS, restConfig.Burst = o.QPS, o.Burst
 	restConfig.UserAgent = "kruise-manager"
 	writes := inflight.New(time.Now)
-	restConfig.Wrap(writes.Transport)
+	restConfig.Wrap(writes.WrapTransport)
 	events := newPolicyEvents()
 	host, err := o.policyHost(restConfig, events)
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	if err := (&offline{Options: o, config: restConfig, host: host}).run(ctx, scheme); err != nil || ctx.Err() != nil {
+	if err := (&offline{Options: o, config: restConfig, host: host}).serveOffline(ctx, scheme); err != nil || ctx.Err() != nil {
 		return err
 	}
 	clients, err := o.measuredClients()
@@ -82,41 +82,41 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	recorder := message.Recorder(mgr.GetEventRecorderFor("kruise-manager"))
+	recorder := message.NewRecorder(mgr.GetEventRecorderFor("kruise-manager"))
 	statusEvents.Store(&recorder)
-	ranks, rounds := rememberedBytes(cgroup.Files())
-	p := parts{
+	ranks, rounds := rememberedBytes(cgroup.SystemFiles())
+	p := components{
 		Options: o, mgr: mgr, host: host, rounds: explain.NewStore(explain.WithMaxBytes(rounds)), ranker: rank.New(host.Engine(), rank.WithMaxBytes(ranks)),
 		events: events, writes: writes,
 	}
 	if err := p.registerMetrics(); err != nil {
 		return err
 	}
-	if err := p.add(ctx); err != nil {
+	if err := p.addToManager(ctx); err != nil {
 		return err
 	}
-	log.Info("Starting", "policies", bundle.ShortRevision(host.Engine().Snapshot().Revision()))
+	log.Info("Starting", "policies", bundle.ShortRevision(host.Engine().ActiveSnapshot().Revision()))
 	return mgr.Start(ctx)
 }
 
 // registerMetrics registers the metrics of what the parts share.
-func (p *parts) registerMetrics() (err error) {
+func (p *components) registerMetrics() (err error) {
 	if p.leaks, err = registerLeaks(metrics.Registry); err != nil {
 		return err
 	}
-	p.guarding, err = p.guarded()
+	p.guarding, err = p.newProtectionDeps()
 	return err
 }
 
 // policyHost makes what decides in this process.
 func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policyhost.Host, error) {
-	replica, err := o.webhooks.replica()
+	replica, err := o.webhooks.replicaName()
 	if err != nil {
 		return nil, err
 	}
 	opts := []policyhost.Option{
 		policyhost.WithDecisionLogs(&o.decisionLogs), policyhost.WithMetrics(metrics.Registry),
-		policyhost.WithReservedMemory(o.gateMemory), policyhost.WithActivated(events.activated), policyhost.WithBefore(events.before),
+		policyhost.WithReservedMemory(o.gateMemory), policyhost.WithActivated(events.notifyActivated), policyhost.WithBefore(events.beforeActivation),
 	}
 	if o.PolicyDir != "" {
 		opts = append(opts, policyhost.WithDirectory(o.PolicyDir))
@@ -140,7 +140,7 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 		// The next leader need not wait: this process ends when it stops leading.
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
-		WebhookServer: webhookserver.Finishing(clients.Verified(webhook.NewServer(webhook.Options{
+		WebhookServer: webhookserver.NewGracefulServer(clients.VerifiedServer(webhook.NewServer(webhook.Options{
 			Port: o.webhooks.port, CertDir: o.webhooks.certDir, TLSOpts: []func(*tls.Config){clients.AskFor},
 		}))),
 		Cache: cache.Options{
@@ -164,10 +164,10 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 	return opts
 }
 
-// health adds the checks: alive means the process answers; ready means that the
+// addHealthChecks adds the checks: alive means the process answers; ready means that the
 // certificates are in place, the webhooks are served with them, and the policies
 // are there that some of them ask.
-func (p parts) health(s *startup) error {
+func (p components) addHealthChecks(s *startup) error {
 	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding healthz: %w", err)
 	}
@@ -177,7 +177,7 @@ func (p parts) health(s *startup) error {
 		default:
 			return s.certificatesMissing()
 		}
-		if err := p.host.Check(req); err != nil {
+		if err := p.host.CheckReady(req); err != nil {
 			return err
 		}
 		return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it before the webhooks are there would start it
@@ -189,7 +189,7 @@ func (p parts) health(s *startup) error {
 }
 
 func (s *startup) certificatesMissing() error {
-	if why := s.certificates.Why(); why != nil {
+	if why := s.certificates.NotReadyError(); why != nil {
 		return fmt.Errorf("the certificates of the webhooks are not ready: %w", why)
 	}
 	return errors.New("the certificates of the webhooks are not ready")

@@ -19,7 +19,7 @@ import (
 // sidecarSets adds the controller of SidecarSets once there is their CRD. SidecarSets own no pods, so they are not in the table of
 // the kinds that do.
 func (s *startup) sidecarSets(ctx context.Context) {
-	s.await(ctx, kruise.GroupVersion.WithKind("SidecarSet"), "no SidecarSet has a status or is updated")
+	s.waitForKind(ctx, kruise.GroupVersion.WithKind("SidecarSet"), "no SidecarSet has a status or is updated")
 	if ctx.Err() != nil {
 		return
 	}
@@ -28,21 +28,21 @@ func (s *startup) sidecarSets(ctx context.Context) {
 	}
 }
 
-func (p parts) sidecarSetsTo(ctx context.Context) error {
+func (p components) sidecarSetsTo(ctx context.Context) error {
 	events := p.recorderFor("sidecarset-controller")
 	var opts []sidecarset.Option
 	if p.Gates.Enabled(features.PodWebhook) { // else no pod is given anything
-		missed, err := p.missed(ctx)
+		missed, err := p.newMissedFinder(ctx)
 		if err != nil {
 			return err
 		}
 		opts = append(opts, sidecarset.WithMissed(missed))
 	}
-	return p.controller(p.mgr, sidecarset.New(p.mgr.GetClient(), p.webhooks.namespace, events, opts...), events, p.SidecarSetWorkers)
+	return p.addRolloutController(p.mgr, sidecarset.New(p.mgr.GetClient(), p.webhooks.namespace, events, opts...), events, p.SidecarSetWorkers)
 }
 
-// missed finds pods that were not given what they should have been, by the decisions of the webhook of pods.
-func (p parts) missed(ctx context.Context) (*sidecarset.Missed, error) {
+// newMissedFinder finds pods that were not given what they should have been, by the decisions of the webhook of pods.
+func (p components) newMissedFinder(ctx context.Context) (*sidecarset.MissedPodFinder, error) {
 	if err := p.mgr.GetFieldIndexer().IndexField(ctx, &kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys); err != nil {
 		return nil, fmt.Errorf("indexing SidecarSets by their selectors: %w", err)
 	}
@@ -53,5 +53,5 @@ func (p parts) missed(ctx context.Context) (*sidecarset.Missed, error) {
 	judge := sidecars.NewJudge(sidecars.Options{
 		Cached: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Engine: p.host.Engine(), Namespace: p.webhooks.namespace,
 	})
-	return &sidecarset.Missed{Given: judge.Given, Sent: p.guards.Config.Sends, Live: p.mgr.GetAPIReader(), Count: lacks.Set}, nil
+	return &sidecarset.MissedPodFinder{Given: judge.DecideSidecars, Sent: p.guards.Config.GuardsNamespace, Live: p.mgr.GetAPIReader(), Count: lacks.SetCounts}, nil
 }

@@ -25,7 +25,7 @@ import (
 // startup adds the webhooks once there are certificates, and the controllers once
 // there are their kinds.
 type startup struct {
-	p            parts
+	p            components
 	certificates *certs.Certificates
 	// serving is closed when the webhooks are on their server.
 	serving chan struct{}
@@ -56,25 +56,25 @@ func (s *startup) Start(ctx context.Context) error {
 	s.p.protectionTo(s.p.mgr.GetWebhookServer(), s.p.host.Ready())
 	s.p.podsTo(s.p.mgr.GetWebhookServer(), s.p.host.Ready())
 	close(s.serving)
-	loaded, err := s.policies(ctx)
+	loaded, err := s.loadPolicies(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.guard(ctx); err != nil {
+	if err := s.addGuards(ctx); err != nil {
 		return err
 	}
 	if err := s.p.readinessTo(); err != nil {
 		return err
 	}
-	recovery.GoUntilDone(ctx, "startup", s.budgets)
-	for _, w := range kinds.Workloads() {
-		s.await(ctx, w.GroupVersionKind, w.Kind+"s are not reconciled")
+	recovery.GoUntilDone(ctx, "startup", s.addBudgetController)
+	for _, w := range kinds.ActingWorkloads() {
+		s.waitForKind(ctx, w.GroupVersionKind, w.Kind+"s are not reconciled")
 	}
 	if !loaded { // CRDs are installed one after the other
-		if loaded, err = s.policies(ctx); err != nil && ctx.Err() == nil {
+		if loaded, err = s.loadPolicies(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -84,21 +84,21 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.p.controllersTo(s.p.mgr); err != nil {
 		return err
 	}
-	recovery.GoUntilDone(ctx, "startup", s.nodes)
-	recovery.GoUntilDone(ctx, "startup", s.jobs)
-	recovery.GoUntilDone(ctx, "startup", s.subsets)
+	recovery.GoUntilDone(ctx, "startup", s.addNodeControllers)
+	recovery.GoUntilDone(ctx, "startup", s.addJobControllers)
+	recovery.GoUntilDone(ctx, "startup", s.addSubsetControllers)
 	recovery.GoUntilDone(ctx, "startup", s.sidecarSets)
-	recovery.GoUntilDone(ctx, "startup", s.distributions)
-	recovery.GoUntilDone(ctx, "startup", s.probes)
-	recovery.GoUntilDone(ctx, "startup", s.terminator)
+	recovery.GoUntilDone(ctx, "startup", s.addDistributions)
+	recovery.GoUntilDone(ctx, "startup", s.addProbeControllers)
+	recovery.GoUntilDone(ctx, "startup", s.addTerminatorController)
 	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
-		s.follow(ctx, gatedkinds.ListUnserved(s.p.mgr.GetScheme(), s.p.Gates.Enabled))
+		s.addGatedKinds(ctx, gatedkinds.ListUnserved(s.p.mgr.GetScheme(), s.p.Gates.Enabled))
 	})
 	if !loaded { // a controller whose CRD is missing is left out (PL-04)
 		for _, kind := range []string{"ClusterPolicyBundle", "PolicyBundle"} {
-			s.await(ctx, policyv1alpha1.GroupVersion.WithKind(kind), "only the built-in policies decide")
+			s.waitForKind(ctx, policyv1alpha1.GroupVersion.WithKind(kind), "only the built-in policies decide")
 		}
-		if _, err := s.policies(ctx); err != nil && ctx.Err() == nil {
+		if _, err := s.loadPolicies(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -107,23 +107,23 @@ func (s *startup) Start(ctx context.Context) error {
 }
 
 func (s *startup) tooLate() error {
-	why := s.certificates.Why()
+	why := s.certificates.NotReadyError()
 	if why == nil {
 		return fmt.Errorf("the certificates of the webhooks were not ready after %s, which is --webhook-initialize-timeout: their CA is not in the webhook configurations yet; the log of cert-rotation may say why", s.p.WebhookTimeout)
 	}
 	return fmt.Errorf("the certificates of the webhooks were not ready after %s, which is --webhook-initialize-timeout: %w", s.p.WebhookTimeout, why)
 }
 
-// installed asks the API server anew for a kind that it did not have before.
-func (s *startup) installed(kind schema.GroupVersionKind) bool {
-	found, err := s.find(kind)
+// isInstalled asks the API server anew for a kind that it did not have before.
+func (s *startup) isInstalled(kind schema.GroupVersionKind) bool {
+	found, err := s.kindExists(kind)
 	if err != nil {
 		klog.ErrorS(err, "Asking for a kind", "kind", kind.Kind)
 	}
 	return found
 }
 
-func (s *startup) find(kind schema.GroupVersionKind) (bool, error) {
+func (s *startup) kindExists(kind schema.GroupVersionKind) (bool, error) {
 	_, err := s.p.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
@@ -131,11 +131,11 @@ func (s *startup) find(kind schema.GroupVersionKind) (bool, error) {
 	return err == nil, err
 }
 
-// await waits until a kind is installed or ctx is done.
-func (s *startup) await(ctx context.Context, kind schema.GroupVersionKind, until string) {
+// waitForKind waits until a kind is installed or ctx is done.
+func (s *startup) waitForKind(ctx context.Context, kind schema.GroupVersionKind, until string) {
 	told := false
 	_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(context.Context) (bool, error) { // the caller looks at ctx
-		if s.installed(kind) {
+		if s.isInstalled(kind) {
 			return true, nil
 		}
 		if !told {
@@ -146,14 +146,14 @@ func (s *startup) await(ctx context.Context, kind schema.GroupVersionKind, until
 	})
 }
 
-// follow adds the controllers that write Stalled to objects of kinds whose feature gates are off. A kind whose CRD is not
+// addGatedKinds adds the controllers that write Stalled to objects of kinds whose feature gates are off. A kind whose CRD is not
 // installed has no users; it is looked for again, ever less often, since CRDs are
 // installed one after the other.
-func (s *startup) follow(ctx context.Context, kinds []schema.GroupVersionKind) {
+func (s *startup) addGatedKinds(ctx context.Context, kinds []schema.GroupVersionKind) {
 	mgr := s.p.mgr
 	for delay := tryAgain; len(kinds) > 0; delay = min(2*delay, time.Minute) {
 		kinds = slices.DeleteFunc(kinds, func(kind schema.GroupVersionKind) bool {
-			if !s.installed(kind) {
+			if !s.isInstalled(kind) {
 				return false
 			}
 			r := &gatedkinds.Reconciler{

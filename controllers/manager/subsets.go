@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/uniteddeployment"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread"
@@ -23,18 +23,18 @@ import (
 )
 
 // subsetKinds are the kinds that say which nodes pods go to and have a controller.
-func (p parts) subsetKinds() []string {
+func (p components) subsetKinds() []string {
 	return p.servedOf("UnitedDeployment", "PersistentPodState", "WorkloadSpread")
 }
 
-// subsets adds the controllers of what says which nodes pods go to, once there are their CRDs.
-func (s *startup) subsets(ctx context.Context) {
-	s.each(ctx, s.p.subsetKinds(), map[string]func(context.Context) error{
+// addSubsetControllers adds the controllers of what says which nodes pods go to, once there are their CRDs.
+func (s *startup) addSubsetControllers(ctx context.Context) {
+	s.addKindControllers(ctx, s.p.subsetKinds(), map[string]func(context.Context) error{
 		"UnitedDeployment": s.p.unitedDeploymentsTo, "PersistentPodState": s.p.persistentPodStatesTo, "WorkloadSpread": s.p.workloadSpreadsTo,
 	})
 }
 
-func (p parts) unitedDeploymentsTo(ctx context.Context) error {
+func (p components) unitedDeploymentsTo(ctx context.Context) error {
 	clients := rollout.Clients{Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(kruise.UnitedDeploymentComponent)}
 	r := uniteddeployment.New(clients, p.host.Engine(),
 		uniteddeployment.WithWorkers(p.UnitedDeploymentWorkers),
@@ -48,27 +48,27 @@ func (p parts) unitedDeploymentsTo(ctx context.Context) error {
 	return nil
 }
 
-// spreading is what the webhook of pods and the controller of WorkloadSpreads share.
-type spreading struct {
+// spreadDeps is what the webhook of pods and the controller of WorkloadSpreads share.
+type spreadDeps struct {
 	targets  *spread.Targets
-	book     *spread.Book
+	book     *spread.Recorder
 	versions spread.Versions
-	awaited  *webhookconfig.Awaited
+	awaited  *webhookconfig.PendingObjects
 }
 
-func (p parts) spread() (*spreading, error) {
+func (p components) newSpreadDeps() (*spreadDeps, error) {
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for what can be scaled: %w", err)
 	}
-	s := &spreading{versions: spread.ParseVersions(p.VersionedSpreads), awaited: &webhookconfig.Awaited{Live: p.mgr.GetAPIReader()}}
-	cached := reach.Reader{Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Claims: s.awaited.Claims}
+	s := &spreadDeps{versions: spread.ParseVersions(p.VersionedSpreads), awaited: &webhookconfig.PendingObjects{Live: p.mgr.GetAPIReader()}}
+	cached := podscope.Reader{Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Claims: s.awaited.ReadClaims}
 	s.targets = spread.NewTargets(cached, p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
 	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions)
 	return s, nil
 }
 
-func (p parts) workloadSpreadsTo(context.Context) error {
+func (p components) workloadSpreadsTo(context.Context) error {
 	r := workloadspread.New(p.mgr.GetClient(), p.recorderFor(kruise.WorkloadSpreadComponent), p.spreading.targets, p.spreading.book,
 		workloadspread.WithWorkers(p.WorkloadSpreadWorkers),
 		workloadspread.WithVersions(p.spreading.versions),
@@ -82,7 +82,7 @@ func (p parts) workloadSpreadsTo(context.Context) error {
 	return nil
 }
 
-func (p parts) persistentPodStatesTo(context.Context) error {
+func (p components) persistentPodStatesTo(context.Context) error {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(p.mgr.GetConfig(), p.mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for what can be scaled: %w", err)

@@ -13,13 +13,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarterminator"
 )
 
-// terminator adds the controller that ends the sidecars of jobs, if its gate is on, once
+// addTerminatorController adds the controller that ends the sidecars of jobs, if its gate is on, once
 // there is the CRD of ContainerRecreateRequests.
-func (s *startup) terminator(ctx context.Context) {
+func (s *startup) addTerminatorController(ctx context.Context) {
 	if !s.p.Gates.Enabled(features.SidecarTerminator) {
 		return
 	}
-	s.await(ctx, kruise.GroupVersion.WithKind("ContainerRecreateRequest"), "no sidecar ends with its job")
+	s.waitForKind(ctx, kruise.GroupVersion.WithKind("ContainerRecreateRequest"), "no sidecar ends with its job")
 	if ctx.Err() != nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (s *startup) terminator(ctx context.Context) {
 	}
 }
 
-func (p parts) terminatorTo() error {
+func (p components) terminatorTo() error {
 	r := sidecarterminator.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), p.recorderFor("sidecarterminator-controller"),
 		sidecarterminator.WithWorkers(p.SidecarTerminatorWorkers), sidecarterminator.WithRateLimiter(p.rateLimiter()))
 	if err := r.SetupWithManager(p.mgr); err != nil {

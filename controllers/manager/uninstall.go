@@ -24,7 +24,7 @@ func CheckUninstall(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	var left []string
-	for _, r := range kinds.Keepers() {
+	for _, r := range kinds.PodOwningResources() {
 		list, err := c.Resource(r).List(ctx, metav1.ListOptions{Limit: 1})
 		switch {
 		case apierrors.IsNotFound(err): // that CRD is not installed

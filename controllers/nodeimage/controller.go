@@ -82,7 +82,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("nodeimage-controller").
 		For(&kruise.NodeImage{}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
 			// What a job wants is written by its own controller. Here it counts that it is gone, or asks for another image.
 			CreateFunc: func(event.CreateEvent) bool { return false },
@@ -96,7 +96,7 @@ func anotherImage(e event.UpdateEvent) bool {
 	return ok && ok2 && old.Spec.Image != fresh.Spec.Image
 }
 
-func changes(e event.UpdateEvent) bool {
+func isRelevantUpdate(e event.UpdateEvent) bool {
 	old, ok := e.ObjectOld.(*corev1.Node)
 	fresh, ok2 := e.ObjectNew.(*corev1.Node)
 	return !ok || !ok2 || !equality.Semantic.DeepEqual(old.Labels, fresh.Labels) || !nodes.ReadySince(old).Equal(nodes.ReadySince(fresh))
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err = r.client.Get(ctx, req.NamespacedName, image)
 	switch {
 	case apierrors.IsNotFound(err):
-		after, err := r.create(ctx, node)
+		after, err := r.createNodeImage(ctx, node)
 		return reconcile.Result{RequeueAfter: after}, err
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading NodeImage %s: %w", req.Name, err)
@@ -122,13 +122,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err := r.client.Delete(ctx, image, client.Preconditions{UID: &image.UID})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	after, err := r.keep(ctx, image, node)
-	return step.Result(ctx, image, after, err)
+	after, err := r.reconcileNodeImage(ctx, image, node)
+	return step.ReconcileResult(ctx, image, after, err)
 }
 
-// create makes the NodeImage of a node that has been ready for long enough.
-func (r *Reconciler) create(ctx context.Context, node *corev1.Node) (time.Duration, error) {
-	if node == nil || nodes.Virtual(node) {
+// createNodeImage makes the NodeImage of a node that has been ready for long enough.
+func (r *Reconciler) createNodeImage(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+	if node == nil || nodes.IsVirtual(node) {
 		return 0, nil
 	}
 	since := nodes.ReadySince(node)

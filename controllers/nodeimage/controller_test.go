@@ -283,7 +283,7 @@ func TestANodeCountsWhenItsLabelsOrItsReadinessChange(t *testing.T) {
 		"another label":   {node("b", corev1.ConditionTrue, 0), true},
 		"it is not ready": {node("a", corev1.ConditionFalse, 0), true},
 	} {
-		if got := changes(event.UpdateEvent{ObjectOld: node("a", corev1.ConditionTrue, 0), ObjectNew: tc.fresh}); got != tc.want {
+		if got := isRelevantUpdate(event.UpdateEvent{ObjectOld: node("a", corev1.ConditionTrue, 0), ObjectNew: tc.fresh}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -27,8 +27,8 @@ import (
 // deadline.
 const responseTime = nodes.ResponseTime
 
-// keep cleans one NodeImage, and says when there is more to do, also beside an error.
-func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
+// reconcileNodeImage cleans one NodeImage, and says when there is more to do, also beside an error.
+func (r *Reconciler) reconcileNodeImage(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
 	if node != nil && !maps.Equal(image.Labels, node.Labels) {
 		image.Labels = node.Labels
@@ -37,7 +37,7 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 	if err != nil {
 		return 0, err
 	}
-	after := r.clean(image, jobs)
+	after := r.pruneImages(image, jobs)
 	if err := r.dropSecrets(ctx, image); err != nil {
 		return after, err
 	}
@@ -47,7 +47,7 @@ func (r *Reconciler) keep(ctx context.Context, image *kruise.NodeImage, node *co
 		}
 	}
 	again, err := r.failOverdue(ctx, image, node)
-	return requeue.Sooner(after, again), err
+	return requeue.EarliestDelay(after, again), err
 }
 
 // failOverdue writes to the status what the node does not answer for, without the condition of a feature gate that was off.
@@ -72,10 +72,10 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, n
 	return again, nil
 }
 
-// clean is IMG-06: it drops owners that are gone or ask for another image by now, tags that nothing wants any more or whose
+// pruneImages is IMG-06: it drops owners that are gone or ask for another image by now, tags that nothing wants any more or whose
 // time is over, and images without tags. A tag stays while a job that ends has not: it
 // would be pulled again for it.
-func (r *Reconciler) clean(image *kruise.NodeImage, jobs owners) (after time.Duration) {
+func (r *Reconciler) pruneImages(image *kruise.NodeImage, jobs owners) (after time.Duration) {
 	for name, spec := range image.Spec.Images {
 		spec.Tags = slices.DeleteFunc(slices.Clone(spec.Tags), func(tag kruise.ImageTagSpec) bool {
 			wants := func(o corev1.ObjectReference) bool { return jobs.isStillAsked(o, name, tag.Tag) }
@@ -93,9 +93,9 @@ func (r *Reconciler) clean(image *kruise.NodeImage, jobs owners) (after time.Dur
 			left := s.CompletionTime.Add(time.Duration(*tag.PullPolicy.TTLSecondsAfterFinished) * time.Second).Sub(r.now())
 			switch {
 			case left > 0:
-				after = requeue.Sooner(after, left)
-			case slices.ContainsFunc(tag.OwnerReferences, jobs.unfinished):
-				after = requeue.Sooner(after, unfinishedAgain)
+				after = requeue.EarliestDelay(after, left)
+			case slices.ContainsFunc(tag.OwnerReferences, jobs.isUnfinished):
+				after = requeue.EarliestDelay(after, unfinishedAgain)
 				return false
 			}
 			return left <= 0
@@ -133,10 +133,10 @@ func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (ou
 				continue
 			}
 			if left := until.Sub(r.now()); left > 0 {
-				after = requeue.Sooner(after, left)
+				after = requeue.EarliestDelay(after, left)
 				continue
 			}
-			r.fail(image, name, tag, why)
+			r.failTag(image, name, tag, why)
 			out = append(out, late{name, tag, why})
 		}
 	}
@@ -155,8 +155,8 @@ func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why st
 	return nodes.LostAt(node, tag.CreatedAt.Time), kruise.NodeImageNoResponseMessage
 }
 
-// fail writes into the status that a tag could not be pulled.
-func (r *Reconciler) fail(image *kruise.NodeImage, name string, tag kruise.ImageTagSpec, why string) {
+// failTag writes into the status that a tag could not be pulled.
+func (r *Reconciler) failTag(image *kruise.NodeImage, name string, tag kruise.ImageTagSpec, why string) {
 	now := metav1.NewTime(r.now()).Rfc3339Copy()
 	status := kruise.ImageTagStatus{Tag: tag.Tag, Version: tag.Version, Phase: kruise.ImagePhaseFailed, CompletionTime: &now, Message: message.Shorten(why)}
 	if image.Status.ImageStatuses == nil {

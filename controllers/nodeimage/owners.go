@@ -33,12 +33,12 @@ func (o owners) isStillAsked(ref corev1.ObjectReference, image, tag string) bool
 
 // asksFor reports whether a job is for an image. Its image may have been edited since the tag was written.
 func asksFor(job *kruise.ImagePullJob, image, tag string) bool {
-	i, err := tags.Parse(job.Spec.Image)
+	i, err := tags.ParseImage(job.Spec.Image)
 	return err != nil || i.Name == image && i.Tag == tag
 }
 
-// unfinished says whether an owner is a job that ends and has not.
-func (o owners) unfinished(ref corev1.ObjectReference) bool {
+// isUnfinished says whether an owner is a job that ends and has not.
+func (o owners) isUnfinished(ref corev1.ObjectReference) bool {
 	job := o[ref.UID]
 	return job != nil && job.Status.CompletionTime == nil && job.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType
 }
@@ -94,14 +94,14 @@ func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconc
 		return nil // what reads the same cache tells of it
 	}
 	for i := range list.Items {
-		if named(&list.Items[i], job.GetUID()) {
+		if referencesJob(&list.Items[i], job.GetUID()) {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
 		}
 	}
 	return out
 }
 
-func named(image *kruise.NodeImage, job types.UID) bool {
+func referencesJob(image *kruise.NodeImage, job types.UID) bool {
 	for _, spec := range image.Spec.Images {
 		for i := range spec.Tags {
 			for _, ref := range spec.Tags[i].OwnerReferences {

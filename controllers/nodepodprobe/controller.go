@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
@@ -56,7 +56,7 @@ type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	events record.EventRecorder
-	marks  marks.Writer
+	marks  podmeta.Writer
 
 	markers  bool
 	liveness bool
@@ -124,7 +124,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c, live: live, events: events, workers: 3, markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
-		marks: marks.Writer{Client: c, Engine: e, Now: time.Now},
+		marks: podmeta.Writer{Client: c, Engine: e, Now: time.Now},
 	}
 	for _, opt := range opts {
 		opt(r)
@@ -146,38 +146,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err = r.client.Get(ctx, req.NamespacedName, probes)
 	switch {
 	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, r.create(ctx, node, req.Name)
+		return reconcile.Result{}, r.createNodePodProbe(ctx, node, req.Name)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading NodePodProbe %s: %w", req.Name, err)
 	case probes.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
-	case node == nil || nodes.Virtual(node):
-		r.forget(req.Name)
+	case node == nil || nodes.IsVirtual(node):
+		r.forgetNode(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(r.client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
 	}
-	after, err := r.keep(ctx, r.newest(probes))
-	return step.Result(ctx, probes, after, err)
+	after, err := r.reconcileProbes(ctx, r.newestProbes(probes))
+	return step.ReconcileResult(ctx, probes, after, err)
 }
 
-// write does writes of one node, as many at once as the window lets it, and waits for them.
+// runWrites does writes of one node, as many at once as the window lets it, and waits for them.
 // Other nodes are worked on meanwhile.
-func (r *Reconciler) write(acts ...func() error) error {
+func (r *Reconciler) runWrites(acts ...func() error) error {
 	if len(acts) == 0 {
 		return nil
 	}
-	turn := r.window.Holder()
+	turn := r.window.NewShare()
 	for i, act := range acts {
-		acts[i] = func() error { return turn.Do(act) }
+		acts[i] = func() error { return turn.RunInTurn(act) }
 	}
 	<-r.working
 	defer func() { r.working <- struct{}{} }()
-	return batch.Parallel(r.window.Most(), acts)
+	return batch.RunParallel(r.window.MaxLimit(), acts)
 }
 
-// create makes the NodePodProbe of a node that is ready.
-func (r *Reconciler) create(ctx context.Context, node *corev1.Node, name string) error {
-	r.forget(name)
-	if node == nil || nodes.Virtual(node) || nodes.ReadySince(node).IsZero() {
+// createNodePodProbe makes the NodePodProbe of a node that is ready.
+func (r *Reconciler) createNodePodProbe(ctx context.Context, node *corev1.Node, name string) error {
+	r.forgetNode(name)
+	if node == nil || nodes.IsVirtual(node) || nodes.ReadySince(node).IsZero() {
 		return nil
 	}
 	o := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -60,7 +60,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	}
 	return faultinjection.Scenario{
 		Objects: objects,
-		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of) },
+		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
 		},

@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
@@ -37,16 +37,16 @@ import (
 // of it.
 type probed struct {
 	pod      *corev1.Pod
-	markers  []marks.Marker
+	markers  []podmeta.Marker
 	liveness []livenessprobe.Saved
 }
 
-// keep writes what the node is to probe, and then what its results mean.
-func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.Duration, error) {
+// reconcileProbes writes what the node is to probe, and then what its results mean.
+func (r *Reconciler) reconcileProbes(ctx context.Context, o *v1alpha1.NodePodProbe) (time.Duration, error) {
 	if err := r.dropStalled(ctx, o); err != nil {
 		return 0, err
 	}
-	pods, err := r.pods(ctx, o.Name)
+	pods, err := r.listPods(ctx, o.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -59,15 +59,15 @@ func (r *Reconciler) keep(ctx context.Context, o *v1alpha1.NodePodProbe) (time.D
 	if !equality.Semantic.DeepEqual(o.Spec.PodProbes, want) {
 		before := o.DeepCopy()
 		o.Spec.PodProbes = want
-		err := r.write(func() error {
+		err := r.runWrites(func() error {
 			return r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		})
 		if err != nil { // such as a conflict with the agent, which has written its status
 			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
 		}
-		r.wrote(o)
+		r.rememberWrite(o)
 	}
-	return r.mark(ctx, o, pods)
+	return r.markPods(ctx, o, pods)
 }
 
 // dropStalled takes off the condition of a feature gate that was off.
@@ -76,18 +76,18 @@ func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) 
 	if !meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled) {
 		return nil
 	}
-	err := r.write(func() error {
+	err := r.runWrites(func() error {
 		return r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		return fmt.Errorf("writing the status of NodePodProbe %s: %w", o.Name, err)
 	}
-	r.wrote(o)
+	r.rememberWrite(o)
 	return nil
 }
 
-// pods are those of a node that are probed, by namespace and name.
-func (r *Reconciler) pods(ctx context.Context, node string) ([]probed, error) {
+// listPods are those of a node that are probed, by namespace and name.
+func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error) {
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
@@ -95,17 +95,17 @@ func (r *Reconciler) pods(ctx context.Context, node string) ([]probed, error) {
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	markers := map[string][]marks.Marker{}
+	markers := map[string][]podmeta.Marker{}
 	var out []probed
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !marks.Probed(pod) {
+		if !podmeta.IsProbeable(pod) {
 			continue
 		}
 		all, ok := markers[pod.Namespace]
 		if !ok && r.markers {
 			var err error
-			if all, err = marks.List(ctx, r.client, pod.Namespace); err != nil {
+			if all, err = podmeta.List(ctx, r.client, pod.Namespace); err != nil {
 				return nil, err
 			}
 			markers[pod.Namespace] = all
@@ -115,7 +115,7 @@ func (r *Reconciler) pods(ctx context.Context, node string) ([]probed, error) {
 			p.liveness, _ = livenessprobe.Read(pod) // its own controller tells of what cannot be read
 		}
 		for _, m := range all {
-			if m.Selects(pod, false) {
+			if m.SelectsPod(pod, false) {
 				p.markers = append(p.markers, m)
 			}
 		}
@@ -137,20 +137,20 @@ func entryOf(p probed) v1alpha1.PodProbe {
 				continue
 			}
 			spec := *probe.Probe.DeepCopy()
-			if !resolve(c, &spec) {
+			if !resolvePort(c, &spec) {
 				continue
 			}
-			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: marks.Name(m.Name, probe.Name), ContainerName: probe.ContainerName, Probe: spec})
+			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: podmeta.Name(m.Name, probe.Name), ContainerName: probe.ContainerName, Probe: spec})
 		}
 	}
 	for _, saved := range p.liveness {
 		c := containerOf(p.pod, saved.Name)
-		if c == nil || c.StartupProbe != nil && !livenessprobe.Started(p.pod, saved.Name) {
+		if c == nil || c.StartupProbe != nil && !livenessprobe.IsContainerStarted(p.pod, saved.Name) {
 			continue
 		}
 		spec := v1alpha1.ContainerProbeSpec{Probe: *saved.LivenessProbe.DeepCopy()}
 		spec.TerminationGracePeriodSeconds = nil // the request has it
-		if resolve(c, &spec) {
+		if resolvePort(c, &spec) {
 			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: livenessprobe.ProbeName(saved.Name), ContainerName: saved.Name, Probe: spec})
 		}
 	}
@@ -173,9 +173,9 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// resolve gives a port its number. A probe of a port that the container does not have is
+// resolvePort gives a port its number. A probe of a port that the container does not have is
 // left out.
-func resolve(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
+func resolvePort(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
 	var port *intstr.IntOrString
 	switch {
 	case probe.HTTPGet != nil:
@@ -195,8 +195,8 @@ func resolve(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
 	return false
 }
 
-// mark gives the pods what the results of the node mean for them.
-func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []probed) (time.Duration, error) {
+// markPods gives the pods what the results of the node mean for them.
+func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pods []probed) (time.Duration, error) {
 	statuses := map[string]*v1alpha1.PodProbeStatus{}
 	for i := range o.Status.PodProbeStatuses {
 		statuses[o.Status.PodProbeStatuses[i].UID] = &o.Status.PodProbeStatuses[i]
@@ -217,17 +217,17 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 		if status == nil {
 			continue
 		}
-		results := marks.Of(p.markers, status)
+		results := podmeta.ResultsFromStatus(p.markers, status)
 		if len(results) == 0 {
 			continue
 		}
-		last := r.decided(o.Name, uid)
-		if last.written != nil && versions.Newer(last.written, p.pod) {
+		last := r.lastDecision(o.Name, uid)
+		if last.written != nil && versions.IsNewer(last.written, p.pod) {
 			done[uid], again = last, true
 			continue
 		}
-		in := r.marks.Facts(p.pod, false, results)
-		sum, err := r.sum(in)
+		in := r.marks.BuildInput(p.pod, false, results)
+		sum, err := r.inputHasher(in)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -236,7 +236,7 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 			done[uid] = decided{sum: last.sum}
 			continue
 		}
-		patch, held, err := r.marks.Decide(ctx, p.pod, in, results)
+		patch, held, err := r.marks.DecidePatch(ctx, p.pod, in, results)
 		switch {
 		case err != nil:
 			failed = append(failed, err)
@@ -267,8 +267,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 			return nil
 		})
 	}
-	err := message.JoinErrors(append(failed, r.write(acts...))...)
-	r.remember(o.Name, done)
+	err := message.JoinErrors(append(failed, r.runWrites(acts...))...)
+	r.rememberDecisions(o.Name, done)
 	switch {
 	case again:
 		after = behindAgain
@@ -282,8 +282,8 @@ func (r *Reconciler) mark(ctx context.Context, o *v1alpha1.NodePodProbe, pods []
 	return after, err
 }
 
-// sum is what a decision depends on but for the time, for any version of the pod.
-func (r *Reconciler) sum(in points.MarkersInput) (func(version string) uint64, error) {
+// inputHasher is what a decision depends on but for the time, for any version of the pod.
+func (r *Reconciler) inputHasher(in points.MarkersInput) (func(version string) uint64, error) {
 	raw, err := json.Marshal(in.Results)
 	if err != nil {
 		return nil, fmt.Errorf("summing up the results of pod %s: %w", in.Pod.Name, err)
@@ -291,21 +291,21 @@ func (r *Reconciler) sum(in points.MarkersInput) (func(version string) uint64, e
 	return func(version string) uint64 {
 		h := fnv.New64a()
 		_, _ = h.Write(raw) // a hash takes all
-		_, _ = h.Write([]byte(version + "/" + r.marks.Engine.Snapshot().Revision()))
+		_, _ = h.Write([]byte(version + "/" + r.marks.Engine.ActiveSnapshot().Revision()))
 		return h.Sum64()
 	}, nil
 }
 
-// newest is the NodePodProbe of a node as the cache has it, or as it was written last: what
+// newestProbes is the NodePodProbe of a node as the cache has it, or as it was written last: what
 // results mean is never decided from those before them.
-func (r *Reconciler) newest(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+func (r *Reconciler) newestProbes(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.known[cached.Name]
 	if m.probes == nil {
 		return cached
 	}
-	if versions.Newer(m.probes, cached) {
+	if versions.IsNewer(m.probes, cached) {
 		return m.probes.DeepCopy()
 	}
 	m.probes = nil
@@ -313,8 +313,8 @@ func (r *Reconciler) newest(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProb
 	return cached
 }
 
-// wrote keeps a NodePodProbe as it was written.
-func (r *Reconciler) wrote(o *v1alpha1.NodePodProbe) {
+// rememberWrite keeps a NodePodProbe as it was written.
+func (r *Reconciler) rememberWrite(o *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.known[o.Name]
@@ -322,13 +322,13 @@ func (r *Reconciler) wrote(o *v1alpha1.NodePodProbe) {
 	r.known[o.Name] = m
 }
 
-func (r *Reconciler) decided(node, uid string) decided {
+func (r *Reconciler) lastDecision(node, uid string) decided {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[node].pods[uid]
 }
 
-func (r *Reconciler) remember(node string, pods map[string]decided) {
+func (r *Reconciler) rememberDecisions(node string, pods map[string]decided) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.known[node]
@@ -336,8 +336,8 @@ func (r *Reconciler) remember(node string, pods map[string]decided) {
 	r.known[node] = m
 }
 
-// forget drops what is remembered of a node.
-func (r *Reconciler) forget(node string) {
+// forgetNode drops what is remembered of a node.
+func (r *Reconciler) forgetNode(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, node)

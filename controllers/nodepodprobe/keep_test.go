@@ -25,7 +25,7 @@ func TestANodePodProbeIsStalledNoMoreOnceItsGateIsOn(t *testing.T) {
 	probes := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	probes.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "shop", Name: "gone", UID: "u"}}
 	probes.Status.Conditions = []metav1.Condition{{Type: gatedkinds.Stalled, Status: metav1.ConditionTrue, Reason: gatedkinds.FeatureGateOff}}
-	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, probes).WithStatusSubresource(probes).WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of).Build()
+	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, probes).WithStatusSubresource(probes).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue).Build()
 	r := New(c, c, rules.Engine(t, ""), record.NewFakeRecorder(100))
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(probes)}); err != nil {
 		t.Fatal(err)

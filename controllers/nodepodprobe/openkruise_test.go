@@ -31,7 +31,7 @@ func TestTakingOverFromOpenKruiseWritesNothing(t *testing.T) {
 	}
 	defer e.Close()
 	scheme := apiserver.Scheme(t)
-	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of)
+	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue)
 	var names []string
 	pods := 0
 	for _, o := range openkruise.Objects(t, scheme, "testdata/openkruise.yaml") {

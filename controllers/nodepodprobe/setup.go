@@ -25,7 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -38,20 +38,20 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("nodepodprobe", r.all))))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("nodepodprobe", r.allRequests))))
 	}
 	b = b.Named("nodepodprobe-controller").
 		For(&v1alpha1.NodePodProbe{}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers())
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.window.Most(), RateLimiter: r.limiter}, r)
+	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.window.MaxLimit(), RateLimiter: r.limiter}, r)
 }
 
-func changes(e event.UpdateEvent) bool {
+func isRelevantUpdate(e event.UpdateEvent) bool {
 	old, ok := e.ObjectOld.(*corev1.Node)
 	fresh, ok2 := e.ObjectNew.(*corev1.Node)
-	return !ok || !ok2 || nodes.Virtual(old) != nodes.Virtual(fresh) || nodes.ReadySince(old).IsZero() != nodes.ReadySince(fresh).IsZero()
+	return !ok || !ok2 || nodes.IsVirtual(old) != nodes.IsVirtual(fresh) || nodes.ReadySince(old).IsZero() != nodes.ReadySince(fresh).IsZero()
 }
 
 func onNode(q queue, name string) {
@@ -68,7 +68,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 			return
 		}
 		if pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness {
-			if some, err := marks.List(ctx, r.client, pod.Namespace); err == nil && len(some) == 0 {
+			if some, err := podmeta.List(ctx, r.client, pod.Namespace); err == nil && len(some) == 0 {
 				return // what there was of the namespace goes with its markers
 			}
 		}
@@ -80,9 +80,9 @@ func (r *Reconciler) onPods() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, ok := e.ObjectOld.(*corev1.Pod)
 			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
-			if ok && ok2 && old.UID == fresh.UID && old.Status.PodIP == fresh.Status.PodIP && marks.Probed(old) == marks.Probed(fresh) &&
+			if ok && ok2 && old.UID == fresh.UID && old.Status.PodIP == fresh.Status.PodIP && podmeta.IsProbeable(old) == podmeta.IsProbeable(fresh) &&
 				maps.Equal(old.Labels, fresh.Labels) && maps.Equal(old.Annotations, fresh.Annotations) &&
-				(fresh.Annotations[kruise.ContainerProbeContextKey] == "" || slices.Equal(started(old), started(fresh))) {
+				(fresh.Annotations[kruise.ContainerProbeContextKey] == "" || slices.Equal(startedContainers(old), startedContainers(fresh))) {
 				return
 			}
 			look(ctx, e.ObjectNew, q)
@@ -90,10 +90,10 @@ func (r *Reconciler) onPods() handler.EventHandler {
 	}
 }
 
-// started are the containers whose liveness probes may run.
-func started(pod *corev1.Pod) (out []string) {
+// startedContainers are the containers whose liveness probes may run.
+func startedContainers(pod *corev1.Pod) (out []string) {
 	for i := range pod.Status.ContainerStatuses {
-		if name := pod.Status.ContainerStatuses[i].Name; livenessprobe.Started(pod, name) {
+		if name := pod.Status.ContainerStatuses[i].Name; livenessprobe.IsContainerStarted(pod, name) {
 			out = append(out, name)
 		}
 	}
@@ -103,8 +103,8 @@ func started(pod *corev1.Pod) (out []string) {
 // onMarkers has the nodes looked at where pods of a marker are or were.
 func (r *Reconciler) onMarkers() handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
-		for _, req := range r.all(ctx, nil) {
-			if r.concerns(ctx, req.Name, o) {
+		for _, req := range r.allRequests(ctx, nil) {
+			if r.markerAffectsNode(ctx, req.Name, o) {
 				q.Add(req)
 			}
 		}
@@ -124,17 +124,17 @@ func (r *Reconciler) onMarkers() handler.EventHandler {
 	}
 }
 
-// concerns says whether a node has pods that a marker selects, or probes of it.
-func (r *Reconciler) concerns(ctx context.Context, node string, o client.Object) bool {
+// markerAffectsNode says whether a node has pods that a marker selects, or probes of it.
+func (r *Reconciler) markerAffectsNode(ctx context.Context, node string, o client.Object) bool {
 	marker, ok := o.(*v1alpha1.PodProbeMarker)
 	if !ok {
 		return false
 	}
 	probes := &v1alpha1.NodePodProbe{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil || Has(probes, marker) {
+	if err := r.client.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil || HasProbes(probes, marker) {
 		return true
 	}
-	m, err := marks.Read(marker)
+	m, err := podmeta.Read(marker)
 	if err != nil {
 		return false
 	}
@@ -143,22 +143,22 @@ func (r *Reconciler) concerns(ctx context.Context, node string, o client.Object)
 		return true
 	}
 	for i := range list.Items {
-		if m.Selects(&list.Items[i], false) {
+		if m.SelectsPod(&list.Items[i], false) {
 			return true
 		}
 	}
 	return false
 }
 
-// Has says whether a node has probes of a marker.
-func Has(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
+// HasProbes says whether a node has probes of a marker.
+func HasProbes(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
 	for i := range o.Spec.PodProbes {
 		pod := &o.Spec.PodProbes[i]
 		if pod.Namespace != marker.Namespace {
 			continue
 		}
 		for j := range pod.Probes {
-			if strings.HasPrefix(pod.Probes[j].Name, marks.Name(marker.Name, "")) {
+			if strings.HasPrefix(pod.Probes[j].Name, podmeta.Name(marker.Name, "")) {
 				return true
 			}
 		}
@@ -166,8 +166,8 @@ func Has(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
 	return false
 }
 
-// all lists every NodePodProbe.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) (out []reconcile.Request) {
+// allRequests lists every NodePodProbe.
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) (out []reconcile.Request) {
 	list := &v1alpha1.NodePodProbeList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		klog.FromContext(ctx).Error(err, "Listing NodePodProbes; each is looked at when it changes")

@@ -64,7 +64,7 @@ func TestKindsOfTheWhiteList(t *testing.T) {
 	}
 	follow := func() {
 		t.Helper()
-		do(k.follow(t.Context()))
+		do(k.syncWhiteList(t.Context()))
 	}
 	object := func(name string, annotations map[string]string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
@@ -129,7 +129,7 @@ func TestKindsOfTheWhiteList(t *testing.T) {
 	do(c.Create(t.Context(), object("arena", asking)))
 	list.Data[kruise.PersistentPodStateWhiteListKey] = "no JSON"
 	do(c.Update(t.Context(), list))
-	if err := k.follow(t.Context()); err == nil {
+	if err := k.syncWhiteList(t.Context()); err == nil {
 		t.Error("a list that cannot be read is no error")
 	}
 	if _, err := get("arena"); !apierrors.IsNotFound(err) || len(k.running) != 0 {

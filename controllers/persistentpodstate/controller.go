@@ -49,7 +49,7 @@ import (
 
 // Finder reads workloads of any kind.
 type Finder interface {
-	Find(ctx context.Context, namespace string, ref scale.Reference) (*scale.Workload, error)
+	FindWorkload(ctx context.Context, namespace string, ref scale.Reference) (*scale.Workload, error)
 }
 
 // Options are what the controllers need.
@@ -69,7 +69,7 @@ type Options struct {
 	Limiter func() workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-func (o Options) controller() controller.Options {
+func (o Options) controllerOptions() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: o.Limiter()}
 }
 
@@ -81,7 +81,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		For(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&appsv1.StatefulSet{}, r.onWorkloads(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))).
-		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))), o.controller(), r)
+		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))), o.controllerOptions(), r)
 	if err != nil {
 		return fmt.Errorf("remembering pods: %w", err)
 	}
@@ -90,13 +90,13 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		{Client: o.Client, New: func() client.Object { return &kruise.StatefulSet{} }, Kind: kruise.GroupVersion.WithKind("StatefulSet")},
 	} {
 		err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-of-"+g.Kind.GroupKind().String()).
-			For(g.New(), builder.WithPredicates(asks())).
-			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())), o.controller(), g)
+			For(g.New(), builder.WithPredicates(requestPredicate())).
+			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())), o.controllerOptions(), g)
 		if err != nil {
 			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
 		}
 	}
-	if err := mgr.Add(crecovery.Runnable("persistentpodstate", &customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}})); err != nil {
+	if err := mgr.Add(crecovery.WrapRunnable("persistentpodstate", &customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}})); err != nil {
 		return fmt.Errorf("making PersistentPodStates of the kinds of the white list: %w", err)
 	}
 	return nil
@@ -108,19 +108,19 @@ type Reconciler struct{ Options }
 // Reconcile brings what is remembered up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return step.Frame[*kruise.PersistentPodState]{
-		Kind: "PersistentPodState", New: func() *kruise.PersistentPodState { return &kruise.PersistentPodState{} }, Take: r.step,
+		Kind: "PersistentPodState", New: func() *kruise.PersistentPodState { return &kruise.PersistentPodState{} }, Take: r.reconcileState,
 		Report: func(ctx context.Context, state *kruise.PersistentPodState, err error) error {
 			return failure.Write(ctx, r.Client, state, func(state *kruise.PersistentPodState) any { return &state.Status }, err, time.Now())
 		},
 	}.Reconcile(ctx, r.Client, req)
 }
 
-// step brings what is remembered up to date. It says when to look again; 0 for when something changes.
-func (r *Reconciler) step(ctx context.Context, state *kruise.PersistentPodState) (time.Duration, error) {
+// reconcileState brings what is remembered up to date. It says when to look again; 0 for when something changes.
+func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.PersistentPodState) (time.Duration, error) {
 	next := state.Status.DeepCopy()
 	next.ObservedGeneration = state.Generation
 	meta.RemoveStatusCondition(&next.Conditions, gatedkinds.Stalled)
-	workload, current, err := r.target(ctx, state)
+	workload, current, err := r.findTarget(ctx, state)
 	switch {
 	case errors.Is(err, scale.ErrNoScale):
 		return 0, fmt.Errorf("the target %s %s has no subresource scale, so its pods are not known: %w", state.Spec.TargetReference.Kind, state.Spec.TargetReference.Name, err)
@@ -131,7 +131,7 @@ func (r *Reconciler) step(ctx context.Context, state *kruise.PersistentPodState)
 	case workload == nil:
 		next.PodStates = nil
 	default:
-		if next.PodStates, err = r.remember(ctx, state, workload); err != nil {
+		if next.PodStates, err = r.collectPodStates(ctx, state, workload); err != nil {
 			return 0, err
 		}
 	}
@@ -146,11 +146,11 @@ func (r *Reconciler) step(ctx context.Context, state *kruise.PersistentPodState)
 	return 0, nil
 }
 
-// target is the workload; nil if it is gone or on its way out. current is false while the cache
+// findTarget is the workload; nil if it is gone or on its way out. current is false while the cache
 // does not have it yet: nothing is forgotten for that.
-func (r *Reconciler) target(ctx context.Context, state *kruise.PersistentPodState) (w *scale.Workload, current bool, err error) {
+func (r *Reconciler) findTarget(ctx context.Context, state *kruise.PersistentPodState) (w *scale.Workload, current bool, err error) {
 	ref := state.Spec.TargetReference
-	w, err = r.Finder.Find(ctx, state.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+	w, err = r.Finder.FindWorkload(ctx, state.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 	if err != nil {
 		return nil, false, err
 	}
@@ -176,8 +176,8 @@ func groupKind(ref kruise.TargetReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// remember is PPS-02 and PPS-03.
-func (r *Reconciler) remember(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (map[string]kruise.PodState, error) {
+// collectPodStates is PPS-02 and PPS-03.
+func (r *Reconciler) collectPodStates(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (map[string]kruise.PodState, error) {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(state.Namespace), client.MatchingFields{rollout.OwnerIndex: string(w.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
@@ -188,7 +188,7 @@ func (r *Reconciler) remember(ctx context.Context, state *kruise.PersistentPodSt
 	for i := range list.Items {
 		pod := &list.Items[i]
 		there[pod.Name] = true
-		record, err := r.record(ctx, state, pod)
+		record, err := r.buildPodState(ctx, state, pod)
 		if err != nil {
 			return nil, err
 		}
@@ -199,20 +199,20 @@ func (r *Reconciler) remember(ctx context.Context, state *kruise.PersistentPodSt
 	if state.Spec.PersistentPodStateRetentionPolicy == kruise.PersistentPodStateRetentionPolicyWhenDeleted {
 		return out, nil
 	}
-	wanted, err := r.wanted(ctx, state, w)
+	wanted, err := r.desiredOrdinals(ctx, state, w)
 	if err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(out, func(name string, _ kruise.PodState) bool {
-		n, numbered := facts.Ordinal(name)
-		return numbered && !there[name] && !wanted.Has(n)
+		n, numbered := facts.PodOrdinal(name)
+		return numbered && !there[name] && !wanted.HasOrdinal(n)
 	})
 	return out, nil
 }
 
-// record is PPS-02 for one pod; nil while there is nothing to remember.
-func (r *Reconciler) record(ctx context.Context, state *kruise.PersistentPodState, pod *corev1.Pod) (*kruise.PodState, error) {
-	if !availability.Active(pod) || pod.Spec.NodeName == "" || !ready(pod) {
+// buildPodState is PPS-02 for one pod; nil while there is nothing to remember.
+func (r *Reconciler) buildPodState(ctx context.Context, state *kruise.PersistentPodState, pod *corev1.Pod) (*kruise.PodState, error) {
+	if !availability.IsActive(pod) || pod.Spec.NodeName == "" || !isReady(pod) {
 		return nil, nil
 	}
 	node := &corev1.Node{}
@@ -225,24 +225,24 @@ func (r *Reconciler) record(ctx context.Context, state *kruise.PersistentPodStat
 	}
 	out := &kruise.PodState{NodeName: node.Name}
 	if required := state.Spec.RequiredPersistentTopology; required != nil {
-		out.NodeTopologyLabels = pick(out.NodeTopologyLabels, node.Labels, required.Keys...)
+		out.NodeTopologyLabels = copyKeys(out.NodeTopologyLabels, node.Labels, required.Keys...)
 	}
 	for _, p := range state.Spec.PreferredPersistentTopology {
-		out.NodeTopologyLabels = pick(out.NodeTopologyLabels, node.Labels, p.Preference.Keys...)
+		out.NodeTopologyLabels = copyKeys(out.NodeTopologyLabels, node.Labels, p.Preference.Keys...)
 	}
 	for _, a := range state.Spec.PersistentPodAnnotations {
-		out.Annotations = pick(out.Annotations, pod.Annotations, a.Key)
+		out.Annotations = copyKeys(out.Annotations, pod.Annotations, a.Key)
 	}
 	return out, nil
 }
 
-func ready(pod *corev1.Pod) bool {
-	c := inplace.Condition(pod, corev1.PodReady)
+func isReady(pod *corev1.Pod) bool {
+	c := inplace.FindCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// pick adds the values of keys that there are.
-func pick(into, from map[string]string, keys ...string) map[string]string {
+// copyKeys adds the values of keys that there are.
+func copyKeys(into, from map[string]string, keys ...string) map[string]string {
 	for _, key := range keys {
 		if value, ok := from[key]; ok {
 			if into == nil {
@@ -254,8 +254,8 @@ func pick(into, from map[string]string, keys ...string) map[string]string {
 	return into
 }
 
-// wanted are the ordinals that the workload wants.
-func (r *Reconciler) wanted(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (ordinals.Range, error) {
+// desiredOrdinals are the ordinals that the workload wants.
+func (r *Reconciler) desiredOrdinals(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (ordinals.Range, error) {
 	key := client.ObjectKey{Namespace: state.Namespace, Name: w.Name}
 	switch w.GroupKind() {
 	case appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind():
@@ -267,7 +267,7 @@ func (r *Reconciler) wanted(ctx context.Context, state *kruise.PersistentPodStat
 		if set.Spec.Ordinals != nil {
 			start = int(set.Spec.Ordinals.Start)
 		}
-		return ordinals.Of(start, int(w.Replicas), nil), nil
+		return ordinals.NewRange(start, int(w.Replicas), nil), nil
 	case kruise.GroupVersion.WithKind("StatefulSet").GroupKind():
 		set := &kruise.StatefulSet{}
 		if err := r.Client.Get(ctx, key, set); err != nil {
@@ -277,7 +277,7 @@ func (r *Reconciler) wanted(ctx context.Context, state *kruise.PersistentPodStat
 		if r.StartOrdinal && set.Spec.Ordinals != nil {
 			start = int(set.Spec.Ordinals.Start)
 		}
-		return ordinals.Of(start, int(w.Replicas), set.Spec.ReserveOrdinals), nil
+		return ordinals.NewRange(start, int(w.Replicas), set.Spec.ReserveOrdinals), nil
 	}
-	return ordinals.Of(0, int(w.Replicas), nil), nil
+	return ordinals.NewRange(0, int(w.Replicas), nil), nil
 }

@@ -42,17 +42,17 @@ type customs struct {
 // Start implements manager.Runnable. It runs in the leader alone, as controllers do.
 func (c *customs) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := c.follow(ctx); err != nil {
+		if err := c.syncWhiteList(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Following the white list of kinds", "key", kruise.PersistentPodStateWhiteListKey)
 		}
 	}, listAgain)
 	return nil
 }
 
-// follow starts what the white list has, and ends what it has no more. A list that cannot be
+// syncWhiteList starts what the white list has, and ends what it has no more. A list that cannot be
 // read changes nothing.
-func (c *customs) follow(ctx context.Context) error {
-	listed, err := c.Configuration.Workloads(ctx, kruise.PersistentPodStateWhiteListKey)
+func (c *customs) syncWhiteList(ctx context.Context) error {
+	listed, err := c.Configuration.ListedWorkloads(ctx, kruise.PersistentPodStateWhiteListKey)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *customs) follow(ctx context.Context) error {
 		}
 		c.running[kind]()
 		delete(c.running, kind)
-		if err := c.mgr.GetCache().RemoveInformer(ctx, metadata(kind)); err != nil {
+		if err := c.mgr.GetCache().RemoveInformer(ctx, newPartialObject(kind)); err != nil {
 			return fmt.Errorf("forgetting objects of %s: %w", kind, err)
 		}
 	}
@@ -81,7 +81,7 @@ func (c *customs) follow(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = c.generate(ctx, kind)
+			err = c.startGenerator(ctx, kind)
 		}
 		if err != nil {
 			return fmt.Errorf("following %s of the white list: %w", kind, err)
@@ -90,10 +90,10 @@ func (c *customs) follow(ctx context.Context) error {
 	return nil
 }
 
-// generate starts the Generator of a kind.
-func (c *customs) generate(ctx context.Context, kind schema.GroupVersionKind) error {
-	o := c.controller()
-	o.Reconciler = &Generator{Client: c.Client, New: func() client.Object { return metadata(kind) }, Kind: kind}
+// startGenerator starts the Generator of a kind.
+func (c *customs) startGenerator(ctx context.Context, kind schema.GroupVersionKind) error {
+	o := c.controllerOptions()
+	o.Reconciler = &Generator{Client: c.Client, New: func() client.Object { return newPartialObject(kind) }, Kind: kind}
 	o.SkipNameValidation = ptr.To(true) // it may be taken off the list, and put on it again
 	o.CacheSyncTimeout = forever
 	worker, err := controller.NewUnmanaged("persistentpodstate-of-"+kind.GroupKind().String(), requeue.KeepTimers(o))
@@ -101,7 +101,7 @@ func (c *customs) generate(ctx context.Context, kind schema.GroupVersionKind) er
 		return err
 	}
 	for _, from := range []source.Source{
-		source.Kind[client.Object](c.mgr.GetCache(), metadata(kind), &handler.EnqueueRequestForObject{}, asks()),
+		source.Kind[client.Object](c.mgr.GetCache(), newPartialObject(kind), &handler.EnqueueRequestForObject{}, requestPredicate()),
 		source.Kind[client.Object](c.mgr.GetCache(), &kruise.PersistentPodState{}, handler.EnqueueRequestsFromMapFunc(ownerOf(kind.GroupKind())), rollout.UserChanges()),
 	} {
 		if err := worker.Watch(from); err != nil {
@@ -134,7 +134,7 @@ func ownerOf(kind schema.GroupKind) handler.MapFunc {
 	}
 }
 
-func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+func newPartialObject(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	return object

@@ -20,8 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueue has the PersistentPodStates of a workload looked at.
-func (r *Reconciler) enqueue(ctx context.Context, q queue, namespace string, kind schema.GroupKind, name string) {
+// enqueueStates has the PersistentPodStates of a workload looked at.
+func (r *Reconciler) enqueueStates(ctx context.Context, q queue, namespace string, kind schema.GroupKind, name string) {
 	list := &kruise.PersistentPodStateList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing PersistentPodStates after a change of a pod or its workload")
@@ -38,12 +38,12 @@ func (r *Reconciler) enqueue(ctx context.Context, q queue, namespace string, kin
 func (r *Reconciler) onPods() handler.EventHandler {
 	of := func(ctx context.Context, q queue, pod client.Object) {
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != "ReplicaSet" {
-			r.enqueue(ctx, q, pod.GetNamespace(), schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), owner.Name)
+			r.enqueueStates(ctx, q, pod.GetNamespace(), schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), owner.Name)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok && ready(pod) {
+			if pod, ok := e.Object.(*corev1.Pod); ok && isReady(pod) {
 				of(ctx, q, pod)
 			}
 		},
@@ -51,7 +51,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, ok := e.ObjectOld.(*corev1.Pod)
 			after, ok2 := e.ObjectNew.(*corev1.Pod)
-			if ok && ok2 && (ready(before) != ready(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)) {
+			if ok && ok2 && (isReady(before) != isReady(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)) {
 				of(ctx, q, after)
 			}
 		},
@@ -61,7 +61,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 // onWorkloads has a workload looked at when it is changed, or comes or goes.
 func (r *Reconciler) onWorkloads(kind schema.GroupVersionKind) handler.EventHandler {
 	of := func(ctx context.Context, q queue, o client.Object) {
-		r.enqueue(ctx, q, o.GetNamespace(), kind.GroupKind(), o.GetName())
+		r.enqueueStates(ctx, q, o.GetNamespace(), kind.GroupKind(), o.GetName())
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { of(ctx, q, e.Object) },

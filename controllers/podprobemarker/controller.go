@@ -23,7 +23,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
@@ -58,7 +58,7 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 	frame  step.Frame[*v1alpha1.PodProbeMarker]
-	marks  marks.Writer
+	marks  podmeta.Writer
 
 	serverless bool
 	workers    int
@@ -84,12 +84,12 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 
 // New makes a Reconciler. live reads past the cache.
 func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, events: events, workers: 3, marks: marks.Writer{Client: c, Engine: e, Now: time.Now}}
+	r := &Reconciler{client: c, live: live, events: events, workers: 3, marks: podmeta.Writer{Client: c, Engine: e, Now: time.Now}}
 	for _, opt := range opts {
 		opt(r)
 	}
 	r.frame = step.Frame[*v1alpha1.PodProbeMarker]{
-		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.step, Ending: r.step, Report: r.reportFailure,
+		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.reconcileMarker, Ending: r.reconcileMarker, Report: r.reportFailure,
 	}
 	return r
 }
@@ -99,29 +99,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-func (r *Reconciler) step(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
+func (r *Reconciler) reconcileMarker(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
 	if o.DeletionTimestamp != nil {
-		return r.release(ctx, o)
+		return r.finalizeMarker(ctx, o)
 	}
 	if !controllerutil.ContainsFinalizer(o, kruise.NodePodProbeCleanupFinalizer) {
-		if err := r.finalizer(ctx, o, controllerutil.AddFinalizer); err != nil {
+		if err := r.patchFinalizer(ctx, o, controllerutil.AddFinalizer); err != nil {
 			return 0, err
 		}
 	}
-	m, err := marks.Read(o)
+	m, err := podmeta.Read(o)
 	if err != nil {
 		r.events.Event(o, corev1.EventTypeWarning, InvalidSelectorReason, err.Error()+"; no pod is probed")
-		return 0, r.status(ctx, o, 0)
+		return 0, r.patchStatus(ctx, o, 0)
 	}
-	matched, after, err := r.pods(ctx, m)
+	matched, after, err := r.reconcilePods(ctx, m)
 	if err != nil {
 		return after, err
 	}
-	return after, r.status(ctx, o, matched)
+	return after, r.patchStatus(ctx, o, matched)
 }
 
-// release lets a marker go that no node has probes of any more (PPM-03).
-func (r *Reconciler) release(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
+// finalizeMarker lets a marker go that no node has probes of any more (PPM-03).
+func (r *Reconciler) finalizeMarker(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(o, kruise.NodePodProbeCleanupFinalizer) {
 		return 0, nil
 	}
@@ -130,14 +130,14 @@ func (r *Reconciler) release(ctx context.Context, o *v1alpha1.PodProbeMarker) (t
 		return 0, fmt.Errorf("listing NodePodProbes: %w", err)
 	}
 	for i := range list.Items {
-		if nodepodprobe.Has(&list.Items[i], o) {
+		if nodepodprobe.HasProbes(&list.Items[i], o) {
 			return lookAgain, nil
 		}
 	}
-	return 0, r.finalizer(ctx, o, controllerutil.RemoveFinalizer)
+	return 0, r.patchFinalizer(ctx, o, controllerutil.RemoveFinalizer)
 }
 
-func (r *Reconciler) finalizer(ctx context.Context, o *v1alpha1.PodProbeMarker, change func(client.Object, string) bool) error {
+func (r *Reconciler) patchFinalizer(ctx context.Context, o *v1alpha1.PodProbeMarker, change func(client.Object, string) bool) error {
 	before := o.DeepCopy()
 	change(o, kruise.NodePodProbeCleanupFinalizer)
 	if err := r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -146,8 +146,8 @@ func (r *Reconciler) finalizer(ctx context.Context, o *v1alpha1.PodProbeMarker, 
 	return nil
 }
 
-// pods counts the pods of a marker, and gives the serverless ones among them their marks.
-func (r *Reconciler) pods(ctx context.Context, m marks.Marker) (matched int64, after time.Duration, err error) {
+// reconcilePods counts the pods of a marker, and gives the serverless ones among them their marks.
+func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (matched int64, after time.Duration, err error) {
 	list := &corev1.PodList{}
 	if err := r.client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return 0, 0, fmt.Errorf("listing the pods of namespace %s: %w", m.Namespace, err)
@@ -157,7 +157,7 @@ func (r *Reconciler) pods(ctx context.Context, m marks.Marker) (matched int64, a
 	var held atomic.Bool
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !marks.Probed(pod) || !m.Selects(pod, false) && !(r.serverless && m.Selects(pod, true)) {
+		if !podmeta.IsProbeable(pod) || !m.SelectsPod(pod, false) && !(r.serverless && m.SelectsPod(pod, true)) {
 			continue
 		}
 		node, ok := known[pod.Spec.NodeName]
@@ -167,38 +167,38 @@ func (r *Reconciler) pods(ctx context.Context, m marks.Marker) (matched int64, a
 			}
 			known[pod.Spec.NodeName] = node
 		}
-		if node == nil || !m.Selects(pod, r.serverless && nodes.Virtual(node)) {
+		if node == nil || !m.SelectsPod(pod, r.serverless && nodes.IsVirtual(node)) {
 			continue
 		}
 		matched++
-		if r.serverless && nodes.Virtual(node) {
-			acts = append(acts, func() error { return r.mark(ctx, pod, &held) })
+		if r.serverless && nodes.IsVirtual(node) {
+			acts = append(acts, func() error { return r.markServerlessPod(ctx, pod, &held) })
 		}
 	}
-	err = batch.Parallel(writers, acts)
+	err = batch.RunParallel(writers, acts)
 	if held.Load() {
 		after = heldAgain
 	}
 	return matched, after, err
 }
 
-// mark gives a serverless pod what its conditions mean, by all markers that it has.
-func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Bool) error {
-	all, err := marks.List(ctx, r.client, pod.Namespace)
+// markServerlessPod gives a serverless pod what its conditions mean, by all markers that it has.
+func (r *Reconciler) markServerlessPod(ctx context.Context, pod *corev1.Pod, held *atomic.Bool) error {
+	all, err := podmeta.List(ctx, r.client, pod.Namespace)
 	if err != nil {
 		return err
 	}
-	var mine []marks.Marker
+	var mine []podmeta.Marker
 	for _, m := range all {
-		if m.Selects(pod, true) {
+		if m.SelectsPod(pod, true) {
 			mine = append(mine, m)
 		}
 	}
-	results := marks.OfConditions(mine, pod)
+	results := podmeta.OfConditions(mine, pod)
 	if len(results) == 0 {
 		return nil
 	}
-	why, err := r.marks.Mark(ctx, pod, r.marks.Facts(pod, true, results), results)
+	why, err := r.marks.ApplyResults(ctx, pod, r.marks.BuildInput(pod, true, results), results)
 	if why != nil {
 		held.Store(true)
 	}
@@ -208,7 +208,7 @@ func (r *Reconciler) mark(ctx context.Context, pod *corev1.Pod, held *atomic.Boo
 // reportFailure writes why a marker could not be brought up to date. That it could is written with what was found.
 func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMarker, cause error) error {
 	before := o.DeepCopy()
-	if cause == nil || !failure.Set(&o.Status, cause, o.Generation, r.marks.Now()) {
+	if cause == nil || !failure.SetCondition(&o.Status, cause, o.Generation, r.marks.Now()) {
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // as in status
@@ -219,8 +219,8 @@ func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMark
 	return err
 }
 
-// status writes what was found, if it is not there yet.
-func (r *Reconciler) status(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
+// patchStatus writes what was found, if it is not there yet.
+func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
 	before := o.DeepCopy()
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
 	removed := meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -41,29 +41,29 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // a condition that it may have from its own prober.
 func (r *Reconciler) onPods() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.of(ctx, q, e.Object) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.of(ctx, q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueueMarkers(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueMarkers(ctx, q, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, ok := e.ObjectOld.(*corev1.Pod)
 			fresh, ok2 := e.ObjectNew.(*corev1.Pod)
-			if ok && ok2 && marks.Probed(old) == marks.Probed(fresh) && maps.Equal(old.Labels, fresh.Labels) &&
+			if ok && ok2 && podmeta.IsProbeable(old) == podmeta.IsProbeable(fresh) && maps.Equal(old.Labels, fresh.Labels) &&
 				(!r.serverless || equality.Semantic.DeepEqual(old.Status.Conditions, fresh.Status.Conditions)) {
 				return
 			}
-			r.of(ctx, q, e.ObjectOld, e.ObjectNew)
+			r.enqueueMarkers(ctx, q, e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
 
-func (r *Reconciler) of(ctx context.Context, q queue, pods ...client.Object) {
-	all, err := marks.List(ctx, r.client, pods[0].GetNamespace())
+func (r *Reconciler) enqueueMarkers(ctx context.Context, q queue, pods ...client.Object) {
+	all, err := podmeta.List(ctx, r.client, pods[0].GetNamespace())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Finding the PodProbeMarkers of a pod; their counts are late", "pod", klog.KObj(pods[0]))
 		return
 	}
 	for _, m := range all {
 		for _, o := range pods {
-			if pod, ok := o.(*corev1.Pod); ok && (m.Selects(pod, false) || r.serverless && m.Selects(pod, true)) {
+			if pod, ok := o.(*corev1.Pod); ok && (m.SelectsPod(pod, false) || r.serverless && m.SelectsPod(pod, true)) {
 				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m.PodProbeMarker)}, together)
 				break
 			}

@@ -56,21 +56,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("pod-readiness-controller").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
-			return ok && waits(pod)
+			return ok && needsGateOpened(pod)
 		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
 }
 
-// waits says whether a pod's gate was never opened. The controller of a workload opens
+// needsGateOpened says whether a pod's gate was never opened. The controller of a workload opens
 // those of its pods, by a write that it has to make anyway.
-func waits(pod *corev1.Pod) bool {
-	if !availability.Active(pod) || !inplace.WantsKruiseReady(pod) {
+func needsGateOpened(pod *corev1.Pod) bool {
+	if !availability.IsActive(pod) || !inplace.WantsKruiseReady(pod) {
 		return false
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return true
 	}
-	_, ours := kinds.Owner(*owner)
+	_, ours := kinds.FindByOwner(*owner)
 	return !ours
 }
 
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !waits(pod) {
+	if !needsGateOpened(pod) {
 		return reconcile.Result{}, nil
 	}
 	// Many clients write to a new pod, which an apply does not mind. It fails if another client has
@@ -88,19 +88,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	condition := applycorev1.PodCondition().WithType(kruise.KruisePodReady).WithStatus(corev1.ConditionTrue).WithLastTransitionTime(metav1.NewTime(r.Now()))
 	opened := applycorev1.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(applycorev1.PodStatus().WithConditions(condition))
 	err := r.Client.Status().Apply(ctx, opened, client.FieldOwner(fieldOwner))
-	if another(err) {
+	if isUIDConflict(err) {
 		return reconcile.Result{RequeueAfter: step.Soon}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
-	result, err := step.Result(ctx, pod, 0, err)
+	result, err := step.ReconcileResult(ctx, pod, 0, err)
 	failure.RecordFailure(r.Events, pod, err)
 	return result, err
 }
 
-// another says whether an apply failed because another pod has the name by now.
-func another(err error) bool {
+// isUIDConflict says whether an apply failed because another pod has the name by now.
+func isUIDConflict(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false

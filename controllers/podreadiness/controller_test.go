@@ -82,7 +82,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatal(err)
 		}
 		status := corev1.ConditionStatus("")
-		if found := inplace.Condition(got, kruise.KruisePodReady); found != nil {
+		if found := inplace.FindCondition(got, kruise.KruisePodReady); found != nil {
 			status = found.Status
 		}
 		if status != tc.want || writes > 2 || len(got.Status.Conditions) < others {
@@ -149,10 +149,10 @@ func TestWhatOthersWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			var is corev1.ConditionStatus
-			if c := inplace.Condition(now, kruise.KruisePodReady); c != nil {
+			if c := inplace.FindCondition(now, kruise.KruisePodReady); c != nil {
 				is = c.Status
 			}
-			if is != tc.want || tc.condition != "" && inplace.Condition(now, tc.condition) == nil {
+			if is != tc.want || tc.condition != "" && inplace.FindCondition(now, tc.condition) == nil {
 				t.Errorf("the conditions are %+v, want %q", now.Status.Conditions, tc.want)
 			}
 		})

@@ -42,10 +42,10 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rollout.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := rollout.AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), NewFinder(mgr.GetClient(), scale.NewFinder(mgr.GetClient(), discovery.NewDiscoveryClientForConfigOrDie(env.Config))), mgr.GetEventRecorderFor("test"))

@@ -23,13 +23,13 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// write writes the status over the one that it was worked out from, and no other:
+// writeStatus writes the status over the one that it was worked out from, and no other:
 // a record that was made in between is not lost.
-func (r *Reconciler) write(ctx context.Context, w *state, next outcome) error {
+func (r *Reconciler) writeStatus(ctx context.Context, w *state, next outcome) error {
 	if !equality.Semantic.DeepEqual(w.budget.Status, next.status) {
 		if w.budget.Status.ObservedGeneration == 0 && r.namespaces != nil {
 			// From its first status on a budget refuses, so nothing may go past it.
-			if err := r.namespaces.Cover(ctx, w.budget.Namespace); err != nil {
+			if err := r.namespaces.CoverNamespace(ctx, w.budget.Namespace); err != nil {
 				return fmt.Errorf("having pods of namespace %s sent to the webhook: %w", w.budget.Namespace, err)
 			}
 		}
@@ -46,19 +46,19 @@ func (r *Reconciler) write(ctx context.Context, w *state, next outcome) error {
 	return nil
 }
 
-// repair gives pods that were made without the webhook, or before the budget, the
+// repairAnnotations gives pods that were made without the webhook, or before the budget, the
 // annotations by which the webhook recognizes requests about them (PUB-08).
-func (r *Reconciler) repair(ctx context.Context, w *state) error {
+func (r *Reconciler) repairAnnotations(ctx context.Context, w *state) error {
 	var acts []func() error
 	for _, pod := range w.active {
-		if availability.Budget(pod) == "" {
-			acts = append(acts, func() error { return r.annotate(ctx, w.budget.Name, pod) })
+		if availability.BudgetName(pod) == "" {
+			acts = append(acts, func() error { return r.annotatePod(ctx, w.budget.Name, pod) })
 		}
 	}
-	return batch.Parallel(r.writes, acts)
+	return batch.RunParallel(r.writes, acts)
 }
 
-func (r *Reconciler) annotate(ctx context.Context, budget string, pod *corev1.Pod) error {
+func (r *Reconciler) annotatePod(ctx context.Context, budget string, pod *corev1.Pod) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		// Another client may have given the pod another budget, which the patch must not replace.
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,

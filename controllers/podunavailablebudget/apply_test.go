@@ -132,7 +132,7 @@ func TestBudgetsAreCoveredFirst(t *testing.T) {
 
 type refuses struct{}
 
-func (refuses) Cover(context.Context, string) error { return errors.New("no") }
+func (refuses) CoverNamespace(context.Context, string) error { return errors.New("no") }
 
 func TestNobodyIsToldThatNothingActs(t *testing.T) {
 	c := newCluster(t, nil, interceptor.Funcs{}, newBudget(func(b *policy.PodUnavailableBudget) {
@@ -182,7 +182,7 @@ func TestFinder(t *testing.T) {
 		"app beta both exists in":             pod("a", func(p *corev1.Pod) { p.Labels["tier"] = "gold" }),
 		"beta not":                            pod("a", func(p *corev1.Pod) { p.Labels = nil }),
 	} {
-		got, err := c.r.finder.Of(t.Context(), "shop", p)
+		got, err := c.r.finder.FindForPod(t.Context(), "shop", p)
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%v, want %s: %v", got, want, err)
 		}

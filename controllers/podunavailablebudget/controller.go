@@ -29,8 +29,8 @@ import (
 
 // Namespaces are those that the API server sends requests about pods from.
 type Namespaces interface {
-	// Cover returns when the API server calls the webhooks for a namespace.
-	Cover(ctx context.Context, namespace string) error
+	// CoverNamespace returns when the API server calls the webhooks for a namespace.
+	CoverNamespace(ctx context.Context, namespace string) error
 }
 
 // Reconciler keeps the status of budgets.
@@ -48,7 +48,7 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	told   map[types.NamespacedName]string // the last event of each budget
-	checks map[types.UID]check
+	checks map[types.UID]podCheck
 	drops  map[types.NamespacedName]time.Time // when the cache dropped pods
 }
 
@@ -76,7 +76,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 func New(c client.Client, live client.Reader, finder *Finder, recorder record.EventRecorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3, writes: 16,
-		told: map[types.NamespacedName]string{}, checks: map[types.UID]check{}, drops: map[types.NamespacedName]time.Time{},
+		told: map[types.NamespacedName]string{}, checks: map[types.UID]podCheck{}, drops: map[types.NamespacedName]time.Time{},
 	}
 	for _, o := range opts {
 		o(r)
@@ -89,34 +89,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	budget := &policy.PodUnavailableBudget{}
 	err := r.client.Get(ctx, req.NamespacedName, budget)
 	if apierrors.IsNotFound(err) || err == nil && budget.DeletionTimestamp != nil {
-		r.tell(req.NamespacedName, "")
+		r.shouldReport(req.NamespacedName, "")
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the PodUnavailableBudget: %w", err)
 	}
-	w, err := r.gather(ctx, budget)
+	w, err := r.gatherState(ctx, budget)
 	if err != nil {
-		if r.tell(req.NamespacedName, err.Error()) {
+		if r.shouldReport(req.NamespacedName, err.Error()) {
 			r.events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
 		}
 		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
 	if len(w.active) > 0 {
-		r.tell(req.NamespacedName, "")
-	} else if r.tell(req.NamespacedName, policy.BudgetNoPodsReason) {
+		r.shouldReport(req.NamespacedName, "")
+	} else if r.shouldReport(req.NamespacedName, policy.BudgetNoPodsReason) {
 		r.events.Event(budget, corev1.EventTypeNormal, policy.BudgetNoPodsReason, policy.BudgetNoPodsMessage)
 	}
-	next, err := r.next(ctx, w)
+	next, err := r.computeStatus(ctx, w)
 	if err != nil {
 		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
-	repaired := r.repair(ctx, w)
+	repaired := r.repairAnnotations(ctx, w)
 	if failure.IsReported(repaired) { // a pod that is not marked is not protected
 		failure.RecordFailure(r.events, budget, repaired)
 	}
-	err = errors.Join(r.write(ctx, w, next), repaired)
-	if lost(err) {
+	err = errors.Join(r.writeStatus(ctx, w, next), repaired)
+	if isLostRace(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
@@ -132,9 +132,9 @@ func (r *Reconciler) reportFailure(ctx context.Context, budget *policy.PodUnavai
 	return errors.Join(cause, failure.Write(ctx, r.client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.now()))
 }
 
-// tell says whether something is new to be told of a budget; nothing is always
+// shouldReport says whether something is new to be told of a budget; nothing is always
 // known.
-func (r *Reconciler) tell(key types.NamespacedName, what string) bool {
+func (r *Reconciler) shouldReport(key types.NamespacedName, what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if what == "" {
@@ -146,11 +146,11 @@ func (r *Reconciler) tell(key types.NamespacedName, what string) bool {
 	return news
 }
 
-// lost says whether all errors are lost races for an object.
-func lost(err error) bool {
+// isLostRace says whether all errors are lost races for an object.
+func isLostRace(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			if !lost(e) {
+			if !isLostRace(e) {
 				return false
 			}
 		}

@@ -34,16 +34,16 @@ const going = 5 * time.Second
 type podEvents struct{ r *Reconciler }
 
 func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.enqueue(ctx, e.Object, q, 0)
+	h.enqueueBudgets(ctx, e.Object, q, 0)
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.r.forget(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
-	h.enqueue(ctx, e.Object, q, 0)
+	h.r.recordDrop(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
+	h.enqueueBudgets(ctx, e.Object, q, 0)
 }
 
 func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	h.enqueue(ctx, e.Object, q, 0)
+	h.enqueueBudgets(ctx, e.Object, q, 0)
 }
 
 func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
@@ -52,41 +52,41 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if !okA || !okB || before.ResourceVersion == after.ResourceVersion {
 		return
 	}
-	moved := !maps.Equal(before.Labels, after.Labels) || owner(before) != owner(after)
+	moved := !maps.Equal(before.Labels, after.Labels) || controllerUID(before) != controllerUID(after)
 	if moved { // it may have had other budgets
-		h.enqueue(ctx, before, q, 0)
+		h.enqueueBudgets(ctx, before, q, 0)
 	}
-	if moved || availability.Active(before) != availability.Active(after) || availability.Available(before) != availability.Available(after) {
-		h.enqueue(ctx, after, q, 0)
+	if moved || availability.IsActive(before) != availability.IsActive(after) || availability.IsAvailable(before) != availability.IsAvailable(after) {
+		h.enqueueBudgets(ctx, after, q, 0)
 	}
 	if before.DeletionTimestamp == nil && after.DeletionTimestamp != nil {
-		h.enqueue(ctx, after, q, going)
+		h.enqueueBudgets(ctx, after, q, going)
 	}
 }
 
-func owner(pod *corev1.Pod) types.UID {
+func controllerUID(pod *corev1.Pod) types.UID {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		return ref.UID
 	}
 	return ""
 }
 
-func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue, after time.Duration) {
+func (h *podEvents) enqueueBudgets(ctx context.Context, o client.Object, q queue, after time.Duration) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return
 	}
-	names, err := h.r.finder.Of(ctx, pod.Namespace, pod)
+	names, err := h.r.finder.FindForPod(ctx, pod.Namespace, pod)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a pod", "pod", client.ObjectKeyFromObject(pod))
 	}
-	if name := availability.Budget(pod); name != "" {
+	if name := availability.BudgetName(pod); name != "" {
 		names = append(names, name)
 	}
-	add(q, pod.Namespace, names, after)
+	enqueueNames(q, pod.Namespace, names, after)
 }
 
-func add(q queue, namespace string, names []string, after time.Duration) {
+func enqueueNames(q queue, namespace string, names []string, after time.Duration) {
 	for _, name := range names {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, after)
 	}
@@ -100,27 +100,27 @@ type workloadEvents struct {
 }
 
 func (h *workloadEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.enqueue(ctx, e.Object, q)
+	h.enqueueBudgets(ctx, e.Object, q)
 }
 
 func (h *workloadEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.enqueue(ctx, e.Object, q)
+	h.enqueueBudgets(ctx, e.Object, q)
 }
 
 func (h *workloadEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	h.enqueue(ctx, e.Object, q)
+	h.enqueueBudgets(ctx, e.Object, q)
 }
 
 func (h *workloadEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	before, after := e.ObjectOld, e.ObjectNew
-	if replicas(before) != replicas(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
-		h.enqueue(ctx, after, q)
+	if replicasOrGeneration(before) != replicasOrGeneration(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+		h.enqueueBudgets(ctx, after, q)
 	}
 }
 
-// replicas changes with what a workload is to have. Of metadata alone the
+// replicasOrGeneration changes with what a workload is to have. Of metadata alone the
 // generation is all there is.
-func replicas(o client.Object) int64 {
+func replicasOrGeneration(o client.Object) int64 {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		return int64(ptr.Deref(o.Spec.Replicas, 1))
@@ -129,21 +129,21 @@ func replicas(o client.Object) int64 {
 	case *metav1.PartialObjectMetadata:
 		return o.GetGeneration()
 	}
-	if w, ok := kinds.Of(o); ok {
+	if w, ok := kinds.FindByObject(o); ok {
 		return int64(ptr.Deref(w.Replicas(o), 1))
 	}
 	return o.GetGeneration()
 }
 
-// enqueue finds the budgets that target the workload, and those that select its
+// enqueueBudgets finds the budgets that target the workload, and those that select its
 // pods, by one of them.
-func (h *workloadEvents) enqueue(ctx context.Context, o client.Object, q queue) {
+func (h *workloadEvents) enqueueBudgets(ctx context.Context, o client.Object, q queue) {
 	ref := scale.Reference{APIVersion: h.kind.GroupVersion().String(), Kind: h.kind.Kind, Name: o.GetName()}
-	names, err := h.r.finder.Targeting(ctx, o.GetNamespace(), ref)
+	names, err := h.r.finder.FindByTarget(ctx, o.GetNamespace(), ref)
 	if err == nil {
-		add(q, o.GetNamespace(), names, 0)
+		enqueueNames(q, o.GetNamespace(), names, 0)
 		names, err = h.bySelector(ctx, o)
-		add(q, o.GetNamespace(), names, 0)
+		enqueueNames(q, o.GetNamespace(), names, 0)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a workload", "kind", h.kind.Kind, "name", client.ObjectKeyFromObject(o))
@@ -165,7 +165,7 @@ func (h *workloadEvents) bySelector(ctx context.Context, o client.Object) ([]str
 			if err != nil {
 				return nil, err
 			}
-			return h.r.finder.Of(ctx, o.GetNamespace(), &list.Items[0])
+			return h.r.finder.FindForPod(ctx, o.GetNamespace(), &list.Items[0])
 		}
 	}
 	return nil, nil

@@ -25,9 +25,9 @@ const (
 	anyLabel    = "*"
 )
 
-// Index adds the indexes that Finder reads by. The CRD must be installed.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for field, f := range map[string]client.IndexerFunc{targetIndex: targets, labelIndex: pairs} {
+// AddIndexes adds the indexes that Finder reads by. The CRD must be installed.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for field, f := range map[string]client.IndexerFunc{targetIndex: indexByTarget, labelIndex: indexByLabel} {
 		if err := indexer.IndexField(ctx, &policy.PodUnavailableBudget{}, field, f); err != nil {
 			return fmt.Errorf("indexing PodUnavailableBudgets: %w", err)
 		}
@@ -35,23 +35,23 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func targets(o client.Object) []string {
+func indexByTarget(o client.Object) []string {
 	b, ok := o.(*policy.PodUnavailableBudget)
 	if !ok || b.Spec.TargetReference == nil {
 		return nil
 	}
-	return []string{targetKey(target(b))}
+	return []string{targetKey(targetReference(b))}
 }
 
-func target(b *policy.PodUnavailableBudget) scale.Reference {
+func targetReference(b *policy.PodUnavailableBudget) scale.Reference {
 	t := b.Spec.TargetReference
 	return scale.Reference{APIVersion: t.APIVersion, Kind: t.Kind, Name: t.Name}
 }
 
 func targetKey(r scale.Reference) string { return r.GroupKind().String() + "/" + r.Name }
 
-// pairs is one label that all pods of the budget have, if its selector says so.
-func pairs(o client.Object) []string {
+// indexByLabel is one label that all pods of the budget have, if its selector says so.
+func indexByLabel(o client.Object) []string {
 	b, ok := o.(*policy.PodUnavailableBudget)
 	if !ok || b.Spec.Selector == nil {
 		return nil
@@ -79,51 +79,51 @@ func NewFinder(budgets client.Reader, workloads *scale.Finder) *Finder {
 	return &Finder{budgets: budgets, workloads: workloads, selectors: newSelectors()}
 }
 
-// Of are the budgets that select a pod or target its workload, by name. The
+// FindForPod are the budgets that select a pod or target its workload, by name. The
 // namespace is that of the request where the pod does not have its own yet.
-func (f *Finder) Of(ctx context.Context, namespace string, pod *corev1.Pod) ([]string, error) {
+func (f *Finder) FindForPod(ctx context.Context, namespace string, pod *corev1.Pod) ([]string, error) {
 	var names []string
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		top, err := f.workloads.Top(ctx, namespace, owner)
+		top, err := f.workloads.TopWorkload(ctx, namespace, owner)
 		if err != nil {
 			return nil, err
 		}
-		refs := map[scale.Reference]bool{scale.Of(owner): true}
+		refs := map[scale.Reference]bool{scale.NewReference(owner): true}
 		if top != nil {
 			refs[*top] = true
 		}
 		for ref := range refs {
-			err := f.each(ctx, namespace, targetIndex, targetKey(ref), func(b *policy.PodUnavailableBudget) { names = append(names, b.Name) })
+			err := f.forEachBudget(ctx, namespace, targetIndex, targetKey(ref), func(b *policy.PodUnavailableBudget) { names = append(names, b.Name) })
 			if err != nil {
 				return nil, err
 			}
 		}
 	}
 	bySelector := func(b *policy.PodUnavailableBudget) {
-		if s, err := f.selectors.of(b); err == nil && s.Matches(labels.Set(pod.Labels)) {
+		if s, err := f.selectors.selectorOf(b); err == nil && s.Matches(labels.Set(pod.Labels)) {
 			names = append(names, b.Name)
 		}
 	}
 	for key, value := range pod.Labels {
-		if err := f.each(ctx, namespace, labelIndex, key+"="+value, bySelector); err != nil {
+		if err := f.forEachBudget(ctx, namespace, labelIndex, key+"="+value, bySelector); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.each(ctx, namespace, labelIndex, anyLabel, bySelector); err != nil {
+	if err := f.forEachBudget(ctx, namespace, labelIndex, anyLabel, bySelector); err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
 
-// Targeting are the budgets that target a workload.
-func (f *Finder) Targeting(ctx context.Context, namespace string, ref scale.Reference) (names []string, err error) {
-	err = f.each(ctx, namespace, targetIndex, targetKey(ref), func(b *policy.PodUnavailableBudget) { names = append(names, b.Name) })
+// FindByTarget are the budgets that target a workload.
+func (f *Finder) FindByTarget(ctx context.Context, namespace string, ref scale.Reference) (names []string, err error) {
+	err = f.forEachBudget(ctx, namespace, targetIndex, targetKey(ref), func(b *policy.PodUnavailableBudget) { names = append(names, b.Name) })
 	return names, err
 }
 
-// each calls for every budget of an index that is not on its way out.
-func (f *Finder) each(ctx context.Context, namespace, index, value string, call func(*policy.PodUnavailableBudget)) error {
+// forEachBudget calls for every budget of an index that is not on its way out.
+func (f *Finder) forEachBudget(ctx context.Context, namespace, index, value string, call func(*policy.PodUnavailableBudget)) error {
 	list := &policy.PodUnavailableBudgetList{}
 	if err := f.budgets.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing PodUnavailableBudgets: %w", err)

@@ -32,20 +32,20 @@ type state struct {
 	expected int32
 }
 
-// gather finds the pods of a budget, and how many there are meant to be (PUB-04).
-func (r *Reconciler) gather(ctx context.Context, b *policy.PodUnavailableBudget) (*state, error) {
+// gatherState finds the pods of a budget, and how many there are meant to be (PUB-04).
+func (r *Reconciler) gatherState(ctx context.Context, b *policy.PodUnavailableBudget) (*state, error) {
 	w := &state{budget: b, pods: map[string]*corev1.Pod{}}
 	var err error
 	if b.Spec.TargetReference != nil {
-		err = r.ofTarget(ctx, w, target(b))
+		err = r.ofTarget(ctx, w, targetReference(b))
 	} else {
 		err = r.ofSelector(ctx, w)
 	}
 	return w, err
 }
 
-// total is the number of pods that the budget itself sets, 0 if it sets none.
-func total(b *policy.PodUnavailableBudget) int32 {
+// protectTotalReplicas is the number of pods that the budget itself sets, 0 if it sets none.
+func protectTotalReplicas(b *policy.PodUnavailableBudget) int32 {
 	if n := b.Spec.ProtectTotalReplicas; n != nil {
 		return *n
 	}
@@ -56,25 +56,25 @@ func total(b *policy.PodUnavailableBudget) int32 {
 	return int32(max(n, 0))
 }
 
-func (w *state) take(pods []corev1.Pod) {
+func (w *state) addPods(pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		w.pods[pod.Name] = pod
-		if availability.Active(pod) {
+		if availability.IsActive(pod) {
 			w.active = append(w.active, pod)
 		}
 	}
 }
 
 func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
-	selector, err := r.finder.selectors.of(w.budget)
+	selector, err := r.finder.selectors.selectorOf(w.budget)
 	if err != nil {
 		return err
 	}
 	if err := r.bySelector(ctx, w, selector); err != nil {
 		return err
 	}
-	if w.expected = total(w.budget); w.expected > 0 {
+	if w.expected = protectTotalReplicas(w.budget); w.expected > 0 {
 		return nil
 	}
 	counted := map[types.UID]bool{}
@@ -85,7 +85,7 @@ func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
 			continue
 		}
 		counted[owner.UID] = true
-		top, err := r.workloads.Top(ctx, pod.Namespace, owner)
+		top, err := r.workloads.TopWorkload(ctx, pod.Namespace, owner)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
 			continue
 		}
 		workloads[*top] = true
-		n, err := r.replicas(ctx, pod.Namespace, *top)
+		n, err := r.workloadReplicas(ctx, pod.Namespace, *top)
 		if err != nil {
 			return err
 		}
@@ -102,10 +102,10 @@ func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
 	return nil
 }
 
-// replicas of a workload: none if it is gone or going, and -1 if its kind has no
+// workloadReplicas of a workload: none if it is gone or going, and -1 if its kind has no
 // scale (PUB-04).
-func (r *Reconciler) replicas(ctx context.Context, namespace string, ref scale.Reference) (int32, error) {
-	found, err := r.workloads.Find(ctx, namespace, ref)
+func (r *Reconciler) workloadReplicas(ctx context.Context, namespace string, ref scale.Reference) (int32, error) {
+	found, err := r.workloads.FindWorkload(ctx, namespace, ref)
 	switch {
 	case errors.Is(err, scale.ErrNoScale):
 		return -1, nil
@@ -122,13 +122,13 @@ func (r *Reconciler) bySelector(ctx context.Context, w *state, selector labels.S
 	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
-	w.take(list.Items)
+	w.addPods(list.Items)
 	return nil
 }
 
 func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference) error {
-	said := total(w.budget)
-	found, err := r.workloads.Find(ctx, w.budget.Namespace, ref)
+	said := protectTotalReplicas(w.budget)
+	found, err := r.workloads.FindWorkload(ctx, w.budget.Namespace, ref)
 	if errors.Is(err, scale.ErrNoScale) && said > 0 {
 		w.expected = said
 		return r.byReference(ctx, w, ref)
@@ -158,7 +158,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference
 		if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing pods: %w", err)
 		}
-		w.take(list.Items)
+		w.addPods(list.Items)
 	}
 	if len(w.pods) > 0 || found.Selector == "" {
 		return nil
@@ -192,11 +192,11 @@ func (r *Reconciler) byReference(ctx context.Context, w *state, ref scale.Refere
 	var pods []corev1.Pod
 	for i := range list.Items {
 		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
-		if owner == nil || targetKey(scale.Of(owner)) != targetKey(ref) {
+		if owner == nil || targetKey(scale.NewReference(owner)) != targetKey(ref) {
 			continue
 		}
 		pods = append(pods, list.Items[i])
 	}
-	w.take(pods)
+	w.addPods(pods)
 	return nil
 }

@@ -25,7 +25,7 @@ const most = 20_000
 
 func newSelectors() *selectors { return &selectors{kept: map[types.UID]labels.Selector{}} }
 
-func (s *selectors) of(b *policy.PodUnavailableBudget) (labels.Selector, error) {
+func (s *selectors) selectorOf(b *policy.PodUnavailableBudget) (labels.Selector, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if got, ok := s.kept[b.UID]; ok {

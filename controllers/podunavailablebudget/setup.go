@@ -37,8 +37,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
 		Watches(&appsv1.StatefulSet{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("StatefulSet")})
-	for _, w := range kinds.Owners() {
-		var object client.Object = metadata(w.GroupVersionKind)
+	for _, w := range kinds.PodOwners() {
+		var object client.Object = newPartialMetadata(w.GroupVersionKind)
 		as := []builder.WatchesOption{builder.OnlyMetadata}
 		if w.Acting {
 			object, as = w.New(), nil
@@ -55,7 +55,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // is for callers whose events do not come from the cache of a manager.
 func (r *Reconciler) PodEvents() handler.EventHandler { return &podEvents{r} }
 
-func metadata(kind schema.GroupVersionKind) client.Object {
+func newPartialMetadata(kind schema.GroupVersionKind) client.Object {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	return o

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
@@ -42,8 +42,8 @@ type outcome struct {
 	stayed []*corev1.Pod
 }
 
-// count is next at work.
-type count struct {
+// podCount is next at work.
+type podCount struct {
 	*state
 	r     *Reconciler
 	now   time.Time
@@ -51,26 +51,26 @@ type count struct {
 	reads int
 }
 
-// next works out the status (PUB-06, PUB-07).
-func (r *Reconciler) next(ctx context.Context, w *state) (outcome, error) {
-	c := &count{state: w, r: r, now: r.now()}
+// computeStatus works out the status (PUB-06, PUB-07).
+func (r *Reconciler) computeStatus(ctx context.Context, w *state) (outcome, error) {
+	c := &podCount{state: w, r: r, now: r.now()}
 	s := &c.out.status
 	*s = *w.budget.Status.DeepCopy()
-	desired, err := desired(w.budget, int(w.expected))
+	desired, err := desiredAvailable(w.budget, int(w.expected))
 	if err != nil {
 		return outcome{}, err
 	}
-	if s.DisruptedPods, err = c.keep(ctx, s.DisruptedPods, disruptedFor, c.disrupted); err != nil {
+	if s.DisruptedPods, err = c.pruneRecords(ctx, s.DisruptedPods, disruptedFor, c.isDisruptionOver); err != nil {
 		return outcome{}, err
 	}
-	if s.UnavailablePods, err = c.keep(ctx, s.UnavailablePods, unavailableFor, c.updated); err != nil {
+	if s.UnavailablePods, err = c.pruneRecords(ctx, s.UnavailablePods, unavailableFor, c.isUpdateOver); err != nil {
 		return outcome{}, err
 	}
 	current := 0
 	for _, pod := range w.active {
 		_, disrupted := s.DisruptedPods[pod.Name]
 		_, updated := s.UnavailablePods[pod.Name]
-		if !disrupted && !updated && r.available(pod) {
+		if !disrupted && !updated && r.isAvailable(pod) {
 			current++
 		}
 	}
@@ -83,18 +83,18 @@ func (r *Reconciler) next(ctx context.Context, w *state) (outcome, error) {
 	return c.out, nil
 }
 
-// desired is how many pods have to be available. Percentages are rounded up, of
+// desiredAvailable is how many pods have to be available. Percentages are rounded up, of
 // either kind.
-func desired(b *policy.PodUnavailableBudget, expected int) (int, error) {
+func desiredAvailable(b *policy.PodUnavailableBudget, expected int) (int, error) {
 	if v := b.Spec.MaxUnavailable; v != nil {
-		n, err := budget.Percent(*v, expected, true)
+		n, err := budget.ResolvePercent(*v, expected, true)
 		if err != nil {
 			return 0, fmt.Errorf("reading spec.maxUnavailable: %w", err)
 		}
 		return max(expected-max(n, 0), 0), nil
 	}
 	if v := b.Spec.MinAvailable; v != nil {
-		n, err := budget.Percent(*v, expected, true)
+		n, err := budget.ResolvePercent(*v, expected, true)
 		if err != nil {
 			return 0, fmt.Errorf("reading spec.minAvailable: %w", err)
 		}
@@ -106,34 +106,34 @@ func desired(b *policy.PodUnavailableBudget, expected int) (int, error) {
 // rule says whether a record of a pod that is not expired may go.
 type rule func(pod *corev1.Pod) bool
 
-// disrupted records stay while the pod is there.
-func (c *count) disrupted(*corev1.Pod) bool { return false }
+// isDisruptionOver records stay while the pod is there.
+func (c *podCount) isDisruptionOver(*corev1.Pod) bool { return false }
 
-// updated pods need no record once they are seen to be unavailable.
-func (c *count) updated(pod *corev1.Pod) bool { return !c.r.available(pod) }
+// isUpdateOver pods need no record once they are seen to be unavailable.
+func (c *podCount) isUpdateOver(pod *corev1.Pod) bool { return !c.r.isAvailable(pod) }
 
-// keep are the records that still count. A record is what stands between a pod that
+// pruneRecords are the records that still count. A record is what stands between a pod that
 // was let go and its being counted as available, so that it goes only when the
 // cache is known to show the pod as it is: caches of pods and of budgets are filled
 // by two watches, and either may be behind.
-func (c *count) keep(ctx context.Context, records map[string]metav1.Time, life time.Duration, over rule) (map[string]metav1.Time, error) {
+func (c *podCount) pruneRecords(ctx context.Context, records map[string]metav1.Time, life time.Duration, over rule) (map[string]metav1.Time, error) {
 	out := maps.Clone(records)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		at := records[name].Time
 		expired := !c.now.Before(at.Add(life))
 		pod, matched := c.pods[name]
 		switch {
-		case matched && !availability.Active(pod):
+		case matched && !availability.IsActive(pod):
 			delete(out, name) // it is not counted any more
-		case matched && pod.CreationTimestamp.After(at.Add(ledger.Skew)):
+		case matched && pod.CreationTimestamp.After(at.Add(accounting.Skew)):
 			delete(out, name) // it was the record of an earlier one
 		case !matched || expired || over(pod):
-			shown, err := c.shown(ctx, name, pod, at, expired)
+			shown, err := c.isCacheCurrent(ctx, name, pod, at, expired)
 			if err != nil {
 				return nil, err
 			}
 			if !shown {
-				c.in(time.Second)
+				c.requeueAfter(time.Second)
 				continue
 			}
 			delete(out, name)
@@ -141,7 +141,7 @@ func (c *count) keep(ctx context.Context, records map[string]metav1.Time, life t
 				c.out.stayed = append(c.out.stayed, pod)
 			}
 		default:
-			c.in(at.Add(life).Sub(c.now))
+			c.requeueAfter(at.Add(life).Sub(c.now))
 		}
 	}
 	if len(out) == 0 {
@@ -150,18 +150,18 @@ func (c *count) keep(ctx context.Context, records map[string]metav1.Time, life t
 	return out, nil
 }
 
-func (c *count) in(d time.Duration) {
+func (c *podCount) requeueAfter(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if c.out.again == 0 || d < c.out.again {
 		c.out.again = d
 	}
 }
 
-// shown says whether the cache shows a pod as it is. A nil pod is none of the
+// isCacheCurrent says whether the cache shows a pod as it is. A nil pod is none of the
 // budget's, as far as the cache knows. One that is gone may still come up in a cache
 // that is behind, alive and ready, unless the cache was seen to drop it since; so its
 // record stays until it expires.
-func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod, recorded time.Time, expired bool) (bool, error) {
+func (c *podCount) isCacheCurrent(ctx context.Context, name string, pod *corev1.Pod, recorded time.Time, expired bool) (bool, error) {
 	key := types.NamespacedName{Namespace: c.budget.Namespace, Name: name}
 	if pod == nil {
 		pod = &corev1.Pod{}
@@ -180,7 +180,7 @@ func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod, recorde
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	err := c.r.live.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		return pod.UID == "" && (expired || c.r.dropped(key, recorded)), nil
+		return pod.UID == "" && (expired || c.r.wasDropped(key, recorded)), nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading pod %s past the cache: %w", name, err)
@@ -188,8 +188,8 @@ func (c *count) shown(ctx context.Context, name string, pod *corev1.Pod, recorde
 	return found.UID == pod.UID && found.ResourceVersion == pod.ResourceVersion, nil
 }
 
-// check is what was found of a pod.
-type check struct {
+// podCheck is what was found of a pod.
+type podCheck struct {
 	version   string
 	available bool
 }
@@ -198,16 +198,16 @@ type check struct {
 // that moment.
 const mostChecks = 100_000
 
-// available remembers what it found: to look into annotations of thousands of pods
+// isAvailable remembers what it found: to look into annotations of thousands of pods
 // each time that one of them changes would be most of the work.
-func (r *Reconciler) available(pod *corev1.Pod) bool {
+func (r *Reconciler) isAvailable(pod *corev1.Pod) bool {
 	r.mu.Lock()
 	got, ok := r.checks[pod.UID]
 	r.mu.Unlock()
 	if ok && got.version == pod.ResourceVersion {
 		return got.available
 	}
-	got = check{pod.ResourceVersion, availability.Available(pod)}
+	got = podCheck{pod.ResourceVersion, availability.IsAvailable(pod)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.checks) >= mostChecks {
@@ -217,8 +217,8 @@ func (r *Reconciler) available(pod *corev1.Pod) bool {
 	return got.available
 }
 
-// forget notes that the cache dropped a pod.
-func (r *Reconciler) forget(key types.NamespacedName, pod types.UID) {
+// recordDrop notes that the cache dropped a pod.
+func (r *Reconciler) recordDrop(key types.NamespacedName, pod types.UID) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,8 +234,8 @@ func (r *Reconciler) forget(key types.NamespacedName, pod types.UID) {
 // have expired.
 const mostDrops = 1000
 
-// dropped says whether the cache dropped the pod of a name at a time or later.
-func (r *Reconciler) dropped(key types.NamespacedName, since time.Time) bool {
+// wasDropped says whether the cache dropped the pod of a name at a time or later.
+func (r *Reconciler) wasDropped(key types.NamespacedName, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.drops[key]

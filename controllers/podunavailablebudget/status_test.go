@@ -108,7 +108,7 @@ type cluster struct {
 	covers []string
 }
 
-func (c *cluster) Cover(_ context.Context, namespace string) error {
+func (c *cluster) CoverNamespace(_ context.Context, namespace string) error {
 	c.covers = append(c.covers, namespace)
 	return nil
 }
@@ -126,7 +126,7 @@ func newCluster(t *testing.T, past client.Reader, on interceptor.Funcs, objects 
 	c := &cluster{events: record.NewFakeRecorder(100)}
 	c.WithWatch = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, ownerUID).WithIndex(&appsv1.ReplicaSet{}, rollout.OwnerIndex, ownerUID).
-		WithIndex(&policy.PodUnavailableBudget{}, targetIndex, targets).WithIndex(&policy.PodUnavailableBudget{}, labelIndex, pairs).Build()
+		WithIndex(&policy.PodUnavailableBudget{}, targetIndex, indexByTarget).WithIndex(&policy.PodUnavailableBudget{}, labelIndex, indexByLabel).Build()
 	if past == nil {
 		past = c
 	}
@@ -238,7 +238,7 @@ func TestStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, nil, interceptor.Funcs{}, append([]client.Object{tc.budget}, tc.objects...)...)
 			if tc.dropped {
-				c.r.forget(types.NamespacedName{Namespace: "shop", Name: "old"}, "old")
+				c.r.recordDrop(types.NamespacedName{Namespace: "shop", Name: "old"}, "old")
 			}
 			got, err := c.reconcile(t)
 			if err != nil {

@@ -19,50 +19,50 @@ import (
 
 // letIn makes what passed the gate stand as the mode says.
 func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle) error {
-	kept, err := p.Store.Keep(ctx, b, found.Archive, found.Reference)
+	kept, err := p.Store.SaveArchive(ctx, b, found.Archive, found.Reference)
 	if err != nil {
 		return err
 	}
-	w, st := b.Wanted(), b.GetStatus()
+	w, st := b.DesiredSpec(), b.GetStatus()
 	st.Withheld = nil
 	a := &policy.PolicyArtifact{
 		Revision: bundle.ShortRevision(candidate.Revision), Content: candidate.Revision, Digest: found.Digest, Reference: found.Reference, KeptIn: kept,
 		Generation: b.GetGeneration(), Time: metav1.NewTime(p.Clock()),
 	}
-	if n, ok := candidate.Sequence(); ok {
+	if n, ok := candidate.ManifestSequence(); ok {
 		a.Sequence = &n
 	}
 	switch w.Mode {
 	case policy.PolicyModeShadow, policy.PolicyModeCanary:
 		// What is only tried must not go on being enforced everywhere.
 		if st.Active != nil && st.Active.Digest == a.Digest {
-			p.enforce(st, nil)
+			p.activateArtifact(st, nil)
 		}
 		a.Mode, a.Namespaces = w.Mode, w.Namespaces
 		st.Candidate = a
 		if w.Mode == policy.PolicyModeCanary {
-			kinds, err := p.waiting(ctx, keyOf(b), candidate)
+			kinds, err := p.canaryKindsMessage(ctx, keyOf(b), candidate)
 			if err != nil {
 				return err
 			}
-			accept(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, message.ListNames(a.Namespaces), lowered(stays(st.ActiveRevision)))+kinds)
+			setAccepted(b, policy.PolicyBundleCanaryReason, fmt.Sprintf(policy.PolicyBundleCanaryMessage, a.Revision, message.ListNames(a.Namespaces), lowerFirst(activeMessage(st.ActiveRevision)))+kinds)
 		} else {
-			accept(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, stays(st.ActiveRevision)))
+			setAccepted(b, policy.PolicyBundleShadowReason, fmt.Sprintf(policy.PolicyBundleShadowMessage, a.Revision, activeMessage(st.ActiveRevision)))
 		}
 	default:
 		st.Candidate = nil
-		p.enforce(st, a)
+		p.activateArtifact(st, a)
 		if w.RollbackTo != "" {
-			accept(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
+			setAccepted(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
 		} else {
-			accept(b, policy.PolicyBundleActivatedReason, fmt.Sprintf(policy.PolicyBundleActivatedMessage, a.Revision))
+			setAccepted(b, policy.PolicyBundleActivatedReason, fmt.Sprintf(policy.PolicyBundleActivatedMessage, a.Revision))
 		}
 	}
 	return nil
 }
 
-// enforce makes an artifact the active one, and the active one history.
-func (p *Publisher) enforce(st *policy.PolicyBundleStatus, a *policy.PolicyArtifact) {
+// activateArtifact makes an artifact the active one, and the active one history.
+func (p *Publisher) activateArtifact(st *policy.PolicyBundleStatus, a *policy.PolicyArtifact) {
 	if was := st.Active; was != nil && (a == nil || was.Digest != a.Digest) {
 		st.History = append([]policy.PolicyArtifact{*was}, st.History...)
 	}
@@ -88,14 +88,14 @@ func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
 	if st.Active == nil || st.Active.Digest != a.Digest {
 		again := *a
 		again.Mode, again.Namespaces = "", nil
-		p.enforce(st, &again)
+		p.activateArtifact(st, &again)
 	}
-	accept(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
+	setAccepted(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
 }
 
 // keptNames are the ControllerRevisions that are needed.
 func keptNames(st *policy.PolicyBundleStatus) (out []string) {
-	for _, a := range st.Artifacts() {
+	for _, a := range st.AllArtifacts() {
 		out = append(out, a.KeptIn)
 	}
 	return out
@@ -120,10 +120,10 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 	return nil
 }
 
-// retreat takes what a replica gave up from all of them: the one before is
+// rollBackArtifacts takes what a replica gave up from all of them: the one before is
 // enforced again. Where there is none all of them withhold it, also those that are started
 // later: what it takes part in is refused or held, as it was while it was late.
-func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
+func (p *Publisher) rollBackArtifacts(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
 	given := func(a *policy.PolicyArtifact) bool {
 		return slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return a.Is(r.RolledBack) })
@@ -143,7 +143,7 @@ func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
 			}
 		}
 		bad := st.Active
-		p.enforce(st, before)
+		p.activateArtifact(st, before)
 		st.History = slices.DeleteFunc(st.History, func(a policy.PolicyArtifact) bool { return a.Digest == bad.Digest })
 		if before == nil {
 			st.Withheld = bad
@@ -151,8 +151,8 @@ func (p *Publisher) retreat(b policy.AnyPolicyBundle) {
 	}
 }
 
-// count tells how many replicas enforce which revision.
-func (p *Publisher) count(st *policy.PolicyBundleStatus) {
+// countRevisions tells how many replicas enforce which revision.
+func (p *Publisher) countRevisions(st *policy.PolicyBundleStatus) {
 	n := map[string]int32{}
 	for _, r := range st.Replicas {
 		n[r.Revision]++
@@ -166,9 +166,9 @@ func (p *Publisher) count(st *policy.PolicyBundleStatus) {
 	})
 }
 
-// interval is how often a source is looked at: a tag and a URL may name
+// fetchInterval is how often a source is looked at: a tag and a URL may name
 // something else any time, and a ConfigMap is cheap to ask for.
-func interval(w policy.Wanted) time.Duration {
+func fetchInterval(w policy.Wanted) time.Duration {
 	var said *metav1.Duration
 	switch {
 	case w.OCI != nil:

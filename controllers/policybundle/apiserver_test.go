@@ -69,7 +69,7 @@ func firstDay(s *stage) {
 	if e := b.GetStatus().Errors; len(e) == 0 || !strings.HasPrefix(e[0], "a.rego:2:") || !strings.Contains(e[0], " rego_parse_error ") {
 		s.Errorf("the errors are %q", e)
 	}
-	if c := condition(b, policy.PolicyBundleTestsPassed); c.Status != metav1.ConditionUnknown || c.Reason != policy.PolicyBundleNotReachedReason {
+	if c := findCondition(b, policy.PolicyBundleTestsPassed); c.Status != metav1.ConditionUnknown || c.Reason != policy.PolicyBundleNotReachedReason {
 		s.Errorf("tests: %+v", c)
 	}
 	if told := leader.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning CompileFailed The newest files are not enforced: a.rego:2:") || !strings.Contains(told[0], " stays active.") {
@@ -100,7 +100,7 @@ func firstDay(s *stage) {
 	if kept := s.kept(key); len(kept) != 2 || kept[0].Namespace != "kruise-system" {
 		s.Errorf("%d are kept", len(kept))
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 	leader.look(key)
 	other.look(key)
 	other.holds("")
@@ -125,7 +125,7 @@ func promotion(s *stage) {
 	holds("One", "One")
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		holds("One", "One")
-		me, err := other.Host.Follow(s.Context(), s.bundle(key))
+		me, err := other.Host.SyncBundle(s.Context(), s.bundle(key))
 		s.do(err)
 		if me.Shadow != nil && me.Shadow.Compared > 3 {
 			break
@@ -139,7 +139,7 @@ func promotion(s *stage) {
 	s.apply(key, mode(policy.PolicyModeCanary, "shop"))
 	look()
 	s.says(key, "True InCanary, active, candidate")
-	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " only. Elsewhere, revision ") || !strings.HasSuffix(c.Message, " stays active.") {
+	if c := findCondition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " only. Elsewhere, revision ") || !strings.HasSuffix(c.Message, " stays active.") {
 		s.Errorf("the canary says %s", c.Message)
 	}
 	holds("Two", "One")
@@ -156,7 +156,7 @@ func promotion(s *stage) {
 	look()
 	s.says(key, "True InShadow, candidate")
 	holds("", "")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func kindsOfACanary(s *stage) {
@@ -185,7 +185,7 @@ func kindsOfACanary(s *stage) {
 		leader.look(key, key)
 		b := s.bundle(key)
 		for _, name := range []string{policy.PolicyBundleActive, policy.PolicyBundleReady} {
-			c := condition(b, name)
+			c := findCondition(b, name)
 			want := ""
 			if tc.names != "" {
 				want = fmt.Sprintf(policy.PolicyBundleCanaryKindsMessage, tc.names)
@@ -194,11 +194,11 @@ func kindsOfACanary(s *stage) {
 				s.Errorf("%s: %s is %s, %q; want %q at its end", tc.about, name, c.Reason, c.Message, want)
 			}
 		}
-		if ready := condition(b, policy.PolicyBundleReady); ready.Status != metav1.ConditionTrue {
+		if ready := findCondition(b, policy.PolicyBundleReady); ready.Status != metav1.ConditionTrue {
 			s.Errorf("%s: %s", tc.about, ready.Message)
 		}
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func back(to string) func(policy.AnyPolicyBundle) {
@@ -234,7 +234,7 @@ func goingBack(s *stage) {
 	leader.look(key)
 	s.says(key, "True Activated, active")
 	leader.holds("Newer")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func signed(s *stage) {
@@ -257,7 +257,7 @@ func signed(s *stage) {
 		other.holds(holds)
 	}
 	next(nil, "False FetchFailed Fetched", "")
-	if m := condition(s.bundle(key), policy.PolicyBundleReady).Message; strings.Contains(m, "secret") || strings.Contains(m, "hidden") {
+	if m := findCondition(s.bundle(key), policy.PolicyBundleReady).Message; strings.Contains(m, "secret") || strings.Contains(m, "hidden") {
 		s.Errorf("the message tells too much: %s", m)
 	}
 	two := s.archive(hold("signed", "Two", "true"), 2)
@@ -265,11 +265,11 @@ func signed(s *stage) {
 	next(theirs.sign(two), "False SignatureInvalid Verified", "")
 	next(ours.sign(two), "True Activated, active", "Two")
 	next(ours.sign(s.archive(hold("signed", "Two", "true"), 1)), "False OlderSequence Verified, active", "Two")
-	if m := condition(s.bundle(key), policy.PolicyBundleReady).Message; !strings.Contains(m, "its files are those that are active") {
+	if m := findCondition(s.bundle(key), policy.PolicyBundleReady).Message; !strings.Contains(m, "its files are those that are active") {
 		s.Errorf("of the same files it says: %s", m)
 	}
 	next(ours.sign(s.archive(hold("signed", "One", "true"), 1)), "False OlderSequence Verified, active", "Two")
-	message := condition(s.bundle(key), policy.PolicyBundleReady).Message
+	message := findCondition(s.bundle(key), policy.PolicyBundleReady).Message
 	_, older, ok := strings.Cut(message, "spec.rollbackTo: ")
 	if !ok {
 		s.Fatalf("the message does not say how: %s", message)
@@ -287,7 +287,7 @@ func signed(s *stage) {
 	})
 	leader.look(key)
 	s.says(key, "False SignatureRevoked Verified, active")
-	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, "names no key, and no key of spec.verification.keys has made it") {
+	if c := findCondition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, "names no key, and no key of spec.verification.keys has made it") {
 		s.Errorf("it says %s", c.Message)
 	}
 	again := s.replica("again", false)
@@ -304,7 +304,7 @@ func signed(s *stage) {
 	for _, r := range []*replica{leader, again} {
 		r.holds("Three")
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func ofNamespace(s *stage) {
@@ -354,7 +354,7 @@ func ofNamespace(s *stage) {
 	leader.look(key)
 	s.says(key, "True Activated, active")
 	leader.holdsIn("shop", "Mapped")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func displaced(s *stage) {
@@ -368,9 +368,9 @@ func displaced(s *stage) {
 	leader.holds("Platform")
 	s.says(theirs, "True Activated, active")
 	s.says(mine, "False Conflict ContractOK")
-	s.do(s.Delete(s.Context(), object(s.bundle(theirs))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(theirs))))
 	leader.look(theirs, mine)
 	s.says(mine, "True Activated, active")
 	leader.holds("Mine")
-	s.do(s.Delete(s.Context(), object(s.bundle(mine))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(mine))))
 }

@@ -29,10 +29,10 @@ const clearFor = 5 * time.Second
 // errOthersChanged is why a bundle is not checked that waited beside bundles that are others by now.
 var errOthersChanged = errors.New("other bundles have changed while it waited to be checked")
 
-// check takes a bundle through the gate when it is its turn. The status says that it waits, and that it is being checked, before
+// runGateCheck takes a bundle through the gate when it is its turn. The status says that it waits, and that it is being checked, before
 // that is so.
-func (p *Publisher) check(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle, beside bundle.Set) error {
-	release, err := p.turn.acquire(ctx, b.GetNamespace(), func() {
+func (p *Publisher) runGateCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle, beside bundle.Set) error {
+	release, err := p.turn.acquireTurn(ctx, b.GetNamespace(), func() {
 		if err := p.writeCheck(ctx, b, found, policy.PolicyCheckWaiting, "Another bundle is being checked."); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Telling that a bundle waits to be checked") // it waits all the same
 		}
@@ -41,18 +41,18 @@ func (p *Publisher) check(ctx context.Context, b policy.AnyPolicyBundle, found *
 		return err
 	}
 	defer release()
-	if p.Host.Beside(keyOf(b)).Revision() != beside.Revision() {
+	if p.Host.PeerBundles(keyOf(b)).Revision() != beside.Revision() {
 		return errOthersChanged // it is looked at anew, beside those that there are now
 	}
 	if err := p.writeCheck(ctx, b, found, policy.PolicyCheckRunning, ""); err != nil {
 		return err
 	}
-	_, err = p.Gate.Admit(ctx, candidate, beside, p.Records())
+	_, err = p.Gate.AdmitBundle(ctx, candidate, beside, p.Records())
 	return err
 }
 
-// begun is how often the check of an archive was begun already, by this process or by those before.
-func begun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
+// checksBegun is how often the check of an archive was begun already, by this process or by those before.
+func checksBegun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
 	if c := b.GetStatus().Checking; c != nil && c.Digest == found.Digest && c.Generation == b.GetGeneration() {
 		return c.Begun
 	}
@@ -61,7 +61,7 @@ func begun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
 
 // writeCheck writes the phase of a check into the status.
 func (p *Publisher) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, phase policy.PolicyCheckPhase, text string) error {
-	c := &policy.PolicyCheck{Phase: phase, Digest: found.Digest, Generation: b.GetGeneration(), Begun: begun(b, found), Message: message.Shorten(text), Time: metav1.NewTime(p.Clock())}
+	c := &policy.PolicyCheck{Phase: phase, Digest: found.Digest, Generation: b.GetGeneration(), Begun: checksBegun(b, found), Message: message.Shorten(text), Time: metav1.NewTime(p.Clock())}
 	if phase == policy.PolicyCheckRunning {
 		c.Begun++
 	}
@@ -74,7 +74,7 @@ func (p *Publisher) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, fo
 
 // refuseEndless is the refusal of a bundle whose check never ends; nil for others.
 func refuseEndless(b policy.AnyPolicyBundle, found *fetch.Fetched) *refusal {
-	n := begun(b, found)
+	n := checksBegun(b, found)
 	if n < mostBegun {
 		return nil
 	}
@@ -84,7 +84,7 @@ func refuseEndless(b policy.AnyPolicyBundle, found *fetch.Fetched) *refusal {
 
 // writeCheck writes the check of a bundle and nothing else of its status.
 func (r *Reconciler) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, c *policy.PolicyCheck) error {
-	before, after := empty(keyOf(b)), empty(keyOf(b))
+	before, after := emptyBundle(keyOf(b)), emptyBundle(keyOf(b))
 	for _, o := range []policy.AnyPolicyBundle{before, after} {
 		o.SetName(b.GetName())
 		o.SetNamespace(b.GetNamespace())
@@ -92,7 +92,7 @@ func (r *Reconciler) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, c
 		o.GetStatus().Checking = b.GetStatus().Checking.DeepCopy()
 	}
 	after.GetStatus().Checking = c
-	return r.Client.Status().Patch(ctx, object(after), client.MergeFrom(object(before)))
+	return r.Client.Status().Patch(ctx, asObject(after), client.MergeFrom(asObject(before)))
 }
 
 // endCheck takes a check that failed out of the status, where the rest is not written. A check that there was no memory for goes

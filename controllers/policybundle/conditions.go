@@ -26,13 +26,13 @@ type refusal struct {
 	passing bool
 }
 
-// pass says that all stages before one are passed.
-func pass(b policy.AnyPolicyBundle, until string) {
+// setStagesPassed says that all stages before one are passed.
+func setStagesPassed(b policy.AnyPolicyBundle, until string) {
 	for _, stage := range policy.PolicyBundleStages() {
 		if stage == until {
 			return
 		}
-		if stage == policy.PolicyBundleVerified && b.Wanted().Verification == nil {
+		if stage == policy.PolicyBundleVerified && b.DesiredSpec().Verification == nil {
 			setCondition(b, stage, metav1.ConditionTrue, policy.PolicyBundleNotRequiredReason, "Nothing was verified, as there are no keys in spec.verification.")
 			continue
 		}
@@ -40,15 +40,15 @@ func pass(b policy.AnyPolicyBundle, until string) {
 	}
 }
 
-// refuse says which stage stopped a bundle. Those behind it are not known.
-func refuse(b policy.AnyPolicyBundle, r *refusal) {
+// setRefused says which stage stopped a bundle. Those behind it are not known.
+func setRefused(b policy.AnyPolicyBundle, r *refusal) {
 	st := b.GetStatus()
 	st.Errors = nil
 	for _, e := range r.errors {
-		st.Errors = append(st.Errors, decision.Cut(e, longest))
+		st.Errors = append(st.Errors, decision.TruncateText(e, longest))
 	}
-	message := failed(st) + without(st)
-	pass(b, r.stage)
+	message := failureMessage(st) + lackingMessage(st)
+	setStagesPassed(b, r.stage)
 	setCondition(b, r.stage, metav1.ConditionFalse, r.reason, message)
 	stages := policy.PolicyBundleStages()
 	for _, stage := range stages[slices.Index(stages, r.stage)+1:] {
@@ -61,20 +61,20 @@ func refuse(b policy.AnyPolicyBundle, r *refusal) {
 	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
 }
 
-// accept says that a bundle does what it should.
-func accept(b policy.AnyPolicyBundle, reason, message string) {
+// setAccepted says that a bundle does what it should.
+func setAccepted(b policy.AnyPolicyBundle, reason, message string) {
 	b.GetStatus().Errors = nil
-	pass(b, policy.PolicyBundleActive)
+	setStagesPassed(b, policy.PolicyBundleActive)
 	status := metav1.ConditionTrue
 	if reason == policy.PolicyBundleShadowReason {
 		status = metav1.ConditionFalse
 	}
 	setCondition(b, policy.PolicyBundleActive, status, reason, message)
 	st, ready := b.GetStatus(), metav1.ConditionTrue
-	if n := len(lacking(st)); n > 0 && n == len(st.Replicas) {
+	if n := len(lackingReplicas(st)); n > 0 && n == len(st.Replicas) {
 		ready, reason = metav1.ConditionFalse, policy.PolicyBundleNotEnforcedReason
 	}
-	setCondition(b, policy.PolicyBundleReady, ready, reason, message+without(st))
+	setCondition(b, policy.PolicyBundleReady, ready, reason, message+lackingMessage(st))
 }
 
 func setCondition(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {
@@ -83,36 +83,36 @@ func setCondition(b policy.AnyPolicyBundle, name string, status metav1.Condition
 	})
 }
 
-// stays tells what is enforced whatever became of the newest.
-func stays(active string) string {
+// activeMessage tells what is enforced whatever became of the newest.
+func activeMessage(active string) string {
 	if active == "" {
 		return policy.PolicyBundleNothingActiveMessage
 	}
 	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
 }
 
-// without tells of replicas that do not enforce what stays active, such as those
+// lackingMessage tells of replicas that do not enforce what stays active, such as those
 // that were started after it was lost.
-func without(st *policy.PolicyBundleStatus) string {
-	those := lacking(st)
+func lackingMessage(st *policy.PolicyBundleStatus) string {
+	those := lackingReplicas(st)
 	if len(those) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(policy.PolicyBundleWithoutMessage, len(those), len(st.Replicas), those[0].Name, strings.TrimSuffix(decision.Cut(those[0].Problem, longest), "."))
+	return fmt.Sprintf(policy.PolicyBundleWithoutMessage, len(those), len(st.Replicas), those[0].Name, strings.TrimSuffix(decision.TruncateText(those[0].Problem, longest), "."))
 }
 
-// lacking are the replicas that do not enforce what is active, for another reason than that they rolled it back.
-func lacking(st *policy.PolicyBundleStatus) []policy.PolicyReplica {
+// lackingReplicas are the replicas that do not enforce what is active, for another reason than that they rolled it back.
+func lackingReplicas(st *policy.PolicyBundleStatus) []policy.PolicyReplica {
 	return slices.DeleteFunc(slices.Clone(st.Replicas), func(r policy.PolicyReplica) bool {
 		return st.ActiveRevision == "" || r.Revision == st.ActiveRevision || r.Problem == "" || r.RolledBack != ""
 	})
 }
 
-// lowered is a sentence that goes on after a comma.
-func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
+// lowerFirst is a sentence that goes on after a comma.
+func lowerFirst(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
-// failed is the message of a bundle whose newest policies were stopped.
-func failed(st *policy.PolicyBundleStatus) string {
+// failureMessage is the message of a bundle whose newest policies were stopped.
+func failureMessage(st *policy.PolicyBundleStatus) string {
 	errors, first := st.Errors, "the reason is not known"
 	if len(errors) > 0 {
 		first = strings.TrimSuffix(errors[0], ".")
@@ -120,7 +120,7 @@ func failed(st *policy.PolicyBundleStatus) string {
 	if more := len(errors) - 1; more > 0 {
 		first += fmt.Sprintf(" (and %d more in status.errors)", more)
 	}
-	instead := stays(st.ActiveRevision)
+	instead := activeMessage(st.ActiveRevision)
 	if st.Withheld != nil && st.Active == nil {
 		instead = fmt.Sprintf(policy.PolicyBundleWithheldMessage, st.Withheld.Revision)
 	}
@@ -152,10 +152,10 @@ func stageOf(s gate.Stage) (stage, reason string) {
 // most is how many errors a condition lists; a bundle can have thousands.
 const most = 20
 
-func lines(ps module.Problems) []string {
+func problemLines(ps module.Problems) []string {
 	var out []string
 	for _, p := range ps[:min(len(ps), most)] {
-		out = append(out, p.Line())
+		out = append(out, p.FormatLine())
 	}
 	if len(ps) > most {
 		out = append(out, fmt.Sprintf("and %d more", len(ps)-most))

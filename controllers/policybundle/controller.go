@@ -61,11 +61,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.Publisher.WriteStatus = r.writeCheck
 	everywhere := false
 	given := map[string]chan event.GenericEvent{}
-	for kind, empty := range kinds() {
+	for kind, empty := range bundleKinds() {
 		given[kind] = make(chan event.GenericEvent)
 		controls := ctrl.NewControllerManagedBy(mgr).
 			Named(kind+"-controller").
-			For(object(empty()), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
+			For(asObject(empty()), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.needsReconcile})).
 			WatchesRawSource(source.Channel(given[kind], &handler.EnqueueRequestForObject{}))
 		options := controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: &everywhere}
 		if err := requeue.CompleteController(controls, options, reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -74,17 +74,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("adding the controller of %ss: %w", kind, err)
 		}
 	}
-	return mgr.Add(crecovery.Runnable("policybundle", everyReplica(func(ctx context.Context) error {
+	return mgr.Add(crecovery.WrapRunnable("policybundle", everyReplica(func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case key := <-r.Host.RolledBack():
-				b := empty(key)
+				b := emptyBundle(key)
 				b.SetNamespace(key.Namespace)
 				b.SetName(key.Name)
 				select {
-				case given[kindName(key)] <- event.GenericEvent{Object: object(b)}:
+				case given[kindName(key)] <- event.GenericEvent{Object: asObject(b)}:
 				case <-ctx.Done():
 				}
 			}
@@ -104,15 +104,15 @@ const (
 	tenantKind   = "policybundle"
 )
 
-func kinds() map[string]func() policy.AnyPolicyBundle {
+func bundleKinds() map[string]func() policy.AnyPolicyBundle {
 	return map[string]func() policy.AnyPolicyBundle{
 		platformKind: func() policy.AnyPolicyBundle { return &policy.ClusterPolicyBundle{} },
 		tenantKind:   func() policy.AnyPolicyBundle { return &policy.PolicyBundle{} },
 	}
 }
 
-// empty is an object of the kind that a key is of.
-func empty(key Key) policy.AnyPolicyBundle { return kinds()[kindName(key)]() }
+// emptyBundle is an object of the kind that a key is of.
+func emptyBundle(key Key) policy.AnyPolicyBundle { return bundleKinds()[kindName(key)]() }
 
 func kindName(key Key) string {
 	if key.Namespace != "" {
@@ -121,20 +121,20 @@ func kindName(key Key) string {
 	return platformKind
 }
 
-// matters leaves out updates that only say what replicas run, unless one gave up
+// needsReconcile leaves out updates that only say what replicas run, unless one gave up
 // a revision.
-func (r *Reconciler) matters(e event.UpdateEvent) bool {
+func (r *Reconciler) needsReconcile(e event.UpdateEvent) bool {
 	old, ok := e.ObjectOld.(policy.AnyPolicyBundle)
 	now, ok2 := e.ObjectNew.(policy.AnyPolicyBundle)
 	if !ok || !ok2 {
 		return true
 	}
 	return old.GetGeneration() != now.GetGeneration() || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) ||
-		published(old) != published(now) || runs(old) != runs(now)
+		publishedState(old) != publishedState(now) || replicaState(old) != replicaState(now)
 }
 
-// published is what replicas follow.
-func published(b policy.AnyPolicyBundle) string {
+// publishedState is what replicas follow.
+func publishedState(b policy.AnyPolicyBundle) string {
 	out := ""
 	for _, a := range []*policy.PolicyArtifact{b.GetStatus().Active, b.GetStatus().Candidate, b.GetStatus().Withheld} {
 		if a == nil {
@@ -146,8 +146,8 @@ func published(b policy.AnyPolicyBundle) string {
 	return out
 }
 
-// runs is what replicas say that the leader tells on.
-func runs(b policy.AnyPolicyBundle) string {
+// replicaState is what replicas say that the leader tells on.
+func replicaState(b policy.AnyPolicyBundle) string {
 	out := ""
 	for _, p := range b.GetStatus().Replicas {
 		out += fmt.Sprintf("%s %s %s %s %t;", p.Name, p.Revision, p.RolledBack, p.Strict, p.Problem != "")
@@ -157,47 +157,47 @@ func runs(b policy.AnyPolicyBundle) string {
 
 // Reconcile brings one bundle up to date, or takes it out when it is gone.
 func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
-	b := empty(key)
-	err := r.Client.Get(ctx, key, object(b))
+	b := emptyBundle(key)
+	err := r.Client.Get(ctx, key, asObject(b))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err)
 	}
 	if err != nil || b.GetDeletionTimestamp() != nil {
-		r.Publisher.Forget(key)
-		return reconcile.Result{}, r.Host.Remove(ctx, key)
+		r.Publisher.ForgetBundle(key)
+		return reconcile.Result{}, r.Host.RemoveBundle(ctx, key)
 	}
-	leads, before := r.leads(), b
+	leads, before := r.isLeader(), b
 	if leads {
-		if before, err = r.publish(ctx, b); err != nil {
+		if before, err = r.publishStatus(ctx, b); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	// Who leads acts, so what the status says is so here before it says it.
-	me, failed := r.Host.Follow(ctx, b)
+	me, failed := r.Host.SyncBundle(ctx, b)
 	if leads {
 		r.notePoints(b)
 		judgeReplicas(b, me)
-		if err := r.write(ctx, before, b); err != nil {
+		if err := r.writeStatus(ctx, before, b); err != nil {
 			return reconcile.Result{}, err
 		}
 		failed = errors.Join(failed, r.Publisher.PruneArchives(ctx, b))
 	}
-	return reconcile.Result{RequeueAfter: again(b.Wanted())}, errors.Join(failed, r.tell(ctx, b, me))
+	return reconcile.Result{RequeueAfter: requeueAfter(b.DesiredSpec())}, errors.Join(failed, r.writeReplica(ctx, b, me))
 }
 
-// publish works out the status of a bundle, and returns it as it was.
-func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) (before policy.AnyPolicyBundle, err error) {
+// publishStatus works out the status of a bundle, and returns it as it was.
+func (r *Reconciler) publishStatus(ctx context.Context, b policy.AnyPolicyBundle) (before policy.AnyPolicyBundle, err error) {
 	// Read anew: what was published a moment ago must not be published once more.
-	if err := r.Reader.Get(ctx, keyOf(b), object(b)); err != nil {
+	if err := r.Reader.Get(ctx, keyOf(b), asObject(b)); err != nil {
 		return nil, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
 	}
-	if err := r.bury(ctx, b); err != nil {
+	if err := r.pruneReplicas(ctx, b); err != nil {
 		return nil, err
 	}
-	before = copied(b)
-	err = r.Publisher.Publish(ctx, b)
+	before = copyBundle(b)
+	err = r.Publisher.PublishStatus(ctx, b)
 	// A check has ended, whatever came of it. What was written of it meanwhile is what the status is compared with.
-	ready := condition(b, policy.PolicyBundleReady)
+	ready := findCondition(b, policy.PolicyBundleReady)
 	if c := b.GetStatus().Checking; c != nil && (c.Phase != policy.PolicyCheckGivenUp || ready == nil || ready.Reason != policy.PolicyBundleCheckNeverEndedReason) {
 		if err != nil {
 			r.endCheck(ctx, b, err)
@@ -209,7 +209,7 @@ func (r *Reconciler) publish(ctx context.Context, b policy.AnyPolicyBundle) (bef
 	return before, err
 }
 
-func (r *Reconciler) leads() bool {
+func (r *Reconciler) isLeader() bool {
 	select {
 	case <-r.Leads:
 		return true

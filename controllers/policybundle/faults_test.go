@@ -34,7 +34,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "b", Generation: 1}}
 	inline(hold("a", "First", "true"))(b)
 	memory := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "memory"}}
-	builtin := hosttest.Builtin(t)
+	builtin := hosttest.BuiltinPolicies(t)
 	var host *policyhost.Host
 	return faultinjection.Scenario{
 		Objects: []client.Object{b, memory},
@@ -52,7 +52,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			r := &Reconciler{
 				Client: e.Client, Reader: e.Client, Events: e.Events, Leads: elected, Host: host,
 				Publisher: &Publisher{
-					Platform: fetch.New(e.Client), Gate: gate.New(host.Engine().Builtin()), Host: host,
+					Platform: fetch.New(e.Client), Gate: gate.New(host.Engine().BuiltinBundle()), Host: host,
 					Store:   bundlerevision.Store{Client: e.Client, Reader: e.Client, Namespace: "kruise-system"},
 					Records: func() []decision.Record { return nil }, Clock: e.Clock,
 				},
@@ -67,7 +67,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Others: func(c *faultinjection.Cluster) {
 			found := &policy.ClusterPolicyBundle{}
 			c.Must(c.Client.Get(c.Context(), key, found))
-			decides := hosttest.Holds(host.Engine(), "shop")
+			decides := hosttest.HoldReasons(host.Engine(), "shop")
 			if found.Generation == 1 && decides == "First" && found.Status.ActiveRevision != "" {
 				inline(hold("a", "Second", "true"))(found)
 				found.Generation = 2

@@ -15,17 +15,17 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// waiting tells which kinds a canary would protect that are not protected as it
+// canaryKindsMessage tells which kinds a canary would protect that are not protected as it
 // says now, and nothing if there are none. Which kinds are protected is the same in
 // all namespaces, because a webhook configuration applies to the whole cluster.
-func (p *Publisher) waiting(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
-	promoted, err := p.Host.Engine().Compile(ctx, append(p.Host.Beside(key), canary))
+func (p *Publisher) canaryKindsMessage(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
+	promoted, err := p.Host.Engine().CompileBundles(ctx, append(p.Host.PeerBundles(key), canary))
 	if err != nil {
 		return "", fmt.Errorf("asking bundle %s which kinds it protects: %w", key, err)
 	}
-	now := p.kinds(ctx, p.Host.Engine().Snapshot())
+	now := p.protectedKinds(ctx, p.Host.Engine().ActiveSnapshot())
 	var names []string
-	for _, k := range p.kinds(ctx, promoted) {
+	for _, k := range p.protectedKinds(ctx, promoted) {
 		if !slices.Contains(now, k) {
 			names = append(names, strings.TrimSuffix(k.Resource+"."+k.Group, "."))
 		}
@@ -37,10 +37,10 @@ func (p *Publisher) waiting(ctx context.Context, key Key, canary *bundle.Bundle)
 	return " " + fmt.Sprintf(policy.PolicyBundleCanaryKindsMessage, strings.Join(names, ", ")), nil
 }
 
-// kinds are those that the policies of the whole cluster protect where all
+// protectedKinds are those that the policies of the whole cluster protect where all
 // features are on; none where they have no answer.
-func (p *Publisher) kinds(ctx context.Context, s *engine.Snapshot) []protection.ProtectedKind {
+func (p *Publisher) protectedKinds(ctx context.Context, s *engine.Snapshot) []protection.ProtectedKind {
 	in := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
-	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, protection.GuardsPoint().Any(), decision.Subject{}, in)
+	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, protection.GuardsPoint().EraseTypes(), decision.Subject{}, in)
 	return out.(protection.GuardsOutput).Kinds
 }

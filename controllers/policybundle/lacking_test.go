@@ -31,7 +31,7 @@ func TestABundleThatNoReplicaEnforcesIsNotReady(t *testing.T) {
 	} {
 		b := &policy.PolicyBundle{}
 		b.Status.ActiveRevision, b.Status.Replicas = "r1", tc.replicas
-		accept(b, policy.PolicyBundleActivatedReason, "Revision r1 is being enforced.")
+		setAccepted(b, policy.PolicyBundleActivatedReason, "Revision r1 is being enforced.")
 		ready := meta.FindStatusCondition(b.Status.Conditions, policy.PolicyBundleReady)
 		if ready.Status != tc.status || ready.Reason != tc.reason || strings.Contains(ready.Message, "do not enforce it, such as a: it does not compile.") != tc.told {
 			t.Errorf("%s: %s %s %q", name, ready.Status, ready.Reason, ready.Message)

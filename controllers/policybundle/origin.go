@@ -10,18 +10,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 )
 
-// look asks the source, unless it was asked a short while ago.
-func (p *Publisher) look(ctx context.Context, b policy.AnyPolicyBundle, s *seen) (*fetch.Fetched, error) {
-	w := b.Wanted()
+// fetchIfDue asks the source, unless it was asked a short while ago.
+func (p *Publisher) fetchIfDue(ctx context.Context, b policy.AnyPolicyBundle, s *seen) (*fetch.Fetched, error) {
+	w := b.DesiredSpec()
 	now := p.Clock()
-	if s.fetched != nil && !s.at.IsZero() && now.Sub(s.at) < interval(w) {
+	if s.fetched != nil && !s.at.IsZero() && now.Sub(s.at) < fetchInterval(w) {
 		return s.fetched, nil
 	}
 	from := p.Platform
 	if b.GetNamespace() != "" {
 		from = p.Tenants
 	}
-	found, err := from.Fetch(ctx, p.source(b, w), s.fetched)
+	found, err := from.FetchBundle(ctx, p.bundleSource(b, w), s.fetched)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func (p *Publisher) look(ctx context.Context, b policy.AnyPolicyBundle, s *seen)
 	return found, nil
 }
 
-// source says where a bundle is from.
-func (p *Publisher) source(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
+// bundleSource says where a bundle is from.
+func (p *Publisher) bundleSource(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
 	ns := p.Store.NamespaceOf(b)
 	switch {
 	case w.ConfigMap != nil:
@@ -55,29 +55,29 @@ func (p *Publisher) source(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Sour
 	return fetch.Source{Files: files}
 }
 
-// unfetched says that the source has nothing to give. What stands does so still.
-func (p *Publisher) unfetched(ctx context.Context, b policy.AnyPolicyBundle, err error) error {
+// setFetchFailed says that the source has nothing to give. What stands does so still.
+func (p *Publisher) setFetchFailed(ctx context.Context, b policy.AnyPolicyBundle, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	r := &refusal{stage: policy.PolicyBundleFetched, reason: policy.PolicyBundleFetchFailedReason, errors: []string{err.Error()}}
-	if fetch.Permanent(err) {
+	if fetch.IsPermanent(err) {
 		r.reason = policy.PolicyBundleSourceInvalidReason
 	}
 	st := b.GetStatus()
-	if c := condition(b, policy.PolicyBundleReady); st.ObservedGeneration == b.GetGeneration() && c != nil && c.Reason == policy.PolicyBundleRolledBackReason {
+	if c := findCondition(b, policy.PolicyBundleReady); st.ObservedGeneration == b.GetGeneration() && c != nil && c.Reason == policy.PolicyBundleRolledBackReason {
 		return nil // that is the greater news
 	}
-	refuse(b, r)
+	setRefused(b, r)
 	st.ObservedGeneration = b.GetGeneration()
 	return nil
 }
 
-// again is when a bundle is to be looked at without a change of its own: its
+// requeueAfter is when a bundle is to be looked at without a change of its own: its
 // source may have another, a bundle that was in its way may be gone, and a
 // replica may lead by then and write what the leader before it has not written.
-func again(w policy.Wanted) time.Duration {
-	if d := interval(w); d > 0 {
+func requeueAfter(w policy.Wanted) time.Duration {
+	if d := fetchInterval(w); d > 0 {
 		return min(d, lookAgain)
 	}
 	return lookAgain

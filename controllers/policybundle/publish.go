@@ -66,43 +66,43 @@ const passingHold = 10 * time.Minute
 // keptRevisions is how many revisions before the active one can be gone back to.
 const keptRevisions = 5
 
-// Publish brings the status of a bundle up to its spec and its source. An error is not
+// PublishStatus brings the status of a bundle up to its spec and its source. An error is not
 // of the bundle, and is worth trying again.
-func (p *Publisher) Publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+func (p *Publisher) PublishStatus(ctx context.Context, b policy.AnyPolicyBundle) error {
 	before := keptNames(b.GetStatus())
-	if err := p.publish(ctx, b); err != nil {
+	if err := p.computeStatus(ctx, b); err != nil {
 		return err
 	}
 	if !slices.Equal(before, keptNames(b.GetStatus())) {
-		p.remember(keyOf(b), b.GetGeneration()).unpruned = true
+		p.bundleState(keyOf(b), b.GetGeneration()).unpruned = true
 	}
 	return nil
 }
 
 // PruneArchives drops what is kept of a bundle and is needed no more, once its status is written.
 func (p *Publisher) PruneArchives(ctx context.Context, b policy.AnyPolicyBundle) error {
-	s := p.remember(keyOf(b), b.GetGeneration())
+	s := p.bundleState(keyOf(b), b.GetGeneration())
 	if !s.unpruned {
 		return nil
 	}
-	if err := p.Store.Prune(ctx, b, keptNames(b.GetStatus())...); err != nil {
+	if err := p.Store.PruneArchives(ctx, b, keptNames(b.GetStatus())...); err != nil {
 		return err
 	}
 	s.unpruned = false
 	return nil
 }
 
-func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error {
+func (p *Publisher) computeStatus(ctx context.Context, b policy.AnyPolicyBundle) error {
 	key := keyOf(b)
-	w, st := b.Wanted(), b.GetStatus()
-	s := p.remember(key, b.GetGeneration())
-	p.count(st)
+	w, st := b.DesiredSpec(), b.GetStatus()
+	s := p.bundleState(key, b.GetGeneration())
+	p.countRevisions(st)
 	if r := rolledBack(b); r != nil {
-		p.retreat(b)
-		refuse(b, r)
+		p.rollBackArtifacts(b)
+		setRefused(b, r)
 	}
 	if w.RollbackTo != "" {
-		there, err := p.there(ctx, b, st.Artifact(w.RollbackTo))
+		there, err := p.rollbackArtifact(ctx, b, st.FindArtifact(w.RollbackTo))
 		if err != nil {
 			return err
 		}
@@ -112,25 +112,25 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 			return nil
 		}
 	}
-	found, err := p.look(ctx, b, s)
+	found, err := p.fetchIfDue(ctx, b, s)
 	if err != nil {
-		return p.unfetched(ctx, b, err)
+		return p.setFetchFailed(ctx, b, err)
 	}
-	beside := p.Host.Beside(key)
-	if settled(b, found) {
-		if s.refused = p.displaced(b, found, beside); s.refused == nil {
-			return p.mend(ctx, b, found)
+	beside := p.Host.PeerBundles(key)
+	if isStatusFinal(b, found) {
+		if s.refused = p.refuseDisplaced(b, found, beside); s.refused == nil {
+			return p.restoreArchive(ctx, b, found)
 		}
 		s.digest, s.beside, s.until = found.Digest, beside.Revision(), time.Time{}
-		p.enforce(st, nil)
+		p.activateArtifact(st, nil)
 	}
 	if s.refused == nil || s.digest != found.Digest || s.beside != beside.Revision() || !s.until.IsZero() && p.Clock().After(s.until) {
-		candidate, r, err := p.admit(ctx, b, found, beside)
+		candidate, r, err := p.admitFetched(ctx, b, found, beside)
 		if err != nil {
 			return err
 		}
 		s.digest, s.beside, s.until, s.refused = found.Digest, beside.Revision(), time.Time{}, r
-		note(st, found, candidate, p.Clock())
+		recordFetched(st, found, candidate, p.Clock())
 		if r == nil {
 			if err := p.letIn(ctx, b, found, candidate); err != nil {
 				return err
@@ -140,20 +140,20 @@ func (p *Publisher) publish(ctx context.Context, b policy.AnyPolicyBundle) error
 		}
 	}
 	if s.refused != nil {
-		refuse(b, s.refused)
+		setRefused(b, s.refused)
 	}
 	st.ObservedGeneration = b.GetGeneration()
 	return nil
 }
 
-// there is what is to be gone back to, or nil if it is lost, as after the namespace
+// rollbackArtifact is what is to be gone back to, or nil if it is lost, as after the namespace
 // of the manager was deleted: replicas could not run it. It is history no more then.
-func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) (*policy.PolicyArtifact, error) {
+func (p *Publisher) rollbackArtifact(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) (*policy.PolicyArtifact, error) {
 	st := b.GetStatus()
 	if a == nil || st.Active != nil && st.Active.Digest == a.Digest {
 		return a, nil
 	}
-	_, err := p.Store.Load(ctx, b, a)
+	_, err := p.Store.LoadArchive(ctx, b, a)
 	var lost bundlerevision.LostError
 	if errors.As(err, &lost) {
 		st.History = slices.DeleteFunc(st.History, func(old policy.PolicyArtifact) bool { return old.Digest == a.Digest })
@@ -162,46 +162,46 @@ func (p *Publisher) there(ctx context.Context, b policy.AnyPolicyBundle, a *poli
 	return a, err
 }
 
-// displaced is why a bundle that was let in may not stay: the platform has one of
+// refuseDisplaced is why a bundle that was let in may not stay: the platform has one of
 // its packages by now.
-func (p *Publisher) displaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
+func (p *Publisher) refuseDisplaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
 	key := keyOf(b)
-	if st := b.GetStatus(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.Enforced(key) != nil {
+	if st := b.GetStatus(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.EnforcedBundle(key) != nil {
 		return nil
 	}
 	mine, err := policyhost.Read(b, found.Archive, nil)
 	if err != nil {
-		return unreadable(err)
+		return refuseUnreadable(err)
 	}
-	return conflicting(mine, beside)
+	return refuseConflicting(mine, beside)
 }
 
-func conflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
+func refuseConflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
 	var conflicts module.Problems
-	if errors.As(append(slices.Clone(beside), b).Conflicts(), &conflicts) {
-		return &refusal{stage: policy.PolicyBundleContractOK, reason: policy.PolicyBundleConflictReason, errors: lines(conflicts)}
+	if errors.As(append(slices.Clone(beside), b).CheckConflicts(), &conflicts) {
+		return &refusal{stage: policy.PolicyBundleContractOK, reason: policy.PolicyBundleConflictReason, errors: problemLines(conflicts)}
 	}
 	return nil
 }
 
-// mend keeps once more what a replica has not found, if it is what the source
+// restoreArchive keeps once more what a replica has not found, if it is what the source
 // has.
-func (p *Publisher) mend(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched) error {
+func (p *Publisher) restoreArchive(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched) error {
 	st := b.GetStatus()
 	if !slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Problem != "" && r.RolledBack == "" }) {
 		return nil
 	}
-	for _, a := range st.Artifacts() {
+	for _, a := range st.AllArtifacts() {
 		if a.Digest == found.Digest {
-			_, err := p.Store.Keep(ctx, b, found.Archive, found.Reference)
+			_, err := p.Store.SaveArchive(ctx, b, found.Archive, found.Reference)
 			return err
 		}
 	}
 	return nil
 }
 
-// Forget drops what is remembered of a bundle that is gone.
-func (p *Publisher) Forget(key Key) {
+// ForgetBundle drops what is remembered of a bundle that is gone.
+func (p *Publisher) ForgetBundle(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.seen, key)
@@ -211,9 +211,9 @@ func keyOf(b policy.AnyPolicyBundle) Key {
 	return Key{Namespace: b.GetNamespace(), Name: b.GetName()}
 }
 
-// remember is what is remembered of a bundle. With another spec it is looked at
+// bundleState is what is remembered of a bundle. With another spec it is looked at
 // anew, but nothing is fetched that is there.
-func (p *Publisher) remember(key Key, generation int64) *seen {
+func (p *Publisher) bundleState(key Key, generation int64) *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen == nil {
@@ -231,26 +231,26 @@ func (p *Publisher) remember(key Key, generation int64) *seen {
 	return s
 }
 
-// settled says whether the status is of what the source has, and final.
-func settled(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
+// isStatusFinal says whether the status is of what the source has, and final.
+func isStatusFinal(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
 	st := b.GetStatus()
 	if st.ObservedGeneration != b.GetGeneration() || st.Fetched == nil || st.Fetched.Digest != found.Digest {
 		return false
 	}
-	if c := condition(b, policy.PolicyBundleReady); c == nil || c.ObservedGeneration != b.GetGeneration() {
+	if c := findCondition(b, policy.PolicyBundleReady); c == nil || c.ObservedGeneration != b.GetGeneration() {
 		return false
 	} else if c.Reason == policy.PolicyBundleRolledBackReason {
 		return true
 	}
 	a := st.Active
-	if st.Candidate != nil || b.Wanted().Mode == policy.PolicyModeShadow || b.Wanted().Mode == policy.PolicyModeCanary {
+	if st.Candidate != nil || b.DesiredSpec().Mode == policy.PolicyModeShadow || b.DesiredSpec().Mode == policy.PolicyModeCanary {
 		a = st.Candidate
 	}
-	ready := condition(b, policy.PolicyBundleReady)
+	ready := findCondition(b, policy.PolicyBundleReady)
 	return a != nil && a.Digest == found.Digest && (ready.Status == metav1.ConditionTrue || isStrictReason(ready.Reason))
 }
 
-func condition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
+func findCondition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
 	for i, c := range b.GetStatus().Conditions {
 		if c.Type == name {
 			return &b.GetStatus().Conditions[i]
@@ -259,8 +259,8 @@ func condition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
 	return nil
 }
 
-// note tells what the source has.
-func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle, now time.Time) {
+// recordFetched tells what the source has.
+func recordFetched(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle, now time.Time) {
 	if st.Fetched == nil || st.Fetched.Digest != found.Digest {
 		st.Fetched = &policy.FetchedPolicy{Digest: found.Digest, Time: metav1.NewTime(now)}
 	}
@@ -270,12 +270,12 @@ func note(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle,
 	}
 }
 
-// admit takes what was fetched through the stages of the gate.
-func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) (*bundle.Bundle, *refusal, error) {
-	w, st := b.Wanted(), b.GetStatus()
-	candidate, err := policyhost.Read(b, found.Archive, policyhost.Verification(w.Verification))
+// admitFetched takes what was fetched through the stages of the gate.
+func (p *Publisher) admitFetched(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) (*bundle.Bundle, *refusal, error) {
+	w, st := b.DesiredSpec(), b.GetStatus()
+	candidate, err := policyhost.Read(b, found.Archive, policyhost.NewVerification(w.Verification))
 	if err != nil {
-		return nil, unreadable(err), nil
+		return nil, refuseUnreadable(err), nil
 	}
 	if st.Active != nil && st.Active.Sequence != nil && !strings.HasPrefix(candidate.Revision, orNothing(w.RollbackTo)) {
 		if err := candidate.FollowsSequence(*st.Active.Sequence); err != nil {
@@ -290,10 +290,10 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 		return candidate, &refusal{stage: policy.PolicyBundleActive, reason: policy.PolicyBundleRevisionUnknownReason, errors: []string{
 			fmt.Sprintf("spec.rollbackTo names %s, which is not kept and not what the source has (%s); kept are %s", w.RollbackTo, bundle.ShortRevision(candidate.Revision), st.KeptRevisions())}}, nil
 	}
-	if r := conflicting(candidate, beside); r != nil {
+	if r := refuseConflicting(candidate, beside); r != nil {
 		return candidate, r, nil
 	}
-	if r := conflicting(candidate, p.Host.WithheldBeside(keyOf(b))); r != nil {
+	if r := refuseConflicting(candidate, p.Host.WithheldBeside(keyOf(b))); r != nil {
 		r.passing = true // it is gone when the bundle that has the package is changed or deleted
 		return candidate, r, nil
 	}
@@ -301,7 +301,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 		b.GetStatus().Checking.Phase = policy.PolicyCheckGivenUp
 		return candidate, r, nil
 	}
-	err = p.check(ctx, b, found, candidate, beside)
+	err = p.runGateCheck(ctx, b, found, candidate, beside)
 	if ctx.Err() != nil { // the gate takes our own end for one that took too long
 		return nil, nil, fmt.Errorf("admitting bundle %s: %w", keyOf(b), ctx.Err())
 	}
@@ -314,7 +314,7 @@ func (p *Publisher) admit(ctx context.Context, b policy.AnyPolicyBundle, found *
 				stage, _ = stageOf(refused.LimitedIn)
 			}
 		}
-		return candidate, &refusal{stage: stage, reason: reason, errors: lines(refused.Problems), passing: refused.Stage == gate.Limits || refused.Stage == gate.Replay}, nil
+		return candidate, &refusal{stage: stage, reason: reason, errors: problemLines(refused.Problems), passing: refused.Stage == gate.Limits || refused.Stage == gate.Replay}, nil
 	}
 	return candidate, nil, err
 }
@@ -327,15 +327,15 @@ func orNothing(prefix string) string {
 	return prefix
 }
 
-// unreadable is why an archive is no bundle.
-func unreadable(err error) *refusal {
+// refuseUnreadable is why an archive is no bundle.
+func refuseUnreadable(err error) *refusal {
 	var unsigned bundle.SignatureError
 	var problems module.Problems
 	switch {
 	case errors.As(err, &unsigned):
 		return &refusal{stage: policy.PolicyBundleVerified, reason: policy.PolicyBundleSignatureInvalidReason, errors: []string{unsigned.Error()}}
 	case errors.As(err, &problems):
-		return &refusal{stage: policy.PolicyBundleCompiled, reason: policy.PolicyBundleCompileFailedReason, errors: lines(problems)}
+		return &refusal{stage: policy.PolicyBundleCompiled, reason: policy.PolicyBundleCompileFailedReason, errors: problemLines(problems)}
 	}
 	return &refusal{stage: policy.PolicyBundleFetched, reason: policy.PolicyBundleSourceInvalidReason, errors: []string{err.Error()}}
 }

@@ -43,9 +43,9 @@ import (
 )
 
 var (
-	hold   = hosttest.Hold
+	hold   = hosttest.HoldFiles
 	broken = map[string]string{"a.rego": "package extend.rollout.a\nhold contains"}
-	slow   = hosttest.Slow()
+	slow   = hosttest.SlowFiles()
 )
 
 func with(files map[string]string, path, text string) map[string]string {
@@ -87,16 +87,16 @@ func (s *stage) do(err error) {
 // apply makes a bundle, or changes its spec.
 func (s *stage) apply(key Key, change func(policy.AnyPolicyBundle)) {
 	s.Helper()
-	b := empty(key)
-	if err := s.Get(s.Context(), key, object(b)); err != nil {
+	b := emptyBundle(key)
+	if err := s.Get(s.Context(), key, asObject(b)); err != nil {
 		b.SetName(key.Name)
 		b.SetNamespace(key.Namespace)
 		change(b)
-		s.do(s.Create(s.Context(), object(b)))
+		s.do(s.Create(s.Context(), asObject(b)))
 		return
 	}
 	change(b)
-	s.do(s.Update(s.Context(), object(b)))
+	s.do(s.Update(s.Context(), asObject(b)))
 }
 
 func inline(files map[string]string) func(policy.AnyPolicyBundle) {
@@ -133,8 +133,8 @@ func both(changes ...func(policy.AnyPolicyBundle)) func(policy.AnyPolicyBundle) 
 
 func (s *stage) bundle(key Key) policy.AnyPolicyBundle {
 	s.Helper()
-	b := empty(key)
-	s.do(s.Get(s.Context(), key, object(b)))
+	b := emptyBundle(key)
+	s.do(s.Get(s.Context(), key, asObject(b)))
 	return b
 }
 
@@ -142,7 +142,7 @@ func (s *stage) bundle(key Key) policy.AnyPolicyBundle {
 func (s *stage) says(key Key, want string) {
 	s.Helper()
 	b := s.bundle(key)
-	st, ready := b.GetStatus(), condition(b, policy.PolicyBundleReady)
+	st, ready := b.GetStatus(), findCondition(b, policy.PolicyBundleReady)
 	if ready == nil {
 		s.Fatalf("%s has no condition", key)
 	}
@@ -151,7 +151,7 @@ func (s *stage) says(key Key, want string) {
 	}
 	got := fmt.Sprintf("%s %s", ready.Status, ready.Reason)
 	for _, stage := range policy.PolicyBundleStages() {
-		if c := condition(b, stage); c.Status == metav1.ConditionFalse && stage != policy.PolicyBundleActive {
+		if c := findCondition(b, stage); c.Status == metav1.ConditionFalse && stage != policy.PolicyBundleActive {
 			got += " " + stage
 		}
 	}
@@ -184,7 +184,7 @@ type counting struct {
 	crash bool
 }
 
-func (c *counting) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
+func (c *counting) RunJob(ctx context.Context, job gate.Job) (gate.Report, error) {
 	c.n++
 	if c.crash {
 		panic("the process ends")
@@ -192,7 +192,7 @@ func (c *counting) Run(ctx context.Context, job gate.Job) (gate.Report, error) {
 	if c.fail != nil || c.now.Refused != "" {
 		return c.now, c.fail
 	}
-	return gate.InProcess{}.Run(ctx, job)
+	return gate.InProcess{}.RunJob(ctx, job)
 }
 
 func (s *stage) replica(name string, leads bool) *replica {
@@ -200,8 +200,8 @@ func (s *stage) replica(name string, leads bool) *replica {
 	w := hosttest.NewWatcher()
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
-	host, err := policyhost.New(s.config, "kruise-system", name, policyhost.WithBuiltin(hosttest.Builtin(s)),
-		policyhost.WithEngine(append(w.Options(), engine.WithPatience(20), engine.WithShare(1000))...),
+	host, err := policyhost.New(s.config, "kruise-system", name, policyhost.WithBuiltin(hosttest.BuiltinPolicies(s)),
+		policyhost.WithEngine(append(w.EngineOptions(), engine.WithPatience(20), engine.WithShare(1000))...),
 		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
 	s.do(err)
 	s.Cleanup(host.Close)
@@ -215,7 +215,7 @@ func (s *stage) replica(name string, leads bool) *replica {
 		Client: s, Reader: s, Events: r.events, Leads: elected, Host: host,
 		Publisher: &Publisher{
 			Platform: fetch.New(s), Tenants: fetch.New(s, fetch.WithHosts(fetch.Hosts{})),
-			Gate: gate.New(host.Engine().Builtin(), gate.WithRunner(r.runs)), Store: store, Host: host,
+			Gate: gate.New(host.Engine().BuiltinBundle(), gate.WithRunner(r.runs)), Store: store, Host: host,
 			Records: func() []decision.Record { return nil }, Clock: func() time.Time { return r.now },
 		},
 	}
@@ -231,7 +231,7 @@ func (r *replica) holds(reasons string) {
 
 func (r *replica) holdsIn(namespace, reasons string) {
 	r.Helper()
-	if got := hosttest.Holds(r.Host.Engine(), namespace); got != reasons {
+	if got := hosttest.HoldReasons(r.Host.Engine(), namespace); got != reasons {
 		r.Errorf("the holds in %s are %q, want %q", namespace, got, reasons)
 	}
 }
@@ -239,7 +239,7 @@ func (r *replica) holdsIn(namespace, reasons string) {
 // strict checks that a replica answers by the strict fallback in a namespace.
 func (r *replica) strict(namespace, bundle string) {
 	r.Helper()
-	if got := hosttest.Holds(r.Host.Engine(), namespace); !strings.HasPrefix(got, "Error bundle "+bundle+" takes part in this decision and is missing") {
+	if got := hosttest.HoldReasons(r.Host.Engine(), namespace); !strings.HasPrefix(got, "Error bundle "+bundle+" takes part in this decision and is missing") {
 		r.Errorf("in %s it is decided by %q, want the strict fallback for %s", namespace, got, bundle)
 	}
 }
@@ -255,7 +255,7 @@ func (r *replica) look(keys ...Key) {
 
 func (r *replica) start() {
 	r.Helper()
-	_, err := r.Host.Load(r.Context())
+	_, err := r.Host.LoadBundles(r.Context())
 	r.do(err)
 }
 
@@ -331,13 +331,13 @@ func (s *stage) archive(files map[string]string, sequence int64) []byte {
 	b, err := bundle.FromFiles("x", files)
 	s.do(err)
 	var out bytes.Buffer
-	s.do(b.Build(&out, bundle.Build{Sequence: &sequence, Tests: true}))
+	s.do(b.BuildArchive(&out, bundle.Build{Sequence: &sequence, Tests: true}))
 	return out.Bytes()
 }
 
 func (s signer) sign(archive []byte) []byte {
 	s.Helper()
 	var out bytes.Buffer
-	s.do(bundle.Sign(&out, bytes.NewReader(archive), bundle.Signing{Key: s.file}))
+	s.do(bundle.SignArchive(&out, bytes.NewReader(archive), bundle.Signing{Key: s.file}))
 	return out.Bytes()
 }

@@ -17,14 +17,14 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// write writes what the leader worked out, and an event when the reason is
+// writeStatus writes what the leader worked out, and an event when the reason is
 // another.
-func (r *Reconciler) write(ctx context.Context, before, b policy.AnyPolicyBundle) error {
+func (r *Reconciler) writeStatus(ctx context.Context, before, b policy.AnyPolicyBundle) error {
 	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
 		return nil
 	}
-	old, now := condition(before, policy.PolicyBundleReady), condition(b, policy.PolicyBundleReady)
-	if err := r.Client.Status().Patch(ctx, object(b), client.MergeFrom(object(before))); err != nil {
+	old, now := findCondition(before, policy.PolicyBundleReady), findCondition(b, policy.PolicyBundleReady)
+	if err := r.Client.Status().Patch(ctx, asObject(b), client.MergeFrom(asObject(before))); err != nil {
 		return fmt.Errorf("writing status of policy bundle %s: %w", keyOf(b), err)
 	}
 	if now != nil && (old == nil || old.Reason != now.Reason || old.Message != now.Message || old.ObservedGeneration != now.ObservedGeneration) {
@@ -37,8 +37,8 @@ func (r *Reconciler) write(ctx context.Context, before, b policy.AnyPolicyBundle
 	return nil
 }
 
-// tell writes the entry of this replica, if it is another than the one there.
-func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me policy.PolicyReplica) error {
+// writeReplica writes the entry of this replica, if it is another than the one there.
+func (r *Reconciler) writeReplica(ctx context.Context, b policy.AnyPolicyBundle, me policy.PolicyReplica) error {
 	for _, there := range b.GetStatus().Replicas {
 		if there.Name == me.Name && equality.Semantic.DeepEqual(there, me) {
 			return nil
@@ -59,9 +59,9 @@ func (r *Reconciler) tell(ctx context.Context, b policy.AnyPolicyBundle, me poli
 	return nil
 }
 
-// bury takes out the entries of replicas that are gone. All others are theirs
+// pruneReplicas takes out the entries of replicas that are gone. All others are theirs
 // to write, so it does so only if none has written meanwhile.
-func (r *Reconciler) bury(ctx context.Context, b policy.AnyPolicyBundle) error {
+func (r *Reconciler) pruneReplicas(ctx context.Context, b policy.AnyPolicyBundle) error {
 	if r.Alive == nil || len(b.GetStatus().Replicas) == 0 {
 		return nil
 	}
@@ -69,14 +69,14 @@ func (r *Reconciler) bury(ctx context.Context, b policy.AnyPolicyBundle) error {
 	if err != nil {
 		return fmt.Errorf("listing the replicas of the manager: %w", err)
 	}
-	before, st := copied(b), b.GetStatus()
+	before, st := copyBundle(b), b.GetStatus()
 	st.Replicas = slices.DeleteFunc(st.Replicas, func(p policy.PolicyReplica) bool { return !slices.Contains(alive, p.Name) })
 	if len(st.Replicas) == len(before.GetStatus().Replicas) {
 		return nil
 	}
-	err = r.Client.Status().Patch(ctx, object(b), client.MergeFromWithOptions(object(before), client.MergeFromWithOptimisticLock{}))
+	err = r.Client.Status().Patch(ctx, asObject(b), client.MergeFromWithOptions(asObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return r.Reader.Get(ctx, keyOf(b), object(b)) // the next look will do
+		return r.Reader.Get(ctx, keyOf(b), asObject(b)) // the next look will do
 	}
 	if err != nil {
 		return fmt.Errorf("taking replicas that are gone out of policy bundle %s: %w", keyOf(b), err)
@@ -84,8 +84,8 @@ func (r *Reconciler) bury(ctx context.Context, b policy.AnyPolicyBundle) error {
 	return nil
 }
 
-func object(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }
+func asObject(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }
 
-func copied(b policy.AnyPolicyBundle) policy.AnyPolicyBundle {
+func copyBundle(b policy.AnyPolicyBundle) policy.AnyPolicyBundle {
 	return b.DeepCopyObject().(policy.AnyPolicyBundle)
 }

@@ -22,7 +22,7 @@ func (r *Reconciler) notePoints(b policy.AnyPolicyBundle) {
 		if a == nil || a.Mode == policy.PolicyModeShadow {
 			continue
 		}
-		a.Points = joinPoints(a.Points, r.Host.Points(keyOf(b), a))
+		a.Points = joinPoints(a.Points, r.Host.DecisionPoints(keyOf(b), a))
 	}
 }
 
@@ -45,7 +45,7 @@ func isStrictReason(reason string) bool {
 // again when all can. A refusal of the newest files is the greater news, unless it is
 // for the same keys.
 func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
-	st, ready := b.GetStatus(), condition(b, policy.PolicyBundleReady)
+	st, ready := b.GetStatus(), findCondition(b, policy.PolicyBundleReady)
 	if ready == nil {
 		return
 	}
@@ -57,8 +57,8 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	ours := isStrictReason(ready.Reason) || ready.Reason == policy.PolicyBundleNotEnforcedReason
 	waits := ready.Status == metav1.ConditionTrue || ours
 	if len(strict) == 0 {
-		if active := condition(b, policy.PolicyBundleActive); ours && active != nil {
-			accept(b, active.Reason, active.Message)
+		if active := findCondition(b, policy.PolicyBundleActive); ours && active != nil {
+			setAccepted(b, active.Reason, active.Message)
 		}
 		return
 	}
@@ -74,7 +74,7 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	if st.Candidate != nil && st.Candidate.Mode == policy.PolicyModeCanary && (revision == "" || first.Revision == revision) {
 		revision = st.Candidate.Revision
 	}
-	message := fmt.Sprintf(policy.PolicyBundleStrictMessage, revision, len(strict), len(replicas), first.Name, strings.TrimSuffix(decision.Cut(first.Problem, longest), "."))
+	message := fmt.Sprintf(policy.PolicyBundleStrictMessage, revision, len(strict), len(replicas), first.Name, strings.TrimSuffix(decision.TruncateText(first.Problem, longest), "."))
 	if revoked {
 		setCondition(b, policy.PolicyBundleVerified, metav1.ConditionFalse, first.Strict, message)
 	}

@@ -32,7 +32,7 @@ func rollback(s *stage) {
 		s.apply(key, inline(slow))
 		leader.look(key)
 		other.look(key)
-		other.watch.Exhaust(s, other.Host.Engine())
+		other.watch.TriggerRollback(s, other.Host.Engine())
 		other.look(key)
 		leader.told()
 		leader.look(key, key)
@@ -52,7 +52,7 @@ func rollback(s *stage) {
 				r.withholds(key)
 			}
 		}
-		ready := condition(s.bundle(key), policy.PolicyBundleReady)
+		ready := findCondition(s.bundle(key), policy.PolicyBundleReady)
 		if says := strings.Contains(ready.Message, "decisions of rollout/plan that it takes part in are refused or held") && strings.Contains(ready.Message, "until you change its files or its mode, or delete the bundle"); says != (before == nil) {
 			s.Errorf("it says %s", ready.Message)
 		}
@@ -64,7 +64,7 @@ func rollback(s *stage) {
 			s.apply(beside, inline(hold("slow", "Beside", "true")))
 			next.look(beside)
 			s.says(beside, "False Conflict ContractOK")
-			s.do(s.Delete(s.Context(), object(s.bundle(beside))))
+			s.do(s.Delete(s.Context(), asObject(s.bundle(beside))))
 			next.look(beside)
 		}
 		s.apply(key, inline(hold("slow", "Fixed", "true")))
@@ -76,14 +76,14 @@ func rollback(s *stage) {
 		if w := s.bundle(key).GetStatus().Withheld; w != nil {
 			s.Errorf("withheld is %+v", w)
 		}
-		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+		s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 	}
 }
 
 // withholds checks that a replica makes no decision that a bundle takes part in.
 func (r *replica) withholds(key Key) {
 	r.Helper()
-	if got := hosttest.Holds(r.Host.Engine(), "shop"); !strings.HasPrefix(got, "Error "+key.Name+"@") {
+	if got := hosttest.HoldReasons(r.Host.Engine(), "shop"); !strings.HasPrefix(got, "Error "+key.Name+"@") {
 		r.Errorf("%s decides: %s", r.Host.Name(), got)
 	}
 }
@@ -91,7 +91,7 @@ func (r *replica) withholds(key Key) {
 // deletedWhileWithheld is of bundles that were rolled back and had nothing before them: with the object goes what they refuse.
 func deletedWhileWithheld(s *stage) {
 	for name, change := range map[string]func(key Key){
-		"deleted":   func(key Key) { s.do(s.Delete(s.Context(), object(s.bundle(key)))) },
+		"deleted":   func(key Key) { s.do(s.Delete(s.Context(), asObject(s.bundle(key)))) },
 		"in-shadow": func(key Key) { s.apply(key, mode(policy.PolicyModeShadow)) },
 	} {
 		key, beside := platform("withheld-"+name), platform("beside-"+name)
@@ -100,7 +100,7 @@ func deletedWhileWithheld(s *stage) {
 		s.apply(key, both(inline(slow), mode(policy.PolicyModeCanary, "shop")))
 		leader.look(beside, key)
 		other.look(beside, key)
-		other.watch.Exhaust(s, other.Host.Engine())
+		other.watch.TriggerRollback(s, other.Host.Engine())
 		other.look(key)
 		leader.look(key)
 		other.look(key)
@@ -116,9 +116,9 @@ func deletedWhileWithheld(s *stage) {
 		}
 		if name == "in-shadow" {
 			s.says(key, "True InShadow, candidate")
-			s.do(s.Delete(s.Context(), object(s.bundle(key))))
+			s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 		}
-		s.do(s.Delete(s.Context(), object(s.bundle(beside))))
+		s.do(s.Delete(s.Context(), asObject(s.bundle(beside))))
 	}
 }
 
@@ -131,7 +131,7 @@ func givenUp(s *stage) {
 	leader.look(key)
 	other.look(key)
 	s.says(key, "True InCanary, active, candidate")
-	other.watch.Exhaust(s, other.Host.Engine())
+	other.watch.TriggerRollback(s, other.Host.Engine())
 	other.look(key)
 	leader.look(key)
 	other.look(key)
@@ -140,7 +140,7 @@ func givenUp(s *stage) {
 		r.holdsIn("shop", "Quick")
 		r.holdsIn("bank", "Quick")
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func tampered(s *stage) {
@@ -172,14 +172,14 @@ func tampered(s *stage) {
 	leader.holds("Good")
 	leader.look(key) // the leader has it still, and puts it back
 	s.says(key, "False NotLoaded, active")
-	if c := condition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " is not enforced by 1 of 2 replicas") || !strings.Contains(c.Message, "such as other: reading revision ") {
+	if c := findCondition(s.bundle(key), policy.PolicyBundleReady); !strings.Contains(c.Message, " is not enforced by 1 of 2 replicas") || !strings.Contains(c.Message, "such as other: reading revision ") {
 		s.Errorf("it says %s", c.Message)
 	}
 	other.look(key)
 	other.holds("Good")
 	leader.look(key)
 	s.says(key, "True Activated, active")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func lost(s *stage) {
@@ -203,11 +203,11 @@ func lost(s *stage) {
 	other.look(key)
 	s.apply(key, both(back(""), inline(hold("lost", "Broken", "input.nonesuch"))))
 	leader.look(key)
-	c := condition(s.bundle(key), policy.PolicyBundleReady)
+	c := findCondition(s.bundle(key), policy.PolicyBundleReady)
 	if !strings.Contains(c.Message, " stays active. But 1 of 2 replicas do not enforce it, such as other: reading revision ") {
 		s.Errorf("it says %s", c.Message)
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func failing(s *stage) {
@@ -221,7 +221,7 @@ func failing(s *stage) {
 	leader.runs.fail = nil
 	leader.look(key)
 	s.says(key, "True Activated, active")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 	for stage, status := range map[gate.Stage]string{gate.Limits: "False LimitsExceeded TestsPassed", gate.Replay: "False ReplayFailed ReplayOK"} {
 		key := platform("failing-" + string(stage))
 		s.apply(key, inline(hold(string(stage), "One", "true")))
@@ -234,7 +234,7 @@ func failing(s *stage) {
 		leader.now = leader.now.Add(passingHold + time.Second)
 		leader.look(key)
 		s.says(key, "True Activated, active")
-		s.do(s.Delete(s.Context(), object(s.bundle(key))))
+		s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 	}
 }
 
@@ -273,8 +273,8 @@ func crashing(s *stage) {
 	if c := s.bundle(key).GetStatus().Checking; c != nil {
 		s.Errorf("the check is over, and the status has %+v", c)
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
-	s.do(s.Delete(s.Context(), object(s.bundle(other))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(other))))
 }
 
 // starving is of a manager whose container has no memory left.
@@ -295,7 +295,7 @@ func starving(s *stage) {
 	leader.runs.fail = nil
 	leader.look(key)
 	s.says(key, "True Activated, active")
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func buried(s *stage) {
@@ -309,7 +309,7 @@ func buried(s *stage) {
 	if st := s.bundle(key).GetStatus(); len(st.Replicas) != 1 || st.Replicas[0].Name != "leader" || len(st.Revisions) != 1 || st.Revisions[0].Replicas != 1 {
 		s.Errorf("%+v", st)
 	}
-	s.do(s.Delete(s.Context(), object(s.bundle(key))))
+	s.do(s.Delete(s.Context(), asObject(s.bundle(key))))
 }
 
 func refused(s *stage) {
@@ -341,11 +341,11 @@ func refused(s *stage) {
 			spec.Verification = &policy.PolicyVerification{Keys: []policy.PolicyKey{{ID: "a", PublicKey: "-----BEGIN EC PRIVATE KEY-----"}}}
 		}, "a private key stays with who signs"},
 	} {
-		b := empty(tc.key)
+		b := emptyBundle(tc.key)
 		b.SetName(tc.key.Name)
 		b.SetNamespace(tc.key.Namespace)
 		tc.change(b)
-		if err := s.Create(s.Context(), object(b)); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := s.Create(s.Context(), asObject(b)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			s.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -25,14 +25,14 @@ type waiter struct {
 // mostServed bounds how many namespaces are remembered.
 const mostServed = 1000
 
-// acquire returns when it is the turn of a bundle of a namespace, or of the platform if that is empty. It calls onWait once if the
+// acquireTurn returns when it is the turn of a bundle of a namespace, or of the platform if that is empty. It calls onWait once if the
 // bundle has to wait. The caller has to call the function that it gets.
-func (t *turn) acquire(ctx context.Context, namespace string, onWait func()) (release func(), err error) {
+func (t *turn) acquireTurn(ctx context.Context, namespace string, onWait func()) (release func(), err error) {
 	t.mu.Lock()
 	if !t.taken {
 		t.taken = true
 		t.mu.Unlock()
-		return func() { t.release(namespace) }, nil
+		return func() { t.releaseTurn(namespace) }, nil
 	}
 	w := &waiter{namespace: namespace, ready: make(chan struct{})}
 	t.waiting = append(t.waiting, w)
@@ -40,40 +40,40 @@ func (t *turn) acquire(ctx context.Context, namespace string, onWait func()) (re
 	left := true
 	defer func() { // of a panic too
 		if left {
-			t.leave(w)
+			t.leaveQueue(w)
 		}
 	}()
 	onWait()
 	select {
 	case <-w.ready:
 		left = false
-		return func() { t.release(namespace) }, nil
+		return func() { t.releaseTurn(namespace) }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// leave takes out one who does not wait any longer.
-func (t *turn) leave(w *waiter) {
+// leaveQueue takes out one who does not wait any longer.
+func (t *turn) leaveQueue(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at := slices.Index(t.waiting, w); at >= 0 {
 		t.waiting = slices.Delete(t.waiting, at, at+1)
 	} else {
-		t.next() // it was given the turn meanwhile
+		t.grantNext() // it was given the turn meanwhile
 	}
 }
 
-func (t *turn) release(namespace string) {
+func (t *turn) releaseTurn(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.served = append(slices.DeleteFunc(t.served, func(s string) bool { return s == namespace }), namespace)
 	t.served = t.served[max(len(t.served)-mostServed, 0):]
-	t.next()
+	t.grantNext()
 }
 
-// next gives the turn to the one who is to have it.
-func (t *turn) next() {
+// grantNext gives the turn to the one who is to have it.
+func (t *turn) grantNext() {
 	if t.taken = len(t.waiting) > 0; !t.taken {
 		return
 	}

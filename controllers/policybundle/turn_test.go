@@ -12,7 +12,7 @@ import (
 
 func TestOneBundleIsCheckedAtATime(t *testing.T) {
 	gate := &turn{}
-	release, err := gate.acquire(t.Context(), "shop", func() { t.Error("the first one waits") })
+	release, err := gate.acquireTurn(t.Context(), "shop", func() { t.Error("the first one waits") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestOneBundleIsCheckedAtATime(t *testing.T) {
 	for _, ns := range []string{"shop", "shop", "shop", "bank", ""} {
 		waits := make(chan struct{})
 		all.Go(func() {
-			release, err := gate.acquire(t.Context(), ns, func() { close(waits) })
+			release, err := gate.acquireTurn(t.Context(), ns, func() { close(waits) })
 			if err != nil {
 				t.Error(err)
 				return
@@ -37,7 +37,7 @@ func TestOneBundleIsCheckedAtATime(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	waits := make(chan struct{})
 	all.Go(func() {
-		if _, err := gate.acquire(left, "left", func() { close(waits) }); !errors.Is(err, context.Canceled) {
+		if _, err := gate.acquireTurn(left, "left", func() { close(waits) }); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -45,14 +45,14 @@ func TestOneBundleIsCheckedAtATime(t *testing.T) {
 	leave()
 	func() { // a waiter that panics leaves
 		defer func() { _ = recover() }()
-		_, _ = gate.acquire(t.Context(), "panics", func() { panic("x") })
+		_, _ = gate.acquireTurn(t.Context(), "panics", func() { panic("x") })
 	}()
 	release()
 	all.Wait()
 	if want := []string{"", "bank", "shop", "shop", "shop"}; !slices.Equal(order, want) {
 		t.Errorf("the order is %q, want %q", order, want)
 	}
-	release, err = gate.acquire(t.Context(), "shop", func() { t.Error("the gate is not free afterwards") })
+	release, err = gate.acquireTurn(t.Context(), "shop", func() { t.Error("the gate is not free afterwards") })
 	if err != nil {
 		t.Fatal(err)
 	}

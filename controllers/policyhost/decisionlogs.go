@@ -56,8 +56,8 @@ func (d *DecisionLogs) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&d.points, "decision-log-points", nil, "Decision points whose decisions are logged, such as rollout/plan,protection/budget; all if empty.")
 }
 
-// Validate finds all that is wrong with the flags.
-func (d *DecisionLogs) Validate() error {
+// ValidateFlags finds all that is wrong with the flags.
+func (d *DecisionLogs) ValidateFlags() error {
 	var wrong []error
 	unless := func(ok bool, flag string, value any, want string) {
 		if !ok {
@@ -80,16 +80,16 @@ func (d *DecisionLogs) Validate() error {
 		}
 	}
 	for _, p := range d.points {
-		_, ok := catalog.Find(decision.Name(p))
+		_, ok := catalog.FindPoint(decision.Name(p))
 		unless(ok, "decision-log-points", strconv.Quote(p), "decision points such as rollout/plan")
 	}
 	unless(!d.unmasked || len(d.masks) == 0, "decision-log-unmasked", d.unmasked, "no --decision-log-mask with it")
 	return errors.Join(wrong...)
 }
 
-// encoders return how decisions are written: masked for users who ask for them, and
+// newEncoders return how decisions are written: masked for users who ask for them, and
 // as the flags say for sinks.
-func (d *DecisionLogs) encoders(replica string) (asked, logged *record.Encoder, err error) {
+func (d *DecisionLogs) newEncoders(replica string) (asked, logged *record.Encoder, err error) {
 	hidden, err := mask.New(d.masks...)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ func (d *DecisionLogs) encoders(replica string) (asked, logged *record.Encoder, 
 // sinks are where decisions are sent.
 type sinks []*sink.Sink
 
-func (d *DecisionLogs) open(lines *record.Encoder, stdout io.Writer) (out sinks, err error) {
+func (d *DecisionLogs) openSinks(lines *record.Encoder, stdout io.Writer) (out sinks, err error) {
 	seldom := rate.Sometimes{Interval: time.Minute}
 	wrong := func(err error) {
 		seldom.Do(func() {
@@ -151,7 +151,7 @@ func (d *DecisionLogs) open(lines *record.Encoder, stdout io.Writer) (out sinks,
 	return out, nil
 }
 
-func (s sinks) options() (out []engine.Option) {
+func (s sinks) engineOptions() (out []engine.Option) {
 	for _, one := range s {
 		out = append(out, engine.WithSink(one))
 	}
@@ -161,8 +161,8 @@ func (s sinks) options() (out []engine.Option) {
 // farewell is how long a Host waits at its end for decisions to be logged.
 const farewell = 5 * time.Second
 
-// close sends what is left, to all at once.
-func (s sinks) close() error {
+// closeAll sends what is left, to all at once.
+func (s sinks) closeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	errs := make(chan error, len(s))

@@ -71,19 +71,19 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			posted = nil
 			_ = os.Remove(file)
 			o := flagsOf(t, append(everywhere, tc.arg)...)
-			if err := o.Validate(); err != nil {
+			if err := o.ValidateFlags(); err != nil {
 				t.Fatal(err)
 			}
-			asked, logged, err := o.encoders("manager-x")
+			asked, logged, err := o.newEncoders("manager-x")
 			if err != nil {
 				t.Fatal(err)
 			}
 			var stdout bytes.Buffer
-			logs, err := o.open(logged, &stdout)
+			logs, err := o.openSinks(logged, &stdout)
 			if err != nil {
 				t.Fatal(err)
 			}
-			eng, err := engine.New(policies.Builtin, append(logs.options(), engine.WithPatience(20))...) // the machine may be busy
+			eng, err := engine.New(policies.Builtin, append(logs.engineOptions(), engine.WithPatience(20))...) // the machine may be busy
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			in := rollout.PlanInput{Workload: rollout.Workload{Annotations: map[string]string{"password": "hunter2"}, Labels: map[string]string{"team": "a"}}}
 			_, rec := engine.Decide(t.Context(), eng, rollout.PlanPoint(), decision.Subject{Name: "web"}, in)
 			engine.Decide(t.Context(), eng, rollout.ChangePoint(), decision.Subject{Name: "web"}, rollout.ChangeInput{})
-			if err := logs.close(); err != nil {
+			if err := logs.closeAll(); err != nil {
 				t.Fatal(err)
 			}
 			want := func(where, text string) {
@@ -119,7 +119,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			}
 			text, _ = json.Marshal(posted[0])
 			want("the server", string(text))
-			if line, err := asked.Append(nil, rec); err != nil || strings.Contains(string(line), "hunter2") {
+			if line, err := asked.AppendLine(nil, rec); err != nil || strings.Contains(string(line), "hunter2") {
 				t.Errorf("the answer to a caller is %s, %v", line, err)
 			}
 		})
@@ -128,11 +128,11 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 
 func TestLogsThatCannotBeOpened(t *testing.T) {
 	o := flagsOf(t, "--decision-log-file="+filepath.Join(t.TempDir(), "no", "file"))
-	_, logged, err := o.encoders("x")
+	_, logged, err := o.newEncoders("x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
+	if _, err := o.openSinks(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-file") {
 		t.Errorf("%v", err)
 	}
 	for what, text := range map[string]string{"no such file": "", "has none in PEM": "-----BEGIN CERTIFICATE-----"} {
@@ -143,10 +143,10 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 			}
 		}
 		o := flagsOf(t, "--decision-log-url=https://logs.example.com/logs", "--decision-log-ca-file="+ca)
-		if err := o.Validate(); err != nil {
+		if err := o.ValidateFlags(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.open(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-ca-file: ") || !strings.Contains(err.Error(), what) {
+		if _, err := o.openSinks(logged, io.Discard); err == nil || !strings.Contains(err.Error(), "--decision-log-ca-file: ") || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -64,7 +64,7 @@ func (d *disk) Write(bundles []stored) error {
 	if err != nil {
 		return fmt.Errorf("encoding policy bundles: %w", err)
 	}
-	data = append([]byte(bundlerevision.Digest(data)+"\n"), data...)
+	data = append([]byte(bundlerevision.ArchiveDigest(data)+"\n"), data...)
 	if len(data) > mostOnDisk {
 		return fmt.Errorf("writing policy bundles to %s: they have %d bytes, more than %d", d.Dir, len(data), mostOnDisk)
 	}
@@ -116,7 +116,7 @@ func (d *disk) Read() ([]stored, error) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it has more than %d bytes", path, mostOnDisk)
 	}
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if string(sum) != bundlerevision.Digest(data) {
+	if string(sum) != bundlerevision.ArchiveDigest(data) {
 		return nil, fmt.Errorf("reading policy bundles from %s: it was torn or changed, as its checksum does not fit", path)
 	}
 	bundles := []stored{}
@@ -129,9 +129,9 @@ func (d *disk) Read() ([]stored, error) {
 // ErrNothingOnDisk is of a directory that nothing has written to.
 var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
 
-// Restore makes the bundles on disk active. One that does not compile any more is
+// RestoreStored makes the bundles on disk active. One that does not compile any more is
 // missing. It says how many there are.
-func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
+func (l *library) RestoreStored(ctx context.Context, d *disk) (int, error) {
 	found, err := d.Read()
 	if err != nil {
 		return 0, err
@@ -148,11 +148,11 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 			stands[key] = stage
 			continue
 		}
-		err := l.marks.begin(s.Content, key)
+		err := l.marks.beginLoad(s.Content, key)
 		var b *bundle.Bundle
 		if err == nil {
-			if b, err = s.read(); err != nil {
-				l.marks.clear(s.Content)
+			if b, err = s.readBundle(); err != nil {
+				l.marks.clearEntry(s.Content)
 			}
 		}
 		if err != nil {
@@ -162,23 +162,23 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 			stands[key] = stage
 			continue
 		}
-		place(stands, b)
+		placeBundle(stands, b)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		stage := stands[key]
-		err := l.Put(ctx, key, stage)
+		err := l.PutStages(ctx, key, stage)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle of the disk is not enforced", "bundle", key)
 			less := Stages{Missing: stage.Missing}
-			for _, b := range stage.decide() {
+			for _, b := range stage.decidingBundles() {
 				less.Missing = append(less.Missing, missingFromDisk(key, b.Canary, err))
 			}
-			if err := l.Put(ctx, key, less); err != nil {
+			if err := l.PutStages(ctx, key, less); err != nil {
 				return 0, err
 			}
 		}
-		for _, b := range stage.decide() {
-			l.marks.decides(b.Revision)
+		for _, b := range stage.decidingBundles() {
+			l.marks.scheduleClear(b.Revision)
 		}
 	}
 	return len(stands), nil
@@ -186,16 +186,16 @@ func (l *library) Restore(ctx context.Context, d *disk) (int, error) {
 
 func (s stored) key() Key { return Key{Namespace: s.Namespace, Name: s.Name} }
 
-// read makes a bundle of what is on disk. Its signature was verified when it was put there.
-func (s stored) read() (*bundle.Bundle, error) {
-	b, err := bundle.FromFiles(s.Name, s.Files, s.options()...)
+// readBundle makes a bundle of what is on disk. Its signature was verified when it was put there.
+func (s stored) readBundle() (*bundle.Bundle, error) {
+	b, err := bundle.FromFiles(s.Name, s.Files, s.bundleOptions()...)
 	if err == nil && s.Signed != nil {
 		b.Signature = &bundle.Signature{Verified: true, Key: s.Signed.Key, Scope: s.Signed.Scope}
 	}
 	return b, err
 }
 
-func (s stored) options() (out []bundle.Option) {
+func (s stored) bundleOptions() (out []bundle.Option) {
 	out = append(out, bundle.WithSince(s.Since))
 	switch {
 	case s.Namespace != "":
@@ -215,12 +215,12 @@ func (l *library) KeepOn(d *disk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.disk, l.onDisk = d, ""
-	l.keep()
+	l.saveToDisk()
 }
 
-// keep writes what decides, if that is not what is there. Policies decide also where a
+// saveToDisk writes what decides, if that is not what is there. Policies decide also where a
 // disk is full.
-func (l *library) keep() {
+func (l *library) saveToDisk() {
 	now, lacking := allBut(l.stands, Key{}), storedMissing(l.stands)
 	revision := fmt.Sprint(now.Revision(), lacking)
 	if l.disk == nil || l.onDisk == revision {

@@ -48,7 +48,7 @@ func TestDisk(t *testing.T) {
 		"one that is torn":            {string(whole[:len(whole)-3]), "it was torn or changed"},
 		"one that is changed":         {strings.Replace(string(whole), "package a", "package x", 1), "it was torn or changed"},
 		"one that is empty":           {"", "it was torn or changed"},
-		"one that is of another form": {bundlerevision.Digest([]byte("{}")) + "\n{}", "cannot unmarshal"},
+		"one that is of another form": {bundlerevision.ArchiveDigest([]byte("{}")) + "\n{}", "cannot unmarshal"},
 		"one that is too large":       {strings.Repeat("x", mostOnDisk+1), "more than 67108864 bytes"},
 	} {
 		if err := os.WriteFile(path, []byte(tc.data), 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	}
 	l := testLibrary(t)
 	since := time.Unix(1, 0).UTC()
-	if err := l.Put(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"), bundle.WithSince(since))}); err != nil {
+	if err := l.PutStages(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"), bundle.WithSince(since))}); err != nil {
 		t.Fatal(err)
 	}
 	if names() != "" {
@@ -95,15 +95,15 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 		t.Errorf("on disk are %q", names())
 	}
 	next := testLibrary(t)
-	if n, err := next.Restore(t.Context(), d); err != nil || n != 1 {
+	if n, err := next.RestoreStored(t.Context(), d); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	want(t, next, "One")
-	if got := next.Stages(platform("a")).Enforced.Since; !got.Equal(since) {
+	if got := next.BundleStages(platform("a")).Enforced.Since; !got.Equal(since) {
 		t.Errorf("it was let in at %s", got)
 	}
 	put(t, l, platform("b"), hold("b", "Two", "true"))
-	if err := l.Remove(t.Context(), platform("a")); err != nil {
+	if err := l.RemoveBundle(t.Context(), platform("a")); err != nil {
 		t.Fatal(err)
 	}
 	if names() != "b" {
@@ -114,7 +114,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := testLibrary(t)
-	if n, err := last.Restore(t.Context(), d); err != nil || n != 2 {
+	if n, err := last.RestoreStored(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
 	if got := reasonsIn(last, "shop"); !strings.HasPrefix(got, "Error bundle bad takes part in this decision and is missing: ") {
@@ -126,7 +126,7 @@ func TestTheDiskHasWhatIsActive(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(d.Dir, diskFile), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := last.Restore(t.Context(), d); err == nil || n != 0 {
+	if n, err := last.RestoreStored(t.Context(), d); err == nil || n != 0 {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -137,12 +137,12 @@ func TestTheDiskKnowsWhereBundlesHold(t *testing.T) {
 	l := testLibrary(t)
 	l.KeepOn(d)
 	key := platform("freeze")
-	if err := l.Put(t.Context(), key, Stages{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
+	if err := l.PutStages(t.Context(), key, Stages{Canary: made(t, key, hold("a", "Canary", "true"), bundle.AsCanary("shop"))}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, l, tenant("bank", "own"), hold("b", "Own", "true"))
 	next := testLibrary(t)
-	if n, err := next.Restore(t.Context(), d); err != nil || n != 2 {
+	if n, err := next.RestoreStored(t.Context(), d); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
 	want(t, next, "Canary")
@@ -161,12 +161,12 @@ func TestTheDiskHasWhatIsMissing(t *testing.T) {
 		own:    missingFromDisk(own, nil, errors.New("its archive is gone")),
 		canary: missingFromDisk(canary, []string{"bank"}, errors.New("its archive is gone")),
 	} {
-		if err := l.Put(t.Context(), key, Stages{Missing: []engine.Missing{m}}); err != nil {
+		if err := l.PutStages(t.Context(), key, Stages{Missing: []engine.Missing{m}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	next := testLibrary(t)
-	if n, err := next.Restore(t.Context(), d); err != nil || n != 3 {
+	if n, err := next.RestoreStored(t.Context(), d); err != nil || n != 3 {
 		t.Errorf("%d, %v", n, err)
 	}
 	for ns, reasons := range map[string]string{

@@ -28,13 +28,13 @@ func publishRevision(c *faultinjection.Cluster, b *policy.ClusterPolicyBundle, f
 	made, err := bundle.FromFiles(b.Name, files)
 	c.Must(err)
 	var archive bytes.Buffer
-	c.Must(made.Build(&archive, bundle.Build{}))
-	kept, err := bundlerevision.Store{Client: c.Client, Reader: c.Client, Namespace: "kruise-system"}.Keep(c.Context(), b, archive.Bytes(), "files")
+	c.Must(made.BuildArchive(&archive, bundle.Build{}))
+	kept, err := bundlerevision.Store{Client: c.Client, Reader: c.Client, Namespace: "kruise-system"}.SaveArchive(c.Context(), b, archive.Bytes(), "files")
 	c.Must(err)
 	before := b.DeepCopy()
 	b.Status.ObservedGeneration = b.Generation
 	b.Status.Active = &policy.PolicyArtifact{
-		Revision: bundle.ShortRevision(made.Revision), Content: made.Revision, Digest: bundlerevision.Digest(archive.Bytes()),
+		Revision: bundle.ShortRevision(made.Revision), Content: made.Revision, Digest: bundlerevision.ArchiveDigest(archive.Bytes()),
 		Reference: "files", KeptIn: kept, Generation: b.Generation, Time: metav1.NewTime(c.Now),
 	}
 	c.PatchStatus(b, before)
@@ -46,7 +46,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	key := Key{Name: "rules"}
 	b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "b", Generation: 1}}
 	memory := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "memory"}}
-	builtin := hosttest.Builtin(t)
+	builtin := hosttest.BuiltinPolicies(t)
 	var host *Host
 	return faultinjection.Scenario{
 		OnlyReads: true,
@@ -59,7 +59,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			}
 			t.Cleanup(host.Close)
 			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-				return host.reconcile(ctx, e.Client, req.NamespacedName)
+				return host.reconcileBundle(ctx, e.Client, req.NamespacedName)
 			})
 		},
 		Requests: faultinjection.RequestFor(b),
@@ -67,14 +67,14 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Others: func(c *faultinjection.Cluster) {
 			found := &policy.ClusterPolicyBundle{}
 			c.Must(c.Client.Get(c.Context(), key, found))
-			decides := hosttest.Holds(host.Engine(), "shop")
+			decides := hosttest.HoldReasons(host.Engine(), "shop")
 			kept := &appsv1.ControllerRevisionList{}
 			c.Must(c.Client.List(c.Context(), kept))
 			switch {
 			case len(kept.Items) == 0:
-				publishRevision(c, found, hosttest.Hold("a", "First", "true"))
+				publishRevision(c, found, hosttest.HoldFiles("a", "First", "true"))
 			case len(kept.Items) == 1 && decides == "First":
-				publishRevision(c, found, hosttest.Hold("a", "Second", "true"))
+				publishRevision(c, found, hosttest.HoldFiles("a", "Second", "true"))
 			}
 			memory := memory.DeepCopy()
 			memory.Data = map[string]string{"decides": decides}

@@ -19,39 +19,39 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Follow makes a bundle stand as its status says, and returns what this process
+// SyncBundle makes a bundle stand as its status says, and returns what this process
 // runs of it now. Where it cannot, the copy of it that decides already, or that is on
 // disk, stands in its place; where there is none, the points that it takes part in are
 // answered by their strict fallbacks. An error is worth trying again.
-func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
+func (h *Host) SyncBundle(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
 	key, st := keyOf(b), b.GetStatus()
 	me := policy.PolicyReplica{Name: h.name}
-	want, problem, err := h.want(ctx, b)
+	want, problem, err := h.wantedStages(ctx, b)
 	if err == nil {
-		err = h.put(ctx, key, want)
+		err = h.putStages(ctx, key, want)
 	}
 	if isUnfit(err) { // it cannot decide beside the others
 		problem = err
-		err = h.put(ctx, key, unfit(b, h.library.Stages(key), want, problem))
+		err = h.putStages(ctx, key, unfitStages(b, h.library.BundleStages(key), want, problem))
 	}
-	now := h.library.Stages(key)
+	now := h.library.BundleStages(key)
 	var given engine.RolledBackError
 	switch {
 	case errors.As(err, &given):
-		me.RolledBack = blamed(want, given)
-		problem = fmt.Errorf("%w%s", err, h.refused(now.Withheld))
+		me.RolledBack = rolledBackContent(want, given)
+		problem = fmt.Errorf("%w%s", err, h.withheldMessage(now.Withheld))
 	case err != nil:
 		problem = err
 	}
 	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate, st.Withheld} {
 		if a != nil {
-			h.library.marks.decides(contentOf(a))
+			h.library.marks.scheduleClear(contentOf(a))
 		}
 	}
 	if now.Enforced != nil {
 		me.Revision = bundle.ShortRevision(now.Enforced.Revision)
 	}
-	if problem := h.engine.Snapshot().Problem(key.Namespace); problem != nil && err == nil && now.Enforced != nil {
+	if problem := h.engine.ActiveSnapshot().NamespaceProblem(key.Namespace); problem != nil && err == nil && now.Enforced != nil {
 		me.Revision, me.Problem = "", problem.Error() // it does not decide: the strict fallbacks do
 	}
 	switch {
@@ -59,7 +59,7 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 		me.Candidate = bundle.ShortRevision(now.Canary.Revision)
 	case now.Shadow != nil:
 		me.Candidate = bundle.ShortRevision(now.Shadow.Revision)
-		me.Shadow = h.compared(key)
+		me.Shadow = h.shadowStatus(key)
 	}
 	if problem != nil {
 		me.Problem = problem.Error()
@@ -67,18 +67,18 @@ func (h *Host) Follow(ctx context.Context, b policy.AnyPolicyBundle) (policy.Pol
 	if len(now.Missing) > 0 && problem != nil {
 		me.Strict = whyStrict(problem)
 	}
-	if err != nil && !standing(err) {
+	if err != nil && !isPermanent(err) {
 		return me, err
 	}
 	return me, nil
 }
 
-func (h *Host) put(ctx context.Context, key Key, want Stages) error {
-	if stands(h.library.Stages(key), want) {
+func (h *Host) putStages(ctx context.Context, key Key, want Stages) error {
+	if stagesMatch(h.library.BundleStages(key), want) {
 		return nil
 	}
-	err := h.library.Put(ctx, key, want)
-	h.reportChanged(h.library.Gone()) // bundles of namespaces that this one keeps out
+	err := h.library.PutStages(ctx, key, want)
+	h.reportChanged(h.library.DrainRemoved()) // bundles of namespaces that this one keeps out
 	return err
 }
 
@@ -87,15 +87,15 @@ func isUnfit(err error) bool {
 	return errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(engine.UnfitError)) || errors.As(err, new(engine.SlowError))
 }
 
-// standing says of an error that it stays until something is changed.
-func standing(err error) bool {
+// isPermanent says of an error that it stays until something is changed.
+func isPermanent(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || isUnfit(err) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError)) ||
 		errors.As(err, new(unreadableError)) || endsProcess(err)
 }
 
-// blamed is the content of the revision that this replica does not run though the status
+// rolledBackContent is the content of the revision that this replica does not run though the status
 // names it.
-func blamed(want Stages, given engine.RolledBackError) string {
+func rolledBackContent(want Stages, given engine.RolledBackError) string {
 	for _, b := range []*bundle.Bundle{want.Canary, want.Enforced} {
 		if b != nil && isOf(bundle.Set{b}, given) {
 			return b.Revision
@@ -108,9 +108,9 @@ func blamed(want Stages, given engine.RolledBackError) string {
 // manager has written.
 func contentOf(a *policy.PolicyArtifact) string { return cmp.Or(a.Content, a.Revision) }
 
-// refused tells which decisions have no answer of the policies while a bundle, which may be
+// withheldMessage tells which decisions have no answer of the policies while a bundle, which may be
 // nil, is withheld.
-func (h *Host) refused(withheld *bundle.Bundle) string {
+func (h *Host) withheldMessage(withheld *bundle.Bundle) string {
 	if withheld == nil {
 		return ""
 	}
@@ -124,27 +124,27 @@ func (h *Host) refused(withheld *bundle.Bundle) string {
 	return fmt.Sprintf("; until then decisions of %s that it takes part in are refused or held", strings.Join(points, ", "))
 }
 
-// stands compares by content, and by where canaries hold.
-func stands(now, want Stages) bool {
-	return same(now.Enforced, want.Enforced) && same(now.Canary, want.Canary) && same(now.Shadow, want.Shadow) &&
-		same(now.Withheld, want.Withheld) && slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
+// stagesMatch compares by content, and by where canaries hold.
+func stagesMatch(now, want Stages) bool {
+	return bundlesMatch(now.Enforced, want.Enforced) && bundlesMatch(now.Canary, want.Canary) && bundlesMatch(now.Shadow, want.Shadow) &&
+		bundlesMatch(now.Withheld, want.Withheld) && slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
 }
 
-// want reads what the status names. What stands already is taken as it is. The problem
+// wantedStages reads what the status names. What stands already is taken as it is. The problem
 // is why something else is to stand, which is worth trying again when something is
 // changed.
-func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages, problem, err error) {
-	st, now := b.GetStatus(), h.library.Stages(keyOf(b))
+func (h *Host) wantedStages(ctx context.Context, b policy.AnyPolicyBundle) (want Stages, problem, err error) {
+	st, now := b.GetStatus(), h.library.BundleStages(keyOf(b))
 	if st.ObservedGeneration == 0 {
 		return now, nil, nil // it is not published yet: what the disk has is all that is known
 	}
 	decides := func(a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
-		found, failed := h.load(ctx, b, a, now)
-		if failed == nil || !standing(failed) {
+		found, failed := h.loadArtifact(ctx, b, a, now)
+		if failed == nil || !isPermanent(failed) {
 			return found, failed
 		}
 		problem = failed
-		if found = h.instead(b, a, now, failed); found == nil {
+		if found = h.findReplacement(b, a, now, failed); found == nil {
 			want.Missing = append(want.Missing, missingOf(b, a, failed))
 		}
 		return found, nil
@@ -161,8 +161,8 @@ func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages,
 			return now, nil, err
 		}
 	default:
-		want.Shadow, err = h.load(ctx, b, a, now.Shadow)
-		if err != nil && !standing(err) {
+		want.Shadow, err = h.loadArtifact(ctx, b, a, now.Shadow)
+		if err != nil && !isPermanent(err) {
 			return now, nil, err
 		}
 		if err != nil { // it decides nothing
@@ -170,10 +170,10 @@ func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages,
 		}
 	}
 	if a := st.Withheld; a != nil {
-		want.Withheld, err = h.load(ctx, b, a, now.Withheld, bundle.AsWithheld())
+		want.Withheld, err = h.loadArtifact(ctx, b, a, now.Withheld, bundle.AsWithheld())
 		switch {
 		case err == nil:
-		case !standing(err):
+		case !isPermanent(err):
 			return now, nil, err
 		default: // its points are known all the same
 			problem = err
@@ -183,40 +183,40 @@ func (h *Host) want(ctx context.Context, b policy.AnyPolicyBundle) (want Stages,
 	return want, problem, nil
 }
 
-// Remove takes a bundle out.
-func (h *Host) Remove(ctx context.Context, key Key) error {
-	h.origins.forget(key)
-	return h.library.Remove(ctx, key)
+// RemoveBundle takes a bundle out.
+func (h *Host) RemoveBundle(ctx context.Context, key Key) error {
+	h.origins.removeOrigin(key)
+	return h.library.RemoveBundle(ctx, key)
 }
 
-// load reads an artifact and checks all that the leader has checked but for what
+// loadArtifact reads an artifact and checks all that the leader has checked but for what
 // takes long: the digest, the signature by the keys of the spec as it is now, and what
 // a bundle of its kind may say. What was loaded from the same archive and verified by
 // the same keys is taken as it is.
-func (h *Host) load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
-	by := Verification(b.Wanted().Verification).Usable()
+func (h *Host) loadArtifact(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
+	by := NewVerification(b.DesiredSpec().Verification).WithUsableKeys()
 	from := origin{digest: a.Digest, keys: by.Fingerprint()}
-	if now != nil && h.origins.has(keyOf(b), a.Mode, from, now.Revision) && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
+	if now != nil && h.origins.hasOrigin(keyOf(b), a.Mode, from, now.Revision) && slices.Equal(now.Canary, slices.Sorted(slices.Values(a.Namespaces))) {
 		return now, nil
 	}
-	archive, err := h.store.Load(ctx, b, a)
+	archive, err := h.store.LoadArchive(ctx, b, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.library.marks.begin(contentOf(a), keyOf(b)); err != nil {
+	if err := h.library.marks.beginLoad(contentOf(a), keyOf(b)); err != nil {
 		return nil, err
 	}
 	found, err := readSigned(b, archive, by, append(append(opts, bundle.WithSince(a.Time.Time)), asCanary(a)...)...)
 	if err != nil {
-		h.library.marks.clear(contentOf(a)) // it was refused, and ended nothing
-		return nil, unloadable(b, a, archive, err)
+		h.library.marks.clearEntry(contentOf(a)) // it was refused, and ended nothing
+		return nil, explainUnloadable(b, a, archive, err)
 	}
-	if problems := found.Check(); len(problems) > 0 {
-		h.library.marks.clear(contentOf(a))
+	if problems := found.CheckContract(); len(problems) > 0 {
+		h.library.marks.clearEntry(contentOf(a))
 		return nil, problems
 	}
 	from.content = found.Revision
-	h.origins.note(keyOf(b), a.Mode, from)
+	h.origins.recordOrigin(keyOf(b), a.Mode, from)
 	return found, nil
 }
 
@@ -227,9 +227,9 @@ func asCanary(a *policy.PolicyArtifact) []bundle.Option {
 	return []bundle.Option{bundle.AsCanary(a.Namespaces...)}
 }
 
-// compared is how a shadow does, for the status.
-func (h *Host) compared(key Key) *policy.PolicyShadow {
-	t, ok := h.library.Tally(key)
+// shadowStatus is how a shadow does, for the status.
+func (h *Host) shadowStatus(key Key) *policy.PolicyShadow {
+	t, ok := h.library.ShadowTally(key)
 	if !ok {
 		return nil
 	}

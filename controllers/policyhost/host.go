@@ -66,7 +66,7 @@ type Host struct {
 // name tells this process apart from others in statuses and logs. The API server
 // need not answer.
 func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, error) {
-	o := defaults()
+	o := defaultOptions()
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -88,20 +88,20 @@ func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, er
 	}
 	h.store = bundlerevision.Store{Client: h.live, Reader: h.live, Namespace: namespace}
 	var logged *record.Encoder
-	if h.encoder, logged, err = o.logs.encoders(name); err != nil {
+	if h.encoder, logged, err = o.logs.newEncoders(name); err != nil {
 		return nil, err
 	}
-	if h.logs, err = o.logs.open(logged, os.Stdout); err != nil {
+	if h.logs, err = o.logs.openSinks(logged, os.Stdout); err != nil {
 		return nil, err
 	}
-	if err := h.start(o); err != nil {
-		return nil, errors.Join(err, h.logs.close())
+	if err := h.startEngine(o); err != nil {
+		return nil, errors.Join(err, h.logs.closeAll())
 	}
 	return h, nil
 }
 
-// start makes the engine, with every sink and observer of decisions.
-func (h *Host) start(o options) error {
+// startEngine makes the engine, with every sink and observer of decisions.
+func (h *Host) startEngine(o options) error {
 	counted := enginemetrics.New()
 	if o.metrics != nil {
 		if err := o.metrics.Register(counted); err != nil {
@@ -111,18 +111,18 @@ func (h *Host) start(o options) error {
 			return fmt.Errorf("registering the metrics of decision logs: %w", err)
 		}
 	}
-	tenants, views := policyMemory(cgroup.Files())
-	opts := append(counted.Options(),
+	tenants, views := policyMemory(cgroup.SystemFiles())
+	opts := append(counted.EngineOptions(),
 		engine.WithSink(h.records),
 		engine.WithObserver(observer{h, o.activated}),
-		engine.WithMemory(decisionMemory(cgroup.Files(), o.reserved)),
+		engine.WithMemory(decisionMemory(cgroup.SystemFiles(), o.reserved)),
 		engine.WithTenantBytes(tenants), engine.WithViewBytes(views), engine.WithInvalid(h.reportInvalid), engine.WithCompiledLate(h.reportCompiledLate), engine.WithSpared(isBundle),
 		engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
-			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.sample)}, o.shadows...)...)
+			h.shadows = shadow.New(e, append([]shadow.Option{shadow.WithObserver(counted), shadow.WithSampled(h.logShadowSample)}, o.shadows...)...)
 			return h.shadows
 		}))
 	var err error
-	if h.engine, err = engine.New(o.builtin, append(append(opts, h.logs.options()...), o.engine...)...); err != nil {
+	if h.engine, err = engine.New(o.builtin, append(append(opts, h.logs.engineOptions()...), o.engine...)...); err != nil {
 		return err
 	}
 	if o.metrics != nil {
@@ -138,22 +138,22 @@ func (h *Host) start(o options) error {
 	return nil
 }
 
-// sample logs a decision of a shadow that differs from the one that was carried
+// logShadowSample logs a decision of a shadow that differs from the one that was carried
 // out.
-func (h *Host) sample(s shadow.Sampled) {
+func (h *Host) logShadowSample(s shadow.Sampled) {
 	r := s.Now
 	r.Shadow = s.Name
 	for _, log := range h.logs {
-		log.Record(r)
+		log.RecordDecision(r)
 	}
 }
 
 // Close ends the Host, and waits a moment for decisions that are not logged yet.
 func (h *Host) Close() {
-	h.library.marks.end()
+	h.library.marks.clearOwnEntries()
 	h.shadows.Close()
 	h.engine.Close()
-	if err := h.logs.close(); err != nil {
+	if err := h.logs.closeAll(); err != nil {
 		klog.ErrorS(err, "The last decisions are not logged")
 	}
 }
@@ -164,19 +164,19 @@ func (h *Host) Name() string { return h.name }
 // Engine returns the engine that decides.
 func (h *Host) Engine() *engine.Engine { return h.engine }
 
-// Records returns the latest decisions.
-func (h *Host) Records() *record.Buffer { return h.records }
+// DecisionRecords returns the latest decisions.
+func (h *Host) DecisionRecords() *record.Buffer { return h.records }
 
-// Encoder returns how decisions are written for users who ask for them: masked,
+// RecordEncoder returns how decisions are written for users who ask for them: masked,
 // whatever the decision logs have.
-func (h *Host) Encoder() *record.Encoder { return h.encoder }
+func (h *Host) RecordEncoder() *record.Encoder { return h.encoder }
 
 // Ready returns a channel that is closed when the policy bundles decide: those
 // that the API server has, or those on disk while it does not answer.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
-// Check is a healthz.Checker that fails until the Host is ready.
-func (h *Host) Check(*http.Request) error {
+// CheckReady is a healthz.Checker that fails until the Host is ready.
+func (h *Host) CheckReady(*http.Request) error {
 	select {
 	case <-h.ready:
 		return nil
@@ -193,12 +193,12 @@ func (h *Host) tellWaiting() { h.reportChanged(h.library.missingKeys()) }
 // the platform any more, or their turn may have come.
 func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
 
-// Enforced returns what decides of a bundle, or nil.
-func (h *Host) Enforced(key Key) *bundle.Bundle { return h.library.Stages(key).Enforced }
+// EnforcedBundle returns what decides of a bundle, or nil.
+func (h *Host) EnforcedBundle(key Key) *bundle.Bundle { return h.library.BundleStages(key).Enforced }
 
-// Beside returns the bundles that a bundle would decide with: all of the platform,
+// PeerBundles returns the bundles that a bundle would decide with: all of the platform,
 // and those of its own namespace.
-func (h *Host) Beside(key Key) bundle.Set { return h.library.Beside(key) }
+func (h *Host) PeerBundles(key Key) bundle.Set { return h.library.PeerBundles(key) }
 
 // WithheldBeside returns the bundles that were rolled back and that nothing replaces, of
 // those that a bundle would stand beside. They have their packages still.

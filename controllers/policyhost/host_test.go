@@ -74,15 +74,15 @@ func (p *publisher) artifact(b policy.AnyPolicyBundle, files map[string]string, 
 	made, err := bundle.FromFiles(b.GetName(), files)
 	p.do(err)
 	var archive bytes.Buffer
-	p.do(made.Build(&archive, bundle.Build{}))
+	p.do(made.BuildArchive(&archive, bundle.Build{}))
 	if sign {
 		var signed bytes.Buffer
-		p.do(bundle.Sign(&signed, bytes.NewReader(archive.Bytes()), bundle.Signing{Key: p.key, KeyID: p.keyID}))
+		p.do(bundle.SignArchive(&signed, bytes.NewReader(archive.Bytes()), bundle.Signing{Key: p.key, KeyID: p.keyID}))
 		archive = signed
 	}
-	kept, err := p.store.Keep(p.Context(), b, archive.Bytes(), "files")
+	kept, err := p.store.SaveArchive(p.Context(), b, archive.Bytes(), "files")
 	p.do(err)
-	return &policy.PolicyArtifact{Revision: bundle.ShortRevision(made.Revision), Content: made.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: b.GetGeneration(), Time: metav1.Now()}
+	return &policy.PolicyArtifact{Revision: bundle.ShortRevision(made.Revision), Content: made.Revision, Digest: bundlerevision.ArchiveDigest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: b.GetGeneration(), Time: metav1.Now()}
 }
 
 // publish names what replicas run from now on.
@@ -138,7 +138,7 @@ func copyOf(t *testing.T, dir string) string {
 func newHost(t *testing.T, config *rest.Config, opts ...policyhost.Option) *policyhost.Host {
 	t.Helper()
 	// The machine may be busy.
-	opts = append(opts, policyhost.WithBuiltin(hosttest.Builtin(t)), policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000)),
+	opts = append(opts, policyhost.WithBuiltin(hosttest.BuiltinPolicies(t)), policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000)),
 		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
 	h, err := policyhost.New(config, "kruise-system", "node-a", opts...)
 	if err != nil {
@@ -211,8 +211,8 @@ func TestAHostOnItsOwn(t *testing.T) {
 	dir, metrics := t.TempDir(), prometheus.NewRegistry()
 	activated := make(chan string, 1000)
 	h := newHost(t, config, policyhost.WithDirectory(dir), policyhost.WithMetrics(metrics), policyhost.WithActivated(func(revision string) { activated <- revision }))
-	holds := func(namespace string) string { return hosttest.Holds(h.Engine(), namespace) }
-	if err := h.Check(nil); err == nil {
+	holds := func(namespace string) string { return hosttest.HoldReasons(h.Engine(), namespace) }
+	if err := h.CheckReady(nil); err == nil {
 		t.Error("it is ready before it has asked for bundles")
 	}
 	if h.NeedLeaderElection() {
@@ -221,22 +221,22 @@ func TestAHostOnItsOwn(t *testing.T) {
 
 	first := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "first"}}
 	p.create(first)
-	one := p.artifact(first, hosttest.Hold("first", "One", "true"), false)
+	one := p.artifact(first, hosttest.HoldFiles("first", "One", "true"), false)
 	p.publish(first, one, nil)
 	stop := start(t, h)
-	eventually(t, "ready", func() bool { return h.Check(nil) == nil })
+	eventually(t, "ready", func() bool { return h.CheckReady(nil) == nil })
 	if got := holds("shop"); got != "One" {
 		t.Errorf("as soon as it is ready it holds for %q", got)
 	}
 
 	t.Run("it follows what is published", func(t *testing.T) {
-		p.publish(first, p.artifact(first, hosttest.Hold("first", "Two", "true"), false), nil)
+		p.publish(first, p.artifact(first, hosttest.HoldFiles("first", "Two", "true"), false), nil)
 		eventually(t, "the second revision", func() bool { return holds("shop") == "Two" })
 	})
 	own := &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
 	t.Run("a bundle of a namespace decides there only", func(t *testing.T) {
 		p.create(own)
-		p.publish(own, p.artifact(own, hosttest.Hold("own", "Own", "true"), false), nil)
+		p.publish(own, p.artifact(own, hosttest.HoldFiles("own", "Own", "true"), false), nil)
 		eventually(t, "the bundle of the namespace", func() bool { return holds("shop") == "Two Own" || holds("shop") == "Own Two" })
 		if got := holds("bank"); got != "Two" {
 			t.Errorf("in another namespace it holds for %q", got)
@@ -247,24 +247,24 @@ func TestAHostOnItsOwn(t *testing.T) {
 		b.Spec.HTTP = &policy.HTTPPolicySource{URL: "https://policies.example.com/bundle.tar.gz"}
 		b.Spec.Verification = &policy.PolicyVerification{Keys: []policy.PolicyKey{{ID: "release", PublicKey: p.public}}}
 		p.create(b)
-		p.publish(b, p.artifact(b, hosttest.Hold("signed", "Forged", "true"), false), nil)
+		p.publish(b, p.artifact(b, hosttest.HoldFiles("signed", "Forged", "true"), false), nil)
 		key := client.ObjectKeyFromObject(b)
 		me := policy.PolicyReplica{}
 		eventually(t, "a problem", func() bool {
 			var err error
-			me, err = h.Follow(t.Context(), b)
+			me, err = h.SyncBundle(t.Context(), b)
 			return err == nil && me.Problem != ""
 		})
-		if h.Enforced(key) != nil || me.Name != "node-a" || me.Revision != "" {
+		if h.EnforcedBundle(key) != nil || me.Name != "node-a" || me.Revision != "" {
 			t.Errorf("without a signature it runs %+v", me)
 		}
-		p.publish(b, p.artifact(b, hosttest.Hold("signed", "Signed", "true"), true), nil)
-		eventually(t, "the signed bundle", func() bool { return h.Enforced(key) != nil })
+		p.publish(b, p.artifact(b, hosttest.HoldFiles("signed", "Signed", "true"), true), nil)
+		eventually(t, "the signed bundle", func() bool { return h.EnforcedBundle(key) != nil })
 		p.do(p.Delete(t.Context(), b))
-		eventually(t, "a bundle that is deleted is taken out", func() bool { return h.Enforced(key) == nil })
+		eventually(t, "a bundle that is deleted is taken out", func() bool { return h.EnforcedBundle(key) == nil })
 	})
 	t.Run("a bundle in shadow is compared and not acted on", func(t *testing.T) {
-		candidate := p.artifact(first, hosttest.Hold("first", "Three", "true"), false)
+		candidate := p.artifact(first, hosttest.HoldFiles("first", "Three", "true"), false)
 		candidate.Mode = policy.PolicyModeShadow
 		two := first.Status.Active
 		p.publish(first, two, candidate)
@@ -280,11 +280,11 @@ func TestAHostOnItsOwn(t *testing.T) {
 		if n := metric(t, metrics, "regatta_decisions_total", map[string]string{"point": "rollout/plan", "outcome": "Decided"}); n == 0 {
 			t.Error("no decision is counted")
 		}
-		found := h.Records().Find(record.Query{})
+		found := h.DecisionRecords().FindRecords(record.Query{})
 		if len(found) == 0 || found[0].Outcome != decision.Decided {
 			t.Fatalf("the records are %+v", found)
 		}
-		line, err := h.Encoder().Append(nil, found[0])
+		line, err := h.RecordEncoder().AppendLine(nil, found[0])
 		if err != nil || !bytes.Contains(line, []byte(`"replica":"node-a"`)) {
 			t.Errorf("a record is written as %s, %v", line, err)
 		}
@@ -305,21 +305,21 @@ func TestAHostOnItsOwn(t *testing.T) {
 		away.Host, away.Timeout = "127.0.0.1:1", time.Second
 		next := newHost(t, away, policyhost.WithDirectory(dir))
 		start(t, next)
-		eventually(t, "ready", func() bool { return next.Check(nil) == nil })
-		if got := hosttest.Holds(next.Engine(), "bank"); got != "Two" {
+		eventually(t, "ready", func() bool { return next.CheckReady(nil) == nil })
+		if got := hosttest.HoldReasons(next.Engine(), "bank"); got != "Two" {
 			t.Errorf("it holds for %q", got)
 		}
 	})
 	t.Run("what was deleted meanwhile does not decide after a start", func(t *testing.T) {
 		p.do(p.Delete(t.Context(), own))
 		next := newHost(t, config, policyhost.WithDirectory(dir))
-		if n, err := next.Restore(t.Context()); err != nil || n != 2 {
+		if n, err := next.RestoreFromDisk(t.Context()); err != nil || n != 2 {
 			t.Fatalf("%d, %v", n, err)
 		}
-		if installed, err := next.Load(t.Context()); err != nil || !installed {
+		if installed, err := next.LoadBundles(t.Context()); err != nil || !installed {
 			t.Fatalf("%v, %v", installed, err)
 		}
-		if got := hosttest.Holds(next.Engine(), "shop"); got != "Two" {
+		if got := hosttest.HoldReasons(next.Engine(), "shop"); got != "Two" {
 			t.Errorf("it holds for %q", got)
 		}
 	})
@@ -335,8 +335,8 @@ func TestAHostWaitsForTheCRDsOfBundles(t *testing.T) {
 	}
 	h := newHost(t, env.Config)
 	start(t, h)
-	eventually(t, "ready", func() bool { return h.Check(nil) == nil })
-	if got := hosttest.Holds(h.Engine(), "shop"); got != "" {
+	eventually(t, "ready", func() bool { return h.CheckReady(nil) == nil })
+	if got := hosttest.HoldReasons(h.Engine(), "shop"); got != "" {
 		t.Errorf("it holds for %q", got)
 	}
 	apiserver.Install(t, env, apiserver.CRDs(t, ""))
@@ -344,22 +344,22 @@ func TestAHostWaitsForTheCRDsOfBundles(t *testing.T) {
 	p := &publisher{T: t, Client: c, store: bundlerevision.Store{Client: c, Reader: c, Namespace: "kruise-system"}}
 	p.do(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}))
 	p.create(b)
-	p.publish(b, p.artifact(b, hosttest.Hold("first", "One", "true"), false), nil)
-	eventually(t, "the bundle decides", func() bool { return hosttest.Holds(h.Engine(), "shop") == "One" })
+	p.publish(b, p.artifact(b, hosttest.HoldFiles("first", "One", "true"), false), nil)
+	eventually(t, "the bundle decides", func() bool { return hosttest.HoldReasons(h.Engine(), "shop") == "One" })
 }
 
 func TestAHostWithoutADirectoryHasNothingToRestore(t *testing.T) {
 	for name, opts := range map[string][]policyhost.Option{"no directory": nil, "one that is empty": {policyhost.WithDirectory(t.TempDir())}} {
 		h := newHost(t, &rest.Config{Host: "127.0.0.1:1"}, opts...)
-		if n, err := h.Restore(t.Context()); n != 0 || !errors.Is(err, policyhost.ErrNothingOnDisk) {
+		if n, err := h.RestoreFromDisk(t.Context()); n != 0 || !errors.Is(err, policyhost.ErrNothingOnDisk) {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if installed, err := h.Load(ctx); installed || !errors.Is(err, context.DeadlineExceeded) {
+		if installed, err := h.LoadBundles(ctx); installed || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, %v", name, installed, err)
 		}
-		if err := h.Check(nil); err == nil {
+		if err := h.CheckReady(nil); err == nil {
 			t.Errorf("%s: it is ready", name)
 		}
 	}

@@ -22,7 +22,7 @@ func TestANamespaceWhosePoliciesDoNotCompileWithThePlatformsIsTold(t *testing.T)
 	put(t, h.library, own, hold("own", "Own", "input.update > 0\n\nlist := true"))
 	put(t, h.library, tenant("bank", "own"), hold("own", "Own", "input.update > 0"))
 	follow := func() policy.PolicyReplica {
-		me, err := h.Follow(t.Context(), &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}})
+		me, err := h.SyncBundle(t.Context(), &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +48,8 @@ func TestANamespaceWhosePoliciesDoNotCompileWithThePlatformsIsTold(t *testing.T)
 func TestABundleOfANamespaceThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	l := testLibrary(t, engine.WithTenantBytes(1<<10))
 	key := tenant("shop", "own")
-	err := l.Put(t.Context(), key, Stages{Enforced: made(t, key, hold("own", "Own", "input.update > 0"))})
-	if err == nil || !standing(err) || !strings.Contains(err.Error(), "may take 1 KiB together") {
+	err := l.PutStages(t.Context(), key, Stages{Enforced: made(t, key, hold("own", "Own", "input.update > 0"))})
+	if err == nil || !isPermanent(err) || !strings.Contains(err.Error(), "may take 1 KiB together") {
 		t.Errorf("got %v", err)
 	}
 	put(t, l, platform("all"), hold("own", "Own", "input.update > 0"))
@@ -58,8 +58,8 @@ func TestABundleOfANamespaceThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 // What takes too long to be compiled stays refused until it changes, or is compiled after all: it is missing where nothing of it decides.
 func TestABundleThatTakesLongToCompileIsUnfit(t *testing.T) {
 	err := fmt.Errorf("activating bundles: %w", engine.SlowError{Within: time.Minute})
-	if !isUnfit(err) || !standing(err) {
-		t.Errorf("unfit %v, standing %v", isUnfit(err), standing(err))
+	if !isUnfit(err) || !isPermanent(err) {
+		t.Errorf("unfit %v, standing %v", isUnfit(err), isPermanent(err))
 	}
 	h := &Host{name: "replica", rolledBack: make(chan Key, 10)}
 	h.library = testLibrary(t)

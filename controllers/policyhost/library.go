@@ -55,44 +55,44 @@ func newLibrary(e *engine.Engine, shadows *shadow.Runner) *library {
 	return &library{engine: e, shadows: shadows, stands: map[Key]Stages{}}
 }
 
-// Put makes a bundle stand as it should from now on. What stood before stays
+// PutStages makes a bundle stand as it should from now on. What stood before stays
 // when there is an error: engine.RolledBackError if this bundle was rolled back, or
 // module.Problems where bundles are in each other's way.
-func (l *library) Put(ctx context.Context, key Key, s Stages) error {
+func (l *library) PutStages(ctx context.Context, key Key, s Stages) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.keep()
+	defer l.saveToDisk()
 	var stands map[Key]Stages
 	var out []Key
-	err := l.recompose(s.decide(), func() error {
-		set, left := l.compose(key, s)
+	err := l.retryActivation(s.decidingBundles(), func() error {
+		set, left := l.composeSet(key, s)
 		stands, out = maps.Clone(l.stands), left
 		for _, k := range left {
 			stands[k] = Stages{Missing: missingForPlatform(k, key)}
 		}
 		stands[key] = s
-		return l.activate(ctx, set, missing(stands))
+		return l.activateSet(ctx, set, allMissing(stands))
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.reshade(ctx, key))
+		return errors.Join(fmt.Errorf("enforcing bundle %s: %w", key, err), l.refreshShadows(ctx, key))
 	}
 	for _, k := range append(out, key) {
 		tellMissing(k, l.stands[k], stands[k])
 	}
 	l.stands, l.gone = stands, append(l.gone, out...)
-	return l.shade(ctx, key)
+	return l.updateShadows(ctx, key)
 }
 
 // mostRaces is how often in a row the engine may roll back another bundle while a set is
 // made active.
 const mostRaces = 5
 
-// recompose activates what is composed of the bundles that stand. The engine may have rolled
+// retryActivation activates what is composed of the bundles that stand. The engine may have rolled
 // one of them back a moment ago, which is no fault of the bundle that is put in or removed: it
 // is composed anew then, of what the engine goes on with.
-func (l *library) recompose(own bundle.Set, activate func() error) (err error) {
+func (l *library) retryActivation(own bundle.Set, activate func() error) (err error) {
 	for range mostRaces {
-		l.follow()
+		l.syncWithEngine()
 		var refused engine.RolledBackError
 		if err = activate(); !errors.As(err, &refused) || isOf(own, refused) {
 			return err
@@ -103,12 +103,12 @@ func (l *library) recompose(own bundle.Set, activate func() error) (err error) {
 
 // isOf says whether one of some bundles was refused because it was rolled back.
 func isOf(own bundle.Set, refused engine.RolledBackError) bool {
-	return slices.ContainsFunc(own.Deciding().IDs(), func(id string) bool { return slices.Contains(refused.Bundles, id) })
+	return slices.ContainsFunc(own.WithoutWithheld().IDs(), func(id string) bool { return slices.Contains(refused.Bundles, id) })
 }
 
-// activate makes a set active that has another bundle, or in which others are missing.
-func (l *library) activate(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
-	if err := l.engine.Banned(set); err != nil {
+// activateSet makes a set active that has another bundle, or in which others are missing.
+func (l *library) activateSet(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
+	if err := l.engine.CheckRolledBack(set); err != nil {
 		return err // without compiling it each time that it is looked at
 	}
 	next, err := l.engine.CompileMissing(ctx, set, missing)
@@ -123,11 +123,11 @@ func (l *library) activate(ctx context.Context, set bundle.Set, missing []engine
 	return l.engine.Swap(next)
 }
 
-// compose is the set with one bundle standing as it should. A tenant gives way
+// composeSet is the set with one bundle standing as it should. A tenant gives way
 // to the platform: it must not keep a bundle of the platform out by having a
 // package of the same name. out are the tenants' bundles that are left out, and are
 // missing from then on.
-func (l *library) compose(key Key, s Stages) (set bundle.Set, out []Key) {
+func (l *library) composeSet(key Key, s Stages) (set bundle.Set, out []Key) {
 	stands := maps.Clone(l.stands)
 	stands[key] = s
 	var tenants []Key
@@ -136,12 +136,12 @@ func (l *library) compose(key Key, s Stages) (set bundle.Set, out []Key) {
 			tenants = append(tenants, k)
 			continue
 		}
-		set = append(set, stands[k].decide()...)
+		set = append(set, stands[k].decidingBundles()...)
 	}
-	platform, sound := set, set.Conflicts() == nil
+	platform, sound := set, set.CheckConflicts() == nil
 	for _, k := range tenants {
-		mine := stands[k].decide()
-		if sound && append(slices.Clone(platform), mine...).Conflicts() != nil {
+		mine := stands[k].decidingBundles()
+		if sound && append(slices.Clone(platform), mine...).CheckConflicts() != nil {
 			out = append(out, k)
 			continue
 		}
@@ -154,8 +154,8 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// decide are the parts that decide somewhere, or are withheld there.
-func (s Stages) decide() bundle.Set {
+// decidingBundles are the parts that decide somewhere, or are withheld there.
+func (s Stages) decidingBundles() bundle.Set {
 	var out bundle.Set
 	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary, s.Withheld} {
 		if b != nil {
@@ -165,30 +165,30 @@ func (s Stages) decide() bundle.Set {
 	return out
 }
 
-// Remove takes a bundle out.
-func (l *library) Remove(ctx context.Context, key Key) error {
+// RemoveBundle takes a bundle out.
+func (l *library) RemoveBundle(ctx context.Context, key Key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.keep()
-	l.follow()
+	defer l.saveToDisk()
+	l.syncWithEngine()
 	s, there := l.stands[key]
-	if len(s.decide()) > 0 || len(s.Missing) > 0 {
-		err := l.recompose(nil, func() error {
+	if len(s.decidingBundles()) > 0 || len(s.Missing) > 0 {
+		err := l.retryActivation(nil, func() error {
 			stands := maps.Clone(l.stands)
 			delete(stands, key)
-			return l.activateAtOnce(ctx, allBut(l.stands, key), missing(stands))
+			return l.activateAtOnce(ctx, allBut(l.stands, key), allMissing(stands))
 		})
 		if err != nil {
 			return fmt.Errorf("removing bundle %s: %w", key, err)
 		}
 	}
 	// A bundle of this name that is made later is judged anew, whatever it has.
-	l.engine.Forget(key.Namespace, key.Name)
+	l.engine.ForgetBundle(key.Namespace, key.Name)
 	if !there {
 		return nil
 	}
 	delete(l.stands, key)
-	return l.shade(ctx, key)
+	return l.updateShadows(ctx, key)
 }
 
 // activateAtOnce makes a set active that has no other bundle.
@@ -200,19 +200,19 @@ func (l *library) activateAtOnce(ctx context.Context, set bundle.Set, missing []
 	return l.engine.Swap(next)
 }
 
-// Stages is how a bundle stands now; zero if it does not.
-func (l *library) Stages(key Key) Stages {
+// BundleStages is how a bundle stands now; zero if it does not.
+func (l *library) BundleStages(key Key) Stages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.follow()
+	l.syncWithEngine()
 	return l.stands[key]
 }
 
-// Keys are the bundles that stand.
-func (l *library) Keys() []Key {
+// BundleKeys are the bundles that stand.
+func (l *library) BundleKeys() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.follow()
+	l.syncWithEngine()
 	return slices.SortedFunc(maps.Keys(l.stands), compareKeys)
 }
 
@@ -228,22 +228,22 @@ func (l *library) missingKeys() (out []Key) {
 	return out
 }
 
-// Beside are the bundles that a bundle would decide with: all of the platform,
+// PeerBundles are the bundles that a bundle would decide with: all of the platform,
 // and those of its own namespace. A bundle of the platform is not checked with
 // those of tenants, who give way.
-func (l *library) Beside(key Key) bundle.Set {
-	return l.beside(key, func(s Stages) *bundle.Bundle { return s.Enforced })
+func (l *library) PeerBundles(key Key) bundle.Set {
+	return l.selectPeers(key, func(s Stages) *bundle.Bundle { return s.Enforced })
 }
 
 // WithheldBeside are those of the same that are withheld.
 func (l *library) WithheldBeside(key Key) bundle.Set {
-	return l.beside(key, func(s Stages) *bundle.Bundle { return s.Withheld })
+	return l.selectPeers(key, func(s Stages) *bundle.Bundle { return s.Withheld })
 }
 
-func (l *library) beside(key Key, part func(Stages) *bundle.Bundle) (out bundle.Set) {
+func (l *library) selectPeers(key Key, part func(Stages) *bundle.Bundle) (out bundle.Set) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.follow()
+	l.syncWithEngine()
 	for _, k := range slices.SortedFunc(maps.Keys(l.stands), compareKeys) {
 		if b := part(l.stands[k]); k != key && b != nil && (k.Namespace == "" || k.Namespace == key.Namespace) {
 			out = append(out, b)
@@ -252,42 +252,42 @@ func (l *library) beside(key Key, part func(Stages) *bundle.Bundle) (out bundle.
 	return out
 }
 
-// Gone names the bundles that were taken out for the sake of others, or that
+// DrainRemoved names the bundles that were taken out for the sake of others, or that
 // the engine rolled back, since it was asked last.
-func (l *library) Gone() []Key {
+func (l *library) DrainRemoved() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.follow()
-	l.keep()
+	l.syncWithEngine()
+	l.saveToDisk()
 	slices.SortFunc(l.gone, compareKeys)
 	gone := slices.Compact(l.gone)
 	l.gone = nil
 	return gone
 }
 
-// follow notes that the engine goes on with other bundles than were activated.
-func (l *library) follow() {
+// syncWithEngine notes that the engine goes on with other bundles than were activated.
+func (l *library) syncWithEngine() {
 	decides := map[Key]Stages{}
-	for _, b := range l.engine.Snapshot().Bundles() {
-		place(decides, b)
+	for _, b := range l.engine.ActiveSnapshot().UserBundles() {
+		placeBundle(decides, b)
 	}
 	for k, was := range l.stands {
 		s, there := decides[k]
-		if !same(was.Enforced, s.Enforced) || !same(was.Canary, s.Canary) || !same(was.Withheld, s.Withheld) {
+		if !bundlesMatch(was.Enforced, s.Enforced) || !bundlesMatch(was.Canary, s.Canary) || !bundlesMatch(was.Withheld, s.Withheld) {
 			l.gone = append(l.gone, k)
 		} else {
 			s = was // with the newest tests
 		}
 		s.Missing = was.Missing
-		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(s.Missing) > 0 || len(was.decide()) == 0 {
+		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(s.Missing) > 0 || len(was.decidingBundles()) == 0 {
 			decides[k] = s
 		}
 	}
 	l.stands = decides
 }
 
-// place puts a bundle where it stands.
-func place(stands map[Key]Stages, b *bundle.Bundle) {
+// placeBundle puts a bundle where it stands.
+func placeBundle(stands map[Key]Stages, b *bundle.Bundle) {
 	k := Key{Namespace: b.Namespace, Name: b.Name}
 	s := stands[k]
 	switch {
@@ -301,7 +301,7 @@ func place(stands map[Key]Stages, b *bundle.Bundle) {
 	stands[k] = s
 }
 
-func same(a, b *bundle.Bundle) bool {
+func bundlesMatch(a, b *bundle.Bundle) bool {
 	return a == b || a != nil && b != nil && a.Revision == b.Revision && slices.Equal(a.Canary, b.Canary)
 }
 
@@ -310,7 +310,7 @@ func allBut(stands map[Key]Stages, without Key) bundle.Set {
 	out := bundle.Set{}
 	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		if k != without {
-			out = append(out, stands[k].decide()...)
+			out = append(out, stands[k].decidingBundles()...)
 		}
 	}
 	return out

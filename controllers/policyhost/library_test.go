@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	hold   = hosttest.Hold
+	hold   = hosttest.HoldFiles
 	broken = map[string]string{"a.rego": "package extend.rollout.a\nhold contains"}
-	slow   = hosttest.Slow()
+	slow   = hosttest.SlowFiles()
 )
 
 func testLibrary(t *testing.T, opts ...engine.Option) *library {
@@ -30,7 +30,7 @@ func testLibrary(t *testing.T, opts ...engine.Option) *library {
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
 	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000))
-	e, err := engine.New(hosttest.Builtin(t), append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
+	e, err := engine.New(hosttest.BuiltinPolicies(t), append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 		shadows = shadow.New(e, shadow.WithBusy(func() bool { return false }))
 		return shadows
 	}))...)
@@ -58,13 +58,13 @@ func made(t *testing.T, key Key, files map[string]string, opts ...bundle.Option)
 
 func put(t *testing.T, l *library, key Key, files map[string]string) {
 	t.Helper()
-	if err := l.Put(t.Context(), key, Stages{Enforced: made(t, key, files)}); err != nil {
+	if err := l.PutStages(t.Context(), key, Stages{Enforced: made(t, key, files)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // reasonsIn are the holds that the library's policies come to in a namespace.
-func reasonsIn(l *library, namespace string) string { return hosttest.Holds(l.engine, namespace) }
+func reasonsIn(l *library, namespace string) string { return hosttest.HoldReasons(l.engine, namespace) }
 
 func want(t *testing.T, l *library, reasons string) {
 	t.Helper()
@@ -79,7 +79,7 @@ func wantIn(t *testing.T, l *library, namespace, reasons string) {
 }
 
 func active(l *library, key Key) string {
-	if b := l.Stages(key).Enforced; b != nil {
+	if b := l.BundleStages(key).Enforced; b != nil {
 		return b.Revision
 	}
 	return ""
@@ -90,14 +90,14 @@ func TestTwoBundlesWithOnePackage(t *testing.T) {
 	put(t, l, platform("first"), hold("a", "First", "true"))
 	second := Stages{Enforced: made(t, platform("second"), hold("a", "Second", "true"))}
 	var problems module.Problems
-	if err := l.Put(t.Context(), platform("second"), second); !errors.As(err, &problems) || !strings.Contains(err.Error(), "package extend.rollout.a of bundle second belongs to bundle first already") {
+	if err := l.PutStages(t.Context(), platform("second"), second); !errors.As(err, &problems) || !strings.Contains(err.Error(), "package extend.rollout.a of bundle second belongs to bundle first already") {
 		t.Errorf("got %v", err)
 	}
 	want(t, l, "First")
-	if err := l.Remove(t.Context(), platform("first")); err != nil {
+	if err := l.RemoveBundle(t.Context(), platform("first")); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Put(t.Context(), platform("second"), second); err != nil {
+	if err := l.PutStages(t.Context(), platform("second"), second); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "Second")
@@ -113,14 +113,14 @@ func TestATenantGivesWayToThePlatform(t *testing.T) {
 	const missing = "Error bundle shop/mine takes part in this decision and is missing: it has a package or data that cluster bundle freeze has"
 	want(t, l, missing)
 	wantIn(t, l, "bank", "Other Platform")
-	if gone := fmt.Sprint(l.Gone()); gone != "[shop/mine]" {
+	if gone := fmt.Sprint(l.DrainRemoved()); gone != "[shop/mine]" {
 		t.Errorf("gone are %s", gone)
 	}
-	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
+	if err := l.PutStages(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("freeze", "Mine", "true"))}); err == nil {
 		t.Error("it has the platform's package")
 	}
 	want(t, l, missing)
-	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("other", "Mine", "true"))}); err != nil {
+	if err := l.PutStages(t.Context(), tenant("shop", "mine"), Stages{Enforced: made(t, tenant("shop", "mine"), hold("other", "Mine", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "Mine Platform")
@@ -134,7 +134,7 @@ func TestABundleThatGivesWayIsLookedAtAgain(t *testing.T) {
 	own := tenant("shop", "mine")
 	put(t, h.library, own, hold("freeze", "Mine", "true"))
 	key := platform("freeze")
-	if err := h.put(t.Context(), key, Stages{Enforced: made(t, key, hold("freeze", "Platform", "true"))}); err != nil {
+	if err := h.putStages(t.Context(), key, Stages{Enforced: made(t, key, hold("freeze", "Platform", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -151,20 +151,20 @@ func TestAShadowIsComparedAndNeverActedOn(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
 	now, next := made(t, key, hold("a", "One", "true")), made(t, key, hold("a", "Two", "true"))
-	if err := l.Put(t.Context(), key, Stages{Enforced: now, Shadow: next}); err != nil {
+	if err := l.PutStages(t.Context(), key, Stages{Enforced: now, Shadow: next}); err != nil {
 		t.Fatal(err)
 	}
 	var tally compare.Tally
 	for end := time.Now().Add(time.Minute); tally.Compared < 3 && time.Now().Before(end); {
 		want(t, l, "One")
-		tally, _ = l.Tally(key)
+		tally, _ = l.ShadowTally(key)
 	}
 	if tally.Compared < 3 || tally.Same != 0 || len(tally.Groups) != 1 {
 		t.Fatalf("the tally is %+v", tally)
 	}
 	put(t, l, key, hold("a", "Two", "true"))
 	want(t, l, "Two")
-	if _, ok := l.Tally(key); ok {
+	if _, ok := l.ShadowTally(key); ok {
 		t.Error("what is enforced is compared still")
 	}
 }
@@ -173,19 +173,19 @@ func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
 	s := Stages{Enforced: made(t, key, hold("a", "One", "true")), Canary: made(t, key, hold("a", "Two", "true"), bundle.AsCanary("shop"))}
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "Two")
 	wantIn(t, l, "bank", "One")
 	s.Canary = made(t, key, hold("a", "Two", "true"), bundle.AsCanary("bank"))
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "One")
 	wantIn(t, l, "bank", "Two")
 	s.Canary = nil
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	wantIn(t, l, "bank", "One")
@@ -193,28 +193,28 @@ func TestACanaryDecidesWhereItIsToldTo(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	w := hosttest.NewWatcher()
-	l := testLibrary(t, w.Options()...)
-	if err := l.Remove(t.Context(), platform("none")); err != nil {
+	l := testLibrary(t, w.EngineOptions()...)
+	if err := l.RemoveBundle(t.Context(), platform("none")); err != nil {
 		t.Error(err)
 	}
 	put(t, l, platform("a"), hold("a", "A", "true"))
 	put(t, l, platform("slow"), slow)
-	w.Exhaust(t, l.engine)
+	w.TriggerRollback(t, l.engine)
 	withheld(t, l, "shop", "/slow@")
 	put(t, l, platform("b"), hold("b", "B", "true"))
 	withheld(t, l, "shop", "/slow@")
-	if err := l.Put(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
+	if err := l.PutStages(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
 		t.Errorf("beside another bundle it comes back: %v", err)
 	}
-	l.Gone()
-	if err := l.Remove(t.Context(), platform("b")); err != nil {
+	l.DrainRemoved()
+	if err := l.RemoveBundle(t.Context(), platform("b")); err != nil {
 		t.Fatal(err)
 	}
 	withheld(t, l, "shop", "/slow@")
-	if gone := fmt.Sprint(l.Gone()); gone != "[]" {
+	if gone := fmt.Sprint(l.DrainRemoved()); gone != "[]" {
 		t.Errorf("gone are %v", gone)
 	}
-	if err := l.Remove(t.Context(), platform("slow")); err != nil {
+	if err := l.RemoveBundle(t.Context(), platform("slow")); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "A")
@@ -235,20 +235,20 @@ func withheld(t *testing.T, l *library, namespace, because string) {
 
 func TestRollback(t *testing.T) {
 	w := hosttest.NewWatcher()
-	l := testLibrary(t, w.Options()...)
+	l := testLibrary(t, w.EngineOptions()...)
 	put(t, l, platform("a"), hold("a", "One", "true"))
 	put(t, l, platform("slow"), hold("slow", "Quick", "true"))
 	good := active(l, platform("slow"))
 	put(t, l, platform("slow"), slow)
-	w.Exhaust(t, l.engine)
-	if gone := fmt.Sprint(l.Gone()); gone != "[/slow]" {
+	w.TriggerRollback(t, l.engine)
+	if gone := fmt.Sprint(l.DrainRemoved()); gone != "[/slow]" {
 		t.Errorf("gone are %v", gone)
 	}
 	if active(l, platform("slow")) != good || active(l, platform("a")) == "" {
 		t.Errorf("active are %q and %q, want what was before", active(l, platform("slow")), active(l, platform("a")))
 	}
 	want(t, l, "One Quick")
-	if err := l.Put(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
+	if err := l.PutStages(t.Context(), platform("slow"), Stages{Enforced: made(t, platform("slow"), slow)}); !errors.As(err, &engine.RolledBackError{}) {
 		t.Errorf("got %v", err)
 	}
 	want(t, l, "One Quick")
@@ -259,34 +259,34 @@ func TestRollback(t *testing.T) {
 // What is rolled back, and nothing replaces it, stands withheld: also on the disk, and where another replica rolled it back.
 func TestWithheld(t *testing.T) {
 	w := hosttest.NewWatcher()
-	l := testLibrary(t, w.Options()...)
+	l := testLibrary(t, w.EngineOptions()...)
 	l.KeepOn(&disk{Dir: t.TempDir()})
 	own := tenant("shop", "slow")
 	put(t, l, platform("a"), hold("a", "One", "true"))
 	put(t, l, own, slow)
 	revision := active(l, own)
-	w.Exhaust(t, l.engine)
-	if gone := fmt.Sprint(l.Gone()); gone != "[shop/slow]" {
+	w.TriggerRollback(t, l.engine)
+	if gone := fmt.Sprint(l.DrainRemoved()); gone != "[shop/slow]" {
 		t.Errorf("gone are %v", gone)
 	}
-	if s := l.Stages(own); s.Enforced != nil || s.Withheld == nil || s.Withheld.Revision != revision {
+	if s := l.BundleStages(own); s.Enforced != nil || s.Withheld == nil || s.Withheld.Revision != revision {
 		t.Errorf("it stands as %+v", s)
 	}
 	withheld(t, l, "shop", "shop/slow@")
 	wantIn(t, l, "bank", "One")
 	other := testLibrary(t)
-	if n, err := other.Restore(t.Context(), l.disk); n != 2 || err != nil {
+	if n, err := other.RestoreStored(t.Context(), l.disk); n != 2 || err != nil {
 		t.Errorf("on the disk are %d, %v", n, err)
 	}
 	withheld(t, other, "shop", "shop/slow@")
 	wantIn(t, other, "bank", "One")
-	if got := fmt.Sprint(other.WithheldBeside(tenant("shop", "more")).IDs(), other.WithheldBeside(tenant("bank", "more")).IDs(), other.Beside(own).IDs()); got != fmt.Sprintf("[shop/slow@%s] [] [%s]", revision, l.Stages(platform("a")).Enforced.ID()) {
+	if got := fmt.Sprint(other.WithheldBeside(tenant("shop", "more")).IDs(), other.WithheldBeside(tenant("bank", "more")).IDs(), other.PeerBundles(own).IDs()); got != fmt.Sprintf("[shop/slow@%s] [] [%s]", revision, l.BundleStages(platform("a")).Enforced.ID()) {
 		t.Errorf("beside others stand %s", got)
 	}
-	if err := other.Put(t.Context(), tenant("shop", "more"), Stages{Enforced: made(t, tenant("shop", "more"), slow)}); !errors.As(err, &module.Problems{}) {
+	if err := other.PutStages(t.Context(), tenant("shop", "more"), Stages{Enforced: made(t, tenant("shop", "more"), slow)}); !errors.As(err, &module.Problems{}) {
 		t.Errorf("another bundle has its package: %v", err)
 	}
-	if err := other.Put(t.Context(), own, Stages{}); err != nil {
+	if err := other.PutStages(t.Context(), own, Stages{}); err != nil {
 		t.Error(err)
 	}
 	want(t, other, "One")
@@ -295,17 +295,17 @@ func TestWithheld(t *testing.T) {
 // A bundle that is put in while the engine rolls back another one is not to blame for that.
 func TestARollbackMeanwhileIsNoFaultOfAnother(t *testing.T) {
 	w := hosttest.NewWatcher()
-	l := testLibrary(t, w.Options()...)
+	l := testLibrary(t, w.EngineOptions()...)
 	put(t, l, platform("slow"), hold("slow", "Quick", "true"))
 	put(t, l, platform("slow"), slow)
 	times := 0
 	l.before = func(context.Context, *engine.Snapshot) error {
 		if times++; times == 1 {
-			w.Exhaust(t, l.engine)
+			w.TriggerRollback(t, l.engine)
 		}
 		return nil
 	}
-	if err := l.Put(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"))}); err != nil {
+	if err := l.PutStages(t.Context(), platform("a"), Stages{Enforced: made(t, platform("a"), hold("a", "One", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "One Quick")
@@ -321,18 +321,18 @@ func TestBefore(t *testing.T) {
 	key, cannot := platform("second"), errors.New("not now")
 	second := Stages{Enforced: made(t, key, hold("b", "Second", "true"))}
 	l.before = func(context.Context, *engine.Snapshot) error { return cannot }
-	if err := l.Put(t.Context(), key, second); !errors.Is(err, cannot) {
+	if err := l.PutStages(t.Context(), key, second); !errors.Is(err, cannot) {
 		t.Errorf("got %v", err)
 	}
 	want(t, l, "First")
 	l.before = func(_ context.Context, next *engine.Snapshot) error {
 		want(t, l, "First")
-		if len(next.Bundles()) != 2 {
-			t.Errorf("next are %v", next.Bundles())
+		if len(next.UserBundles()) != 2 {
+			t.Errorf("next are %v", next.UserBundles())
 		}
 		return nil
 	}
-	if err := l.Put(t.Context(), key, second); err != nil {
+	if err := l.PutStages(t.Context(), key, second); err != nil {
 		t.Fatal(err)
 	}
 	want(t, l, "First Second")

@@ -26,20 +26,20 @@ const (
 	retryInterval = 3 * time.Second
 )
 
-// Load makes the policy bundles of the cluster decide. It tries until it has them
+// LoadBundles makes the policy bundles of the cluster decide. It tries until it has them
 // or ctx is done; while the API server does not say which there are, those on disk
 // decide. It reports whether the kinds of bundles are installed: where they are not,
 // the built-in policies decide alone, and Load is to be called again once they are.
-func (h *Host) Load(ctx context.Context) (installed bool, err error) {
-	answered, tooLong := h.ask(ctx), time.After(patience)
+func (h *Host) LoadBundles(ctx context.Context) (installed bool, err error) {
+	answered, tooLong := h.pollBundles(ctx), time.After(patience)
 	for {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-tooLong:
-			h.restore(ctx)
+			h.tryRestore(ctx)
 		case said := <-answered:
-			if err := h.enforce(ctx, said.bundles); err != nil {
+			if err := h.enforceBundles(ctx, said.bundles); err != nil {
 				return false, err
 			}
 			h.setReady()
@@ -54,15 +54,15 @@ type listing struct {
 	installed bool
 }
 
-// ask asks the API server for the policy bundles until it answers.
-func (h *Host) ask(ctx context.Context) <-chan listing {
+// pollBundles asks the API server for the policy bundles until it answers.
+func (h *Host) pollBundles(ctx context.Context) <-chan listing {
 	answer := make(chan listing, 1)
 	recovery.GoUntilDone(ctx, "policyhost", func(ctx context.Context) {
 		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) { // Load looks at ctx
 			said := listing{}
 			var err error
-			if said.installed, err = h.installed(); err == nil && said.installed {
-				said.bundles, err = h.list(ctx)
+			if said.installed, err = h.areKindsInstalled(); err == nil && said.installed {
+				said.bundles, err = h.listBundles(ctx)
 			}
 			if err != nil {
 				notLoaded(ctx, err)
@@ -81,8 +81,8 @@ func notLoaded(ctx context.Context, err error) {
 	}
 }
 
-// installed reports whether both kinds of bundles are.
-func (h *Host) installed() (bool, error) {
+// areKindsInstalled reports whether both kinds of bundles are.
+func (h *Host) areKindsInstalled() (bool, error) {
 	for _, b := range []policy.AnyPolicyBundle{&policy.ClusterPolicyBundle{}, &policy.PolicyBundle{}} {
 		gvk, err := h.live.GroupVersionKindFor(b)
 		if err != nil {
@@ -99,16 +99,16 @@ func (h *Host) installed() (bool, error) {
 	return true, nil
 }
 
-// empty returns an object of the kind that a key is of.
-func empty(key Key) policy.AnyPolicyBundle {
+// emptyBundle returns an object of the kind that a key is of.
+func emptyBundle(key Key) policy.AnyPolicyBundle {
 	if key.Namespace != "" {
 		return &policy.PolicyBundle{}
 	}
 	return &policy.ClusterPolicyBundle{}
 }
 
-// list asks the API server for all bundles.
-func (h *Host) list(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
+// listBundles asks the API server for all bundles.
+func (h *Host) listBundles(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
 	platform, tenants := &policy.ClusterPolicyBundleList{}, &policy.PolicyBundleList{}
 	if err := h.live.List(ctx, platform); err != nil {
 		return nil, fmt.Errorf("listing policy bundles: %w", err)
@@ -126,18 +126,18 @@ func (h *Host) list(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
 	return out, nil
 }
 
-// enforce makes bundles active and keeps them on disk. It tries until ctx is done.
-func (h *Host) enforce(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
+// enforceBundles makes bundles active and keeps them on disk. It tries until ctx is done.
+func (h *Host) enforceBundles(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
 	if h.disk != nil {
 		copies, err := h.disk.Read()
 		if err != nil {
 			klog.ErrorS(err, "There are no copies of policy bundles in place of those that cannot be loaded")
 		}
-		h.copies.take(copies)
-		defer h.copies.take(nil)
+		h.copies.replaceCopies(copies)
+		defer h.copies.replaceCopies(nil)
 	}
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		err := h.stand(ctx, bundles)
+		err := h.syncBundles(ctx, bundles)
 		if err != nil {
 			notLoaded(ctx, err)
 		}
@@ -149,52 +149,52 @@ func (h *Host) enforce(ctx context.Context, bundles []policy.AnyPolicyBundle) er
 	return err
 }
 
-// stand makes these bundles stand as their status says before anything is
+// syncBundles makes these bundles stand as their status says before anything is
 // decided, and takes out all others. One whose revision cannot be read or does
 // not compile is missing, unless there is a copy of it on disk.
-func (h *Host) stand(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
-	for _, key := range h.library.Keys() {
+func (h *Host) syncBundles(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
+	for _, key := range h.library.BundleKeys() {
 		if !slices.ContainsFunc(bundles, func(b policy.AnyPolicyBundle) bool { return keyOf(b) == key }) {
-			if err := h.library.Remove(ctx, key); err != nil {
+			if err := h.library.RemoveBundle(ctx, key); err != nil {
 				return err
 			}
 		}
 	}
 	var failed error
 	for _, b := range bundles { // one that fails keeps no other waiting
-		me, err := h.Follow(ctx, b)
+		me, err := h.SyncBundle(ctx, b)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("following policy bundle %s: %w", keyOf(b), err))
 			continue
 		}
-		h.report(b, me)
+		h.logNotEnforced(b, me)
 	}
 	return failed
 }
 
-// report logs a bundle that is not enforced as its status says.
-func (h *Host) report(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
+// logNotEnforced logs a bundle that is not enforced as its status says.
+func (h *Host) logNotEnforced(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	if me.Problem != "" {
 		klog.ErrorS(nil, "A policy bundle is not enforced as it should be", "bundle", keyOf(b), "problem", me.Problem, "enforced", me.Revision)
 	}
 }
 
-// Restore makes the bundles on disk decide, for a process that cannot ask the API
+// RestoreFromDisk makes the bundles on disk decide, for a process that cannot ask the API
 // server. It fails with ErrNothingOnDisk if there are none. The Host is not ready
 // by that.
-func (h *Host) Restore(ctx context.Context) (bundles int, err error) {
+func (h *Host) RestoreFromDisk(ctx context.Context) (bundles int, err error) {
 	if h.disk == nil {
 		return 0, ErrNothingOnDisk
 	}
-	return h.library.Restore(ctx, h.disk)
+	return h.library.RestoreStored(ctx, h.disk)
 }
 
-// restore lets the policies on disk decide, if there are any.
-func (h *Host) restore(ctx context.Context) {
+// tryRestore lets the policies on disk decide, if there are any.
+func (h *Host) tryRestore(ctx context.Context) {
 	if h.disk == nil {
 		return
 	}
-	n, err := h.Restore(ctx)
+	n, err := h.RestoreFromDisk(ctx)
 	if err != nil {
 		klog.ErrorS(err, "The API server does not say which policies there are, and there are none on disk")
 		return

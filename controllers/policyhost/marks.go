@@ -93,7 +93,7 @@ func newMarks(dir string, next func()) *marks {
 	m.after = func(d time.Duration, f func()) {
 		time.AfterFunc(d, func() { _ = recovery.Call("policyhost", func() error { f(); return nil }) })
 	}
-	if err := m.read(); err != nil {
+	if err := m.readFromFile(); err != nil {
 		klog.ErrorS(err, "It is not known with which policy bundles the last process may have ended")
 		m.all = nil
 	}
@@ -111,7 +111,7 @@ func newMarks(dir string, next func()) *marks {
 	return m
 }
 
-func (m *marks) read() error {
+func (m *marks) readFromFile() error {
 	f, err := os.Open(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -127,8 +127,8 @@ func (m *marks) read() error {
 	return json.Unmarshal(data, &m.all)
 }
 
-// write is called with the lock.
-func (m *marks) write() {
+// saveToFile is called with the lock.
+func (m *marks) saveToFile() {
 	data, err := json.Marshal(m.all)
 	if err == nil {
 		err = writeFile(filepath.Dir(m.path), marksFile, data)
@@ -138,9 +138,9 @@ func (m *marks) write() {
 	}
 }
 
-// begin marks a bundle that is about to be loaded, by its content. It is an error, which
+// beginLoad marks a bundle that is about to be loaded, by its content. It is an error, which
 // is standing, if the bundle is to be left out, or has to wait for its turn.
-func (m *marks) begin(id string, key Key) error {
+func (m *marks) beginLoad(id string, key Key) error {
 	if m == nil || id == "" {
 		return nil
 	}
@@ -167,12 +167,12 @@ func (m *marks) begin(id string, key Key) error {
 	}
 	m.all[id] = mark{Bundle: nameOf(key), Begun: was.Begun + 1, Time: now}
 	m.mine[id] = false
-	m.write()
+	m.saveToFile()
 	return nil
 }
 
-// decides says that a bundle decides, or failed to: its mark is taken away after a while.
-func (m *marks) decides(id string) {
+// scheduleClear says that a bundle decides, or failed to: its mark is taken away after a while.
+func (m *marks) scheduleClear(id string) {
 	if m == nil {
 		return
 	}
@@ -186,11 +186,11 @@ func (m *marks) decides(id string) {
 	if m.suspects[id] {
 		d = m.turnFor
 	}
-	m.after(d, func() { m.clear(id) })
+	m.after(d, func() { m.clearEntry(id) })
 }
 
-// clear takes a mark away.
-func (m *marks) clear(id string) {
+// clearEntry takes a mark away.
+func (m *marks) clearEntry(id string) {
 	if m == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (m *marks) clear(id string) {
 		delete(m.mine, id)
 		delete(m.all, id)
 		delete(m.suspects, id)
-		m.write()
+		m.saveToFile()
 	}
 	turned := m.turn == id && id != ""
 	if turned {
@@ -212,8 +212,8 @@ func (m *marks) clear(id string) {
 	}
 }
 
-// end takes all marks of this process away, which ends as it should.
-func (m *marks) end() {
+// clearOwnEntries takes all marks of this process away, which ends as it should.
+func (m *marks) clearOwnEntries() {
 	if m == nil {
 		return
 	}
@@ -226,5 +226,5 @@ func (m *marks) end() {
 		delete(m.all, id)
 		delete(m.mine, id)
 	}
-	m.write()
+	m.saveToFile()
 }

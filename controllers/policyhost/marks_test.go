@@ -31,7 +31,7 @@ func newProcess(t *testing.T, dir string, now time.Time) *process {
 func (p *process) wants(id, want string) {
 	p.Helper()
 	got := "loaded"
-	err := p.begin(id, Key{Name: id})
+	err := p.beginLoad(id, Key{Name: id})
 	switch {
 	case errors.As(err, new(waitsError)):
 		got = "waits"
@@ -62,7 +62,7 @@ func TestABundleThatEndsTheProcessIsLeftOut(t *testing.T) {
 	third.wants("bad", "left out")
 	third.wants("good", "loaded")
 	third.wants("bad, mended", "loaded")
-	third.end()
+	third.clearOwnEntries()
 	later := newProcess(t, dir, now.Add(banFor+time.Minute))
 	later.wants("bad", "loaded")
 	newProcess(t, dir, now.Add(banFor+2*time.Minute)).wants("bad", "left out")
@@ -74,14 +74,14 @@ func TestAProcessThatEndsTwiceLeavesAtMostOneBundleOut(t *testing.T) {
 	first := newProcess(t, dir, now)
 	for _, id := range []string{"a", "b", "c"} {
 		first.wants(id, "loaded")
-		first.decides(id)
+		first.scheduleClear(id)
 	}
 	second := newProcess(t, dir, now) // the machine was restarted
 	second.wants("a", "loaded")
 	second.wants("a", "loaded") // another look is no other process
 	second.wants("b", "waits")
 	second.wants("new", "loaded")
-	second.decides("a")
+	second.scheduleClear("a")
 	if second.elapse(); second.told != 1 {
 		t.Errorf("those that wait are told %d times", second.told)
 	}
@@ -99,14 +99,14 @@ func TestMarksOfAProcessThatEndsAsItShould(t *testing.T) {
 		p := newProcess(t, dir, now)
 		p.wants("a", "loaded")
 		p.wants("b", "loaded")
-		p.decides("a")
+		p.scheduleClear("a")
 		p.elapse()
-		p.end()
+		p.clearOwnEntries()
 	}
 	for range 2 * mostEnded { // or ends when all have decided for a while
 		p := newProcess(t, dir, now)
 		p.wants("a", "loaded")
-		p.decides("a")
+		p.scheduleClear("a")
 		p.elapse()
 	}
 }
@@ -130,10 +130,10 @@ func TestMarksAreBounded(t *testing.T) {
 		t.Errorf("there are %d marks", len(p.all))
 	}
 	var none *marks
-	if err := none.begin("x", Key{}); err != nil {
+	if err := none.beginLoad("x", Key{}); err != nil {
 		t.Error(err)
 	}
-	none.decides("x")
-	none.clear("x")
-	none.end()
+	none.scheduleClear("x")
+	none.clearEntry("x")
+	none.clearOwnEntries()
 }

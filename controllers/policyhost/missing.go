@@ -32,15 +32,15 @@ type origins struct {
 	all map[Key]map[policy.PolicyMode]origin
 }
 
-// has reports whether what stands, by its content, was loaded from there.
-func (o *origins) has(key Key, mode policy.PolicyMode, from origin, content string) bool {
+// hasOrigin reports whether what stands, by its content, was loaded from there.
+func (o *origins) hasOrigin(key Key, mode policy.PolicyMode, from origin, content string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	from.content = content
 	return o.all[key][mode] == from
 }
 
-func (o *origins) note(key Key, mode policy.PolicyMode, from origin) {
+func (o *origins) recordOrigin(key Key, mode policy.PolicyMode, from origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all == nil {
@@ -52,7 +52,7 @@ func (o *origins) note(key Key, mode policy.PolicyMode, from origin) {
 	o.all[key][mode] = from
 }
 
-func (o *origins) forget(key Key) {
+func (o *origins) removeOrigin(key Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.all, key)
@@ -67,8 +67,8 @@ func (e unreadableError) Unwrap() error { return e.err }
 
 // anyKey verifies by any key of a spec that can be used, or by the one that it names.
 func anyKey(b policy.AnyPolicyBundle) *bundle.Verification {
-	v := b.Wanted().Verification
-	by := Verification(v).Usable()
+	v := b.DesiredSpec().Verification
+	by := NewVerification(v).WithUsableKeys()
 	if by != nil {
 		by.KeyID = v.KeyID
 	}
@@ -80,7 +80,7 @@ func anyKey(b policy.AnyPolicyBundle) *bundle.Verification {
 // that is added beside an only one, whose name did not matter, revokes nothing.
 func readSigned(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
 	found, err := Read(b, archive, by, opts...)
-	if by == nil || b.Wanted().Verification.KeyID != "" || !errors.As(err, new(bundle.SignatureError)) {
+	if by == nil || b.DesiredSpec().Verification.KeyID != "" || !errors.As(err, new(bundle.SignatureError)) {
 		return found, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(by.Keys)) {
@@ -93,9 +93,9 @@ func readSigned(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verificatio
 	return nil, err
 }
 
-// unloadable is why an archive that was let in is not loaded. A signature that counts
+// explainUnloadable is why an archive that was let in is not loaded. A signature that counts
 // no more is told by the key that it names and by the field that should have the key.
-func unloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archive []byte, err error) error {
+func explainUnloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archive []byte, err error) error {
 	if !errors.As(err, new(bundle.SignatureError)) {
 		return unreadableError{err}
 	}
@@ -111,7 +111,7 @@ func unloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archive []by
 		names = "no key"
 	}
 	field := "no key of spec.verification.keys has made it"
-	if id := b.Wanted().Verification.KeyID; id != "" {
+	if id := b.DesiredSpec().Verification.KeyID; id != "" {
 		field = fmt.Sprintf("spec.verification.keyID asks for that of %q", id)
 	}
 	return fmt.Errorf("the signature of revision %s names %s, and %s: %w", a.Revision, names, field, err)
@@ -128,20 +128,20 @@ func whyStrict(problem error) string {
 	return policy.PolicyBundleNotLoadedReason
 }
 
-// instead is a revision that decides in place of an artifact that cannot be loaded: what
+// findReplacement is a revision that decides in place of an artifact that cannot be loaded: what
 // stands, or the copy on disk; the same content if one has it. It is nil if there is none
 // that may be trusted, and where the signature of the artifact is what is wrong.
-func (h *Host) instead(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, why error) *bundle.Bundle {
+func (h *Host) findReplacement(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, why error) *bundle.Bundle {
 	if errors.As(why, new(bundle.SignatureError)) {
 		return nil
 	}
 	by := anyKey(b)
 	var found *bundle.Bundle
-	for _, candidate := range append([]*bundle.Bundle{now}, h.copies.of(keyOf(b), a, h.library.marks)...) {
-		if candidate == nil || !by.Trusts(candidate) {
+	for _, candidate := range append([]*bundle.Bundle{now}, h.copies.readCopies(keyOf(b), a, h.library.marks)...) {
+		if candidate == nil || !by.TrustsBundle(candidate) {
 			continue
 		}
-		candidate = where(candidate, a)
+		candidate = alignCanary(candidate, a)
 		if a.Is(candidate.Revision) {
 			if endsProcess(why) {
 				continue
@@ -155,9 +155,9 @@ func (h *Host) instead(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *
 	return found
 }
 
-// where is a bundle that holds where an artifact should: a canary may have other
+// alignCanary is a bundle that holds where an artifact should: a canary may have other
 // namespaces by now.
-func where(b *bundle.Bundle, a *policy.PolicyArtifact) *bundle.Bundle {
+func alignCanary(b *bundle.Bundle, a *policy.PolicyArtifact) *bundle.Bundle {
 	namespaces := slices.Sorted(slices.Values(a.Namespaces))
 	if a.Mode != policy.PolicyModeCanary || slices.Equal(b.Canary, namespaces) {
 		return b
@@ -174,28 +174,28 @@ type copies struct {
 	all []stored
 }
 
-// take replaces them.
-func (c *copies) take(all []stored) {
+// replaceCopies replaces them.
+func (c *copies) replaceCopies(all []stored) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = all
 }
 
-// of are the copies of a bundle that decided where an artifact of it should.
-func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bundle.Bundle) {
+// readCopies are the copies of a bundle that decided where an artifact of it should.
+func (c *copies) readCopies(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bundle.Bundle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.all {
 		if s.key() != key || s.Withheld || s.Missing != "" || (len(s.Canary) > 0) != (a.Mode == policy.PolicyModeCanary) {
 			continue
 		}
-		if marks.begin(s.Content, key) != nil {
+		if marks.beginLoad(s.Content, key) != nil {
 			continue
 		}
-		if b, err := s.read(); err == nil && len(b.Check()) == 0 {
+		if b, err := s.readBundle(); err == nil && len(b.CheckContract()) == 0 {
 			out = append(out, b)
 		}
-		marks.decides(s.Content)
+		marks.scheduleClear(s.Content)
 	}
 	return out
 }
@@ -203,7 +203,7 @@ func (c *copies) of(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bun
 // missingOf tells the engine of an artifact of a bundle that cannot be loaded. Of a namespace's bundle it counts on all points:
 // what the platform's bundles make of its rules may have changed since the points were noted.
 func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) engine.Missing {
-	m := engine.Missing{Bundle: nameOf(keyOf(b)), Reason: decision.Cut(why.Error(), longestReason), Spares: isBundle}
+	m := engine.Missing{Bundle: nameOf(keyOf(b)), Reason: decision.TruncateText(why.Error(), longestReason), Spares: isBundle}
 	for _, p := range a.Points {
 		m.Points = append(m.Points, decision.Name(p))
 	}
@@ -219,7 +219,7 @@ func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) en
 // missingFromDisk tells the engine of a bundle on disk that does not decide. The disk does
 // not know which points it takes part in.
 func missingFromDisk(key Key, canary []string, why error) engine.Missing {
-	m := engine.Missing{Bundle: nameOf(key), Reason: decision.Cut(why.Error(), longestReason), Spares: isBundle}
+	m := engine.Missing{Bundle: nameOf(key), Reason: decision.TruncateText(why.Error(), longestReason), Spares: isBundle}
 	switch {
 	case key.Namespace != "":
 		m.Namespaces, m.Points = []string{key.Namespace}, bundle.PointsOfTenants()
@@ -256,9 +256,9 @@ func isBundle(s decision.Subject) bool {
 	return s.Group == policy.GroupVersion.Group && (s.Kind == "PolicyBundle" || s.Kind == "ClusterPolicyBundle")
 }
 
-// unfit is how a bundle stands that cannot decide beside the others: as it does now, and
+// unfitStages is how a bundle stands that cannot decide beside the others: as it does now, and
 // missing where nothing of it does.
-func unfit(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
+func unfitStages(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
 	out, st := now, b.GetStatus()
 	out.Missing = slices.Clone(want.Missing)
 	if now.Enforced == nil && want.Enforced != nil {
@@ -273,8 +273,8 @@ func unfit(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
 	return out
 }
 
-// missing are all that should decide and cannot, in an order.
-func missing(stands map[Key]Stages) (out []engine.Missing) {
+// allMissing are all that should decide and cannot, in an order.
+func allMissing(stands map[Key]Stages) (out []engine.Missing) {
 	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		out = append(out, stands[k].Missing...)
 	}
@@ -309,7 +309,7 @@ func (c missingCollector) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
 // Collect implements prometheus.Collector.
 func (c missingCollector) Collect(to chan<- prometheus.Metric) {
 	told := map[string]bool{}
-	for _, m := range c.engine.Snapshot().Missing() {
+	for _, m := range c.engine.ActiveSnapshot().MissingBundles() {
 		if told[m.Bundle] {
 			continue
 		}
@@ -322,10 +322,10 @@ func (c missingCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Points are the decision points, and rules of them, that what stands of an artifact
+// DecisionPoints are the decision points, and rules of them, that what stands of an artifact
 // takes part in; none if something else stands.
-func (h *Host) Points(key Key, a *policy.PolicyArtifact) (out []string) {
-	s := h.library.Stages(key)
+func (h *Host) DecisionPoints(key Key, a *policy.PolicyArtifact) (out []string) {
+	s := h.library.BundleStages(key)
 	b := s.Enforced
 	if a.Mode == policy.PolicyModeCanary {
 		b = s.Canary
@@ -333,7 +333,7 @@ func (h *Host) Points(key Key, a *policy.PolicyArtifact) (out []string) {
 	if b == nil || !a.Is(b.Revision) {
 		return nil
 	}
-	for _, p := range h.engine.Snapshot().PointsOf(b) {
+	for _, p := range h.engine.ActiveSnapshot().PointsOf(b) {
 		out = append(out, string(p))
 	}
 	return out

@@ -22,7 +22,7 @@ import (
 
 // strict reports whether decisions in a namespace are strict fallbacks for want of a bundle.
 func strict(h *policyhost.Host, namespace, name string) bool {
-	return strings.HasPrefix(hosttest.Holds(h.Engine(), namespace), "Error bundle "+name+" takes part in this decision and is missing")
+	return strings.HasPrefix(hosttest.HoldReasons(h.Engine(), namespace), "Error bundle "+name+" takes part in this decision and is missing")
 }
 
 // A replica that starts and cannot load a bundle takes the copy on its disk; without one
@@ -32,7 +32,7 @@ func TestABundleThatCannotBeLoaded(t *testing.T) {
 	dir := t.TempDir()
 	own := &policy.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}}
 	p.create(own)
-	files := hosttest.Hold("own", "Own", "true")
+	files := hosttest.HoldFiles("own", "Own", "true")
 	a := p.artifact(own, files, false)
 	a.Points = []string{"node/restart"} // as was noted when a bundle of the platform kept it from rollouts
 	p.publish(own, a, nil)
@@ -40,7 +40,7 @@ func TestABundleThatCannotBeLoaded(t *testing.T) {
 		t.Helper()
 		metrics := prometheus.NewRegistry()
 		h := newHost(t, config, append(opts, policyhost.WithMetrics(metrics))...)
-		if _, err := h.Load(t.Context()); err != nil {
+		if _, err := h.LoadBundles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return h, metrics
@@ -56,24 +56,24 @@ func TestABundleThatCannotBeLoaded(t *testing.T) {
 		return n
 	}
 	first, metrics := load(policyhost.WithDirectory(dir))
-	if got := hosttest.Holds(first.Engine(), "shop"); got != "Own" || gauge(metrics) != 0 {
+	if got := hosttest.HoldReasons(first.Engine(), "shop"); got != "Own" || gauge(metrics) != 0 {
 		t.Fatalf("at first it holds for %q", got)
 	}
 	p.do(p.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: a.KeptIn}}))
 
 	copied, _ := load(policyhost.WithDirectory(dir))
-	if got := hosttest.Holds(copied.Engine(), "shop"); got != "Own" {
+	if got := hosttest.HoldReasons(copied.Engine(), "shop"); got != "Own" {
 		t.Errorf("with a copy on disk it holds for %q", got)
 	}
-	if me, err := copied.Follow(t.Context(), own); err != nil || me.Strict != "" || !strings.Contains(me.Problem, "is gone") || me.Revision != bundle.ShortRevision(a.Revision) {
+	if me, err := copied.SyncBundle(t.Context(), own); err != nil || me.Strict != "" || !strings.Contains(me.Problem, "is gone") || me.Revision != bundle.ShortRevision(a.Revision) {
 		t.Errorf("with a copy on disk it runs %+v, %v", me, err)
 	}
 
 	h, metrics := load()
-	if !strict(h, "shop", "shop/own") || hosttest.Holds(h.Engine(), "bank") != "" {
-		t.Errorf("without a copy, in shop it holds for %q and in bank for %q", hosttest.Holds(h.Engine(), "shop"), hosttest.Holds(h.Engine(), "bank"))
+	if !strict(h, "shop", "shop/own") || hosttest.HoldReasons(h.Engine(), "bank") != "" {
+		t.Errorf("without a copy, in shop it holds for %q and in bank for %q", hosttest.HoldReasons(h.Engine(), "shop"), hosttest.HoldReasons(h.Engine(), "bank"))
 	}
-	me, err := h.Follow(t.Context(), own)
+	me, err := h.SyncBundle(t.Context(), own)
 	if err != nil || me.Strict != policy.PolicyBundleNotLoadedReason || !strings.Contains(me.Problem, "is gone") || me.Revision != "" {
 		t.Errorf("without a copy it runs %+v, %v", me, err)
 	}
@@ -82,10 +82,10 @@ func TestABundleThatCannotBeLoaded(t *testing.T) {
 	}
 
 	p.artifact(own, files, false) // the leader puts it back
-	if me, err = h.Follow(t.Context(), own); err != nil || me.Strict != "" || me.Problem != "" {
+	if me, err = h.SyncBundle(t.Context(), own); err != nil || me.Strict != "" || me.Problem != "" {
 		t.Errorf("once it is there again it runs %+v, %v", me, err)
 	}
-	if got := hosttest.Holds(h.Engine(), "shop"); got != "Own" || gauge(metrics) != 0 {
+	if got := hosttest.HoldReasons(h.Engine(), "shop"); got != "Own" || gauge(metrics) != 0 {
 		t.Errorf("once it is there again it holds for %q, and %d are missing", got, gauge(metrics))
 	}
 }
@@ -96,15 +96,15 @@ func TestAMissingBundleCanBeDeleted(t *testing.T) {
 	p, config := newPublisher(t)
 	all := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	p.create(all)
-	a := p.artifact(all, hosttest.Hold("all", "All", "true"), false)
+	a := p.artifact(all, hosttest.HoldFiles("all", "All", "true"), false)
 	p.publish(all, a, nil) // by a manager that does not write its points
 	p.do(p.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: a.KeptIn}}))
 	h := newHost(t, config)
-	if _, err := h.Load(t.Context()); err != nil {
+	if _, err := h.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !strict(h, "shop", "all") || !strict(h, "bank", "all") {
-		t.Errorf("it holds for %q", hosttest.Holds(h.Engine(), "shop"))
+		t.Errorf("it holds for %q", hosttest.HoldReasons(h.Engine(), "shop"))
 	}
 	for kind, allowed := range map[string]bool{"ClusterPolicyBundle": true, "PolicyBundle": true, "CustomResourceDefinition": false} {
 		in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Group: "policy.kruise.io", Kind: kind, Name: "all"}}
@@ -113,8 +113,8 @@ func TestAMissingBundleCanBeDeleted(t *testing.T) {
 			t.Errorf("%s: %+v %s", kind, out, rec.Error)
 		}
 	}
-	p.do(h.Remove(t.Context(), policyhost.Key{Name: "all"}))
-	if got := hosttest.Holds(h.Engine(), "shop"); got != "" {
+	p.do(h.RemoveBundle(t.Context(), policyhost.Key{Name: "all"}))
+	if got := hosttest.HoldReasons(h.Engine(), "shop"); got != "" {
 		t.Errorf("after it was deleted it holds for %q", got)
 	}
 }
@@ -141,27 +141,27 @@ func TestABundleThatIsWithheld(t *testing.T) {
 		}
 	}
 	h := newHost(t, config, policyhost.WithDirectory(dir))
-	if _, err := h.Load(t.Context()); err != nil {
+	if _, err := h.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(h, "was rolled back")
 	p.do(p.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: a.KeptIn}}))
 	lost := newHost(t, config)
-	if _, err := lost.Load(t.Context()); err != nil {
+	if _, err := lost.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(lost, "is missing")
-	if me, err := lost.Follow(t.Context(), all); err != nil || me.Strict != policy.PolicyBundleNotLoadedReason {
+	if me, err := lost.SyncBundle(t.Context(), all); err != nil || me.Strict != policy.PolicyBundleNotLoadedReason {
 		t.Errorf("it runs %+v, %v", me, err)
 	}
 	all.GetStatus().Withheld = nil
 	p.publish(all, a, nil)
 	copied := newHost(t, config, policyhost.WithDirectory(dir))
-	if _, err := copied.Load(t.Context()); err != nil {
+	if _, err := copied.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(copied, "is missing")
-	p.do(h.Remove(t.Context(), policyhost.Key{Name: "all"}))
+	p.do(h.RemoveBundle(t.Context(), policyhost.Key{Name: "all"}))
 	in := protection.DeletionInput{Request: protection.Request{Operation: protection.Delete}, Object: protection.Object{Kind: "ConfigMap", Namespace: "shop", Name: "x"}}
 	if out, rec := engine.Decide(t.Context(), h.Engine(), protection.DeletionPoint(), decision.Subject{Kind: "ConfigMap", Namespace: "shop", Name: "x"}, in); !out.Allow {
 		t.Errorf("after it was deleted: %+v %s", out, rec.Error)
@@ -179,20 +179,20 @@ func TestAKeyThatIsTakenAway(t *testing.T) {
 	keys := []policy.PolicyKey{{ID: "default", PublicKey: p.public}, {ID: "other", PublicKey: other}}
 	b.Spec.Verification = &policy.PolicyVerification{Keys: keys}
 	p.create(b)
-	a := p.artifact(b, hosttest.Hold("signed", "Signed", "true"), true)
+	a := p.artifact(b, hosttest.HoldFiles("signed", "Signed", "true"), true)
 	p.publish(b, a, nil)
 	dir := t.TempDir()
 	h := newHost(t, config, policyhost.WithDirectory(dir))
-	if _, err := h.Load(t.Context()); err != nil {
+	if _, err := h.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	runs := func(h *policyhost.Host, want, why string) {
 		t.Helper()
-		me, err := h.Follow(t.Context(), b)
+		me, err := h.SyncBundle(t.Context(), b)
 		if err != nil || me.Strict != why || (why != "") != strings.Contains(me.Problem, `names the key "default", and no key of spec.verification.keys`) {
 			t.Errorf("it runs %+v, %v", me, err)
 		}
-		if got := hosttest.Holds(h.Engine(), "shop"); got != want && (want != "" || !strict(h, "shop", "signed")) {
+		if got := hosttest.HoldReasons(h.Engine(), "shop"); got != want && (want != "" || !strict(h, "shop", "signed")) {
 			t.Errorf("it holds for %q, want %q", got, want)
 		}
 	}
@@ -206,7 +206,7 @@ func TestAKeyThatIsTakenAway(t *testing.T) {
 		update(left...)
 		runs(h, "", policy.PolicyBundleSignatureRevokedReason)
 		next := newHost(t, config, policyhost.WithDirectory(dir)) // it has a copy
-		if _, err := next.Load(t.Context()); err != nil {
+		if _, err := next.LoadBundles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		runs(next, "", policy.PolicyBundleSignatureRevokedReason)
@@ -226,10 +226,10 @@ func TestAKeyThatIsTakenAway(t *testing.T) {
 	for want, left := range map[string]policy.PolicyKey{"Signed": keys[0], "": keys[1]} {
 		update(left)
 		next := newHost(t, config, policyhost.WithDirectory(copyOf(t, dir)))
-		if _, err := next.Load(t.Context()); err != nil {
+		if _, err := next.LoadBundles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := hosttest.Holds(next.Engine(), "shop"); got != want && (want != "" || !strict(next, "shop", "signed")) {
+		if got := hosttest.HoldReasons(next.Engine(), "shop"); got != want && (want != "" || !strict(next, "shop", "signed")) {
 			t.Errorf("with the key %s the copy holds for %q", left.ID, got)
 		}
 	}
@@ -242,9 +242,9 @@ func TestABundleThatEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	bad := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "bad"}}
 	p.create(bad)
-	p.publish(bad, p.artifact(bad, hosttest.Hold("bad", "Bad", "true"), false), nil)
+	p.publish(bad, p.artifact(bad, hosttest.HoldFiles("bad", "Bad", "true"), false), nil)
 	crash := policyhost.WithBefore(func(_ context.Context, next *engine.Snapshot) error {
-		if len(next.Bundles()) > 0 {
+		if len(next.UserBundles()) > 0 {
 			panic("the process ends")
 		}
 		return nil
@@ -254,7 +254,7 @@ func TestABundleThatEndsTheProcess(t *testing.T) {
 		h := newHost(t, config, policyhost.WithDirectory(dir), crash)
 		ended := func() (ended bool) {
 			defer func() { ended = recover() != nil }()
-			_, err := h.Load(t.Context())
+			_, err := h.LoadBundles(t.Context())
 			p.do(err)
 			return false
 		}()
@@ -264,20 +264,20 @@ func TestABundleThatEndsTheProcess(t *testing.T) {
 		if ended {
 			continue
 		}
-		me, err := h.Follow(t.Context(), bad)
+		me, err := h.SyncBundle(t.Context(), bad)
 		if err != nil || me.Strict != policy.PolicyBundleEndsProcessReason || !strings.Contains(me.Problem, "the process ended 2 times") {
 			t.Errorf("it runs %+v, %v", me, err)
 		}
 		if !strict(h, "shop", "bad") {
-			t.Errorf("it holds for %q", hosttest.Holds(h.Engine(), "shop"))
+			t.Errorf("it holds for %q", hosttest.HoldReasons(h.Engine(), "shop"))
 		}
 	}
-	p.publish(bad, p.artifact(bad, hosttest.Hold("bad", "Mended", "true"), false), nil)
+	p.publish(bad, p.artifact(bad, hosttest.HoldFiles("bad", "Mended", "true"), false), nil)
 	h := newHost(t, config, policyhost.WithDirectory(dir))
-	if _, err := h.Load(t.Context()); err != nil {
+	if _, err := h.LoadBundles(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := hosttest.Holds(h.Engine(), "shop"); got != "Mended" {
+	if got := hosttest.HoldReasons(h.Engine(), "shop"); got != "Mended" {
 		t.Errorf("with another revision it holds for %q", got)
 	}
 }
@@ -288,17 +288,17 @@ func TestRevisionsThatLookTheSame(t *testing.T) {
 	p, config := newPublisher(t)
 	b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "twins"}}
 	p.create(b)
-	one := p.artifact(b, hosttest.Hold("twins", "One", "true"), false)
-	two := p.artifact(b, hosttest.Hold("twins", "Two", "true"), false)
+	one := p.artifact(b, hosttest.HoldFiles("twins", "One", "true"), false)
+	two := p.artifact(b, hosttest.HoldFiles("twins", "Two", "true"), false)
 	two.Revision = one.Revision
 	h := newHost(t, config)
 	for _, a := range []*policy.PolicyArtifact{one, two, one} {
 		p.publish(b, a, nil)
-		if me, err := h.Follow(t.Context(), b); err != nil || me.Problem != "" {
+		if me, err := h.SyncBundle(t.Context(), b); err != nil || me.Problem != "" {
 			t.Fatalf("%+v, %v", me, err)
 		}
 		want := map[*policy.PolicyArtifact]string{one: "One", two: "Two"}[a]
-		if got := hosttest.Holds(h.Engine(), "shop"); got != want {
+		if got := hosttest.HoldReasons(h.Engine(), "shop"); got != want {
 			t.Errorf("it holds for %q, want %q", got, want)
 		}
 	}

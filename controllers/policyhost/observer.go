@@ -22,26 +22,26 @@ type observer struct {
 	activated func(revision string)
 }
 
-// Activated implements engine.Observer.
-func (o observer) Activated(revision string) {
+// RevisionActivated implements engine.Observer.
+func (o observer) RevisionActivated(revision string) {
 	klog.InfoS("Other policies decide from now on", "policies", bundle.ShortRevision(revision))
 	o.activated(revision)
 }
 
-// Stuck implements engine.Observer.
-func (o observer) Stuck(point decision.Name, delta int) {
+// EvaluationStuck implements engine.Observer.
+func (o observer) EvaluationStuck(point decision.Name, delta int) {
 	if delta > 0 {
 		klog.InfoS("A decision does not end though its time is over", "point", point)
 	}
 }
 
-// Throttled implements engine.Observer.
-func (o observer) Throttled(namespace string, point decision.Name) {
+// DecisionThrottled implements engine.Observer.
+func (o observer) DecisionThrottled(namespace string, point decision.Name) {
 	klog.V(2).InfoS("A decision is a fallback: the policies of its namespace took too much of the processors", "namespace", namespace, "point", point)
 }
 
-// Withheld implements engine.Observer.
-func (o observer) Withheld(bundles bundle.Set) {
+// BundlesWithheld implements engine.Observer.
+func (o observer) BundlesWithheld(bundles bundle.Set) {
 	if len(bundles) > 0 {
 		klog.InfoS("Policy bundles that were rolled back are withheld: decisions that they take part in are refused or held until the bundles are changed or deleted", "bundles", bundle.ShortIDs(bundles.IDs()))
 	}
@@ -50,21 +50,21 @@ func (o observer) Withheld(bundles bundle.Set) {
 // RolledBack implements engine.Observer.
 func (o observer) RolledBack(r engine.Rollback) {
 	klog.ErrorS(nil, "Policy bundles were rolled back", "bundles", bundle.ShortIDs(r.Bundles), "replacements", bundle.ShortIDs(r.Replacements), "withheld", bundle.ShortIDs(r.Withheld), "refusedOrHeld", r.Points, "reason", r.Reason)
-	o.host.reportChanged(o.host.library.Gone())
+	o.host.reportChanged(o.host.library.DrainRemoved())
 }
 
 // reportInvalid logs that the bundles of a namespace do not compile with those of the platform, and reports them: Follow
 // says why.
 func (h *Host) reportInvalid(namespace string, err error) {
 	klog.ErrorS(err, "Decisions about a namespace are strict fallbacks, as its policy bundles do not compile any more", "namespace", namespace)
-	keys := h.library.Keys()
+	keys := h.library.BundleKeys()
 	h.reportChanged(slices.DeleteFunc(keys, func(k Key) bool { return k.Namespace != namespace }))
 }
 
 // reportCompiledLate has all bundles followed anew: one that was refused, since compiling it took too long, is compiled.
 func (h *Host) reportCompiledLate() {
 	klog.InfoS("Policies are compiled that took too long: they are put in again")
-	h.reportChanged(h.library.Keys())
+	h.reportChanged(h.library.BundleKeys())
 }
 
 // reportChanged has bundles looked at that stand in another way than they did.

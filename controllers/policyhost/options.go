@@ -30,7 +30,7 @@ type options struct {
 	client    client.Client // nil for one that is made from the config
 }
 
-func defaults() options {
+func defaultOptions() options {
 	return options{builtin: policies.Builtin, logs: &DecisionLogs{}, activated: func(string) {}}
 }
 

@@ -20,9 +20,9 @@ func Read(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opt
 	return bundle.FromArchive(b.GetName(), bytes.NewReader(archive), by, opts...)
 }
 
-// Verification returns how the engine verifies what spec.verification asks for;
+// NewVerification returns how the engine verifies what spec.verification asks for;
 // nil if it asks for nothing.
-func Verification(v *policy.PolicyVerification) *bundle.Verification {
+func NewVerification(v *policy.PolicyVerification) *bundle.Verification {
 	if v == nil {
 		return nil
 	}

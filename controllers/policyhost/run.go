@@ -35,7 +35,7 @@ func (h *Host) NeedLeaderElection() bool { return false }
 // publishes them calls Load, and Follow for each.
 func (h *Host) Start(ctx context.Context) error {
 	for delay := retryInterval; ; delay = min(2*delay, time.Minute) { // CRDs are installed one after the other
-		installed, err := h.Load(ctx)
+		installed, err := h.LoadBundles(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -43,7 +43,7 @@ func (h *Host) Start(ctx context.Context) error {
 			return err
 		}
 		if installed {
-			return h.run(ctx)
+			return h.runControllers(ctx)
 		}
 		klog.InfoS("The CRDs of policy bundles are not installed; only the built-in policies decide")
 		select {
@@ -54,8 +54,8 @@ func (h *Host) Start(ctx context.Context) error {
 	}
 }
 
-// run follows the bundles of both kinds.
-func (h *Host) run(ctx context.Context) error {
+// runControllers follows the bundles of both kinds.
+func (h *Host) runControllers(ctx context.Context) error {
 	bundles, err := crecovery.NewCache(h.config, cache.Options{Scheme: h.scheme, Mapper: h.live.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return fmt.Errorf("making a cache of policy bundles: %w", err)
@@ -66,11 +66,11 @@ func (h *Host) run(ctx context.Context) error {
 		follows, err := controller.NewUnmanaged("policyhost", requeue.KeepTimers(controller.Options{
 			SkipNameValidation: &anyName,
 			Reconciler: reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-				return h.reconcile(ctx, bundles, req.NamespacedName)
+				return h.reconcileBundle(ctx, bundles, req.NamespacedName)
 			}),
 		}))
 		if err == nil {
-			err = follows.Watch(source.Kind[client.Object](bundles, object(empty(kind)), &handler.EnqueueRequestForObject{}))
+			err = follows.Watch(source.Kind[client.Object](bundles, asObject(emptyBundle(kind)), &handler.EnqueueRequestForObject{}))
 		}
 		if err != nil {
 			return fmt.Errorf("following policy bundles: %w", err)
@@ -90,22 +90,22 @@ func (h *Host) run(ctx context.Context) error {
 	return err
 }
 
-// reconcile makes one bundle stand as its status says, or takes it out when it is
+// reconcileBundle makes one bundle stand as its status says, or takes it out when it is
 // gone.
-func (h *Host) reconcile(ctx context.Context, bundles client.Reader, key Key) (reconcile.Result, error) {
-	b := empty(key)
-	err := bundles.Get(ctx, key, object(b))
+func (h *Host) reconcileBundle(ctx context.Context, bundles client.Reader, key Key) (reconcile.Result, error) {
+	b := emptyBundle(key)
+	err := bundles.Get(ctx, key, asObject(b))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading policy bundle: %w", err)
 	}
 	if err != nil || b.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, h.Remove(ctx, key)
+		return reconcile.Result{}, h.RemoveBundle(ctx, key)
 	}
-	me, err := h.Follow(ctx, b)
+	me, err := h.SyncBundle(ctx, b)
 	if err == nil {
-		h.report(b, me)
+		h.logNotEnforced(b, me)
 	}
 	return reconcile.Result{RequeueAfter: followInterval}, err
 }
 
-func object(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }
+func asObject(b policy.AnyPolicyBundle) client.Object { return b.(client.Object) }

@@ -15,20 +15,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
-// shade has every bundle that is in shadow compared with what decides now: with
+// updateShadows has every bundle that is in shadow compared with what decides now: with
 // each set of bundles that decide, what a shadow would change is another. Its
 // counts go on, unless it or the bundle in whose place it would stand has another
 // revision. The error is about the bundle of the key; those of others, which are
 // none of its business, are logged.
-func (l *library) shade(ctx context.Context, about Key) error {
+func (l *library) updateShadows(ctx context.Context, about Key) error {
 	if l.shadows == nil {
 		return nil
 	}
 	// What stands may be behind the engine, which rolls back by itself.
-	live := l.engine.Snapshot()
+	live := l.engine.ActiveSnapshot()
 	decides := map[Key]Stages{}
-	for _, b := range live.Bundles() {
-		place(decides, b)
+	for _, b := range live.UserBundles() {
+		placeBundle(decides, b)
 	}
 	candidates := map[Key]*engine.Snapshot{}
 	var failed error
@@ -36,7 +36,7 @@ func (l *library) shade(ctx context.Context, about Key) error {
 		if s.Shadow == nil {
 			continue
 		}
-		candidate, err := l.engine.Compile(ctx, append(allBut(decides, key), s.Shadow), l.candidates[key])
+		candidate, err := l.engine.CompileBundles(ctx, append(allBut(decides, key), s.Shadow), l.candidates[key])
 		switch {
 		case err == nil:
 		case key == about:
@@ -46,43 +46,43 @@ func (l *library) shade(ctx context.Context, about Key) error {
 			ctrl.LoggerFrom(ctx).Error(err, "A policy bundle is not in shadow any more", "bundle", key)
 			continue
 		}
-		opts := []shadow.WatchOption{shadow.About(tried(s.Shadow, decides[key].Enforced)), shadow.Beside(live)}
+		opts := []shadow.WatchOption{shadow.WithTopic(shadowSubject(s.Shadow, decides[key].Enforced)), shadow.WithLiveSnapshot(live)}
 		if ns := key.Namespace; ns != "" {
-			opts = append(opts, shadow.Only(func(s decision.Subject) bool { return s.Namespace == ns }))
+			opts = append(opts, shadow.WithSubjectFilter(func(s decision.Subject) bool { return s.Namespace == ns }))
 		}
 		candidates[key] = candidate
 		l.shadows.Watch(key.String(), candidate, opts...)
 	}
 	for key := range l.candidates {
 		if candidates[key] == nil {
-			l.shadows.Stop(key.String())
+			l.shadows.StopWatching(key.String())
 		}
 	}
 	l.live, l.candidates = live, candidates
 	return failed
 }
 
-// reshade is shade where nothing stands in another way, but for what the engine
+// refreshShadows is shade where nothing stands in another way, but for what the engine
 // may have rolled back.
-func (l *library) reshade(ctx context.Context, about Key) error {
-	if l.live == l.engine.Snapshot() {
+func (l *library) refreshShadows(ctx context.Context, about Key) error {
+	if l.live == l.engine.ActiveSnapshot() {
 		return nil
 	}
-	return l.shade(ctx, about)
+	return l.updateShadows(ctx, about)
 }
 
-// tried is what the counts of a shadow are about.
-func tried(shadow, enforced *bundle.Bundle) string {
+// shadowSubject is what the counts of a shadow are about.
+func shadowSubject(shadow, enforced *bundle.Bundle) string {
 	if enforced == nil {
 		return shadow.Revision
 	}
 	return shadow.Revision + " in place of " + enforced.Revision
 }
 
-// Tally is how the decisions of a bundle in shadow compare.
-func (l *library) Tally(key Key) (compare.Tally, bool) {
+// ShadowTally is how the decisions of a bundle in shadow compare.
+func (l *library) ShadowTally(key Key) (compare.Tally, bool) {
 	if l.shadows == nil {
 		return compare.Tally{}, false
 	}
-	return l.shadows.Tally(key.String())
+	return l.shadows.ShadowTally(key.String())
 }

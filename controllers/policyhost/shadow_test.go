@@ -16,10 +16,10 @@ import (
 // compared asks in a namespace until so many more decisions are compared.
 func compared(t *testing.T, l *library, key Key, namespace string, more uint64) compare.Tally {
 	t.Helper()
-	before, _ := l.Tally(key)
+	before, _ := l.ShadowTally(key)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		reasonsIn(l, namespace)
-		if now, ok := l.Tally(key); !ok {
+		if now, ok := l.ShadowTally(key); !ok {
 			t.Fatalf("%s is not in shadow", key)
 		} else if now.Compared >= before.Compared+more {
 			return now
@@ -42,7 +42,7 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
 	s := Stages{Enforced: made(t, key, hold("a", "One", "true")), Shadow: made(t, key, hold("a", "Two", "true"))}
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	first := compared(t, l, key, "shop", 3)
@@ -60,12 +60,12 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 		{"the platform enforces another one", func() { put(t, l, platform("more"), hold("more", "More", "true")) }},
 		{"that changes", func() { put(t, l, platform("more"), hold("more", "Most", "true")) }},
 		{"it is taken out", func() {
-			if err := l.Remove(t.Context(), platform("more")); err != nil {
+			if err := l.RemoveBundle(t.Context(), platform("more")); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"a tenant's is in shadow too", func() {
-			if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err != nil {
+			if err := l.PutStages(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -84,7 +84,7 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 		}
 	}
 	s.Enforced = made(t, key, hold("a", "Three", "true"))
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	fresh := compared(t, l, key, "shop", 1)
@@ -92,7 +92,7 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 		t.Errorf("in place of another one it goes on: %+v", fresh)
 	}
 	s.Shadow = made(t, key, hold("a", "Four", "true"))
-	if err := l.Put(t.Context(), key, s); err != nil {
+	if err := l.PutStages(t.Context(), key, s); err != nil {
 		t.Fatal(err)
 	}
 	if again := compared(t, l, key, "shop", 1); !again.Since.After(fresh.Since) || strings.Contains(groups(again), "Two") {
@@ -102,18 +102,18 @@ func TestCountsOfAShadowGoOnWhileOtherBundlesChange(t *testing.T) {
 
 func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 	w := hosttest.NewWatcher()
-	l := testLibrary(t, w.Options()...)
+	l := testLibrary(t, w.EngineOptions()...)
 	key := tenant("bank", "own")
-	if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "One", "true"))}); err != nil {
+	if err := l.PutStages(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "One", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	first := compared(t, l, key, "bank", 1)
 	bad := Stages{Enforced: made(t, platform("slow"), slow)}
-	if err := l.Put(t.Context(), platform("slow"), bad); err != nil {
+	if err := l.PutStages(t.Context(), platform("slow"), bad); err != nil {
 		t.Fatal(err)
 	}
-	w.Exhaust(t, l.engine)
-	if err := l.Put(t.Context(), platform("slow"), bad); err == nil {
+	w.TriggerRollback(t, l.engine)
+	if err := l.PutStages(t.Context(), platform("slow"), bad); err == nil {
 		t.Fatal("it came back")
 	}
 	if now := compared(t, l, key, "bank", 2); !now.Since.Equal(first.Since) {
@@ -124,23 +124,23 @@ func TestAShadowIsComparedWithWhatDecidesAfterARollback(t *testing.T) {
 func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 	l := testLibrary(t)
 	for _, key := range []Key{tenant("shop", "mine"), tenant("bank", "own")} {
-		if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("mine", "Mine", "true"))}); err != nil {
+		if err := l.PutStages(t.Context(), key, Stages{Shadow: made(t, key, hold("mine", "Mine", "true"))}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	both := Stages{Enforced: made(t, tenant("dev", "both"), hold("mine", "Now", "true")), Shadow: made(t, tenant("dev", "both"), hold("next", "Next", "true"))}
-	if err := l.Put(t.Context(), tenant("dev", "both"), both); err != nil {
+	if err := l.PutStages(t.Context(), tenant("dev", "both"), both); err != nil {
 		t.Fatal(err)
 	}
 	compared(t, l, tenant("shop", "mine"), "shop", 1)
 	compared(t, l, tenant("dev", "both"), "dev", 1)
 	put(t, l, platform("mine"), hold("mine", "Platform", "true")) // a tenant gives way
 	for _, key := range []Key{tenant("shop", "mine"), tenant("bank", "own"), tenant("dev", "both")} {
-		if tally, ok := l.Tally(key); ok {
+		if tally, ok := l.ShadowTally(key); ok {
 			t.Errorf("%s is compared still: %+v", key, tally)
 		}
 	}
-	if err := l.Put(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err == nil {
+	if err := l.PutStages(t.Context(), tenant("shop", "mine"), Stages{Shadow: made(t, tenant("shop", "mine"), hold("mine", "Mine", "true"))}); err == nil {
 		t.Error("no message says that it cannot be compared")
 	}
 }
@@ -150,7 +150,7 @@ func TestAShadowThatAnotherBundleKeepsOutIsNotCompared(t *testing.T) {
 func TestShadowsWhileBundlesChange(t *testing.T) {
 	l := testLibrary(t)
 	key := platform("freeze")
-	if err := l.Put(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "Two", "true"))}); err != nil {
+	if err := l.PutStages(t.Context(), key, Stages{Shadow: made(t, key, hold("a", "Two", "true"))}); err != nil {
 		t.Fatal(err)
 	}
 	compared(t, l, key, "shop", 1)
@@ -164,7 +164,7 @@ func TestShadowsWhileBundlesChange(t *testing.T) {
 					return
 				default:
 					reasonsIn(l, "shop")
-					l.Tally(key)
+					l.ShadowTally(key)
 				}
 			}
 		})

@@ -48,9 +48,9 @@ func Read(req *admission.Request) (*Asked, error) {
 	case req.Operation == admissionv1.Update:
 		a.Request.Operation = points.Update
 	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
-		return a, a.evicts(req)
+		return a, a.readEviction(req)
 	default:
-		return nil, fmt.Errorf("reading the request: %s of %s is nothing that protection is asked about", req.Operation, with(req.Resource.Resource, req.SubResource))
+		return nil, fmt.Errorf("reading the request: %s of %s is nothing that protection is asked about", req.Operation, resourcePath(req.Resource.Resource, req.SubResource))
 	}
 	if len(req.OldObject.Raw) == 0 {
 		return a, nil
@@ -59,13 +59,13 @@ func Read(req *admission.Request) (*Asked, error) {
 	if err := json.Unmarshal(req.OldObject.Raw, stored); err != nil {
 		return nil, fmt.Errorf("reading the stored object of the request: %w", err)
 	}
-	a.About(stored, schema.GroupVersionKind(req.Kind))
+	a.SetObject(stored, schema.GroupVersionKind(req.Kind))
 	return a, nil
 }
 
-// evicts reads the body of an eviction, which may be a dry run though the
+// readEviction reads the body of an eviction, which may be a dry run though the
 // request is none.
-func (a *Asked) evicts(req *admission.Request) error {
+func (a *Asked) readEviction(req *admission.Request) error {
 	a.Request.Operation, a.Object.Kind = points.Evict, "Pod"
 	if len(req.Object.Raw) == 0 {
 		return nil
@@ -83,18 +83,18 @@ func (a *Asked) evicts(req *admission.Request) error {
 	return nil
 }
 
-func with(resource, sub string) string {
+func resourcePath(resource, sub string) string {
 	if sub == "" {
 		return resource
 	}
 	return resource + "/" + sub
 }
 
-// Stored says whether the request came with the object that it is about.
-func (a *Asked) Stored() bool { return a.Object.UID != "" }
+// HasStoredObject says whether the request came with the object that it is about.
+func (a *Asked) HasStoredObject() bool { return a.Object.UID != "" }
 
-// About takes what is known of the object from what is stored.
-func (a *Asked) About(stored metav1.Object, kind schema.GroupVersionKind) {
+// SetObject takes what is known of the object from what is stored.
+func (a *Asked) SetObject(stored metav1.Object, kind schema.GroupVersionKind) {
 	o := &a.Object
 	o.Kind, o.Version = kind.Kind, kind.Version
 	o.Namespace, o.Name, o.UID = stored.GetNamespace(), stored.GetName(), string(stored.GetUID())

@@ -96,8 +96,8 @@ func TestRead(t *testing.T) {
 			if diff := cmp.Diff(tc.want, *got); diff != "" {
 				t.Error(diff)
 			}
-			if got.Stored() != (tc.want.Object.UID != "") {
-				t.Errorf("stored: %t", got.Stored())
+			if got.HasStoredObject() != (tc.want.Object.UID != "") {
+				t.Errorf("stored: %t", got.HasStoredObject())
 			}
 		})
 	}

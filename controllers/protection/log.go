@@ -27,9 +27,9 @@ type line struct {
 	Reason                                  string `json:",omitempty"`
 }
 
-// write writes a line. A full disk must not decide who may delete, so what cannot
+// writeEntry writes a line. A full disk must not decide who may delete, so what cannot
 // be written is lost.
-func (l *Log) write(a *Asked, event, reason string) {
+func (l *Log) writeEntry(a *Asked, event, reason string) {
 	if l == nil {
 		return
 	}
@@ -38,8 +38,8 @@ func (l *Log) write(a *Asked, event, reason string) {
 	_ = l.out.Encode(line{event, a.Object.Kind, a.Object.Namespace, a.Object.Name, a.Request.User.Name, reason})
 }
 
-// event names what refused.
-func event(point decision.Name) string {
+// eventName names what refused.
+func eventName(point decision.Name) string {
 	if point == points.BudgetPoint().Name {
 		return "PodUnavailableBudget"
 	}

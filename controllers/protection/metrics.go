@@ -37,7 +37,7 @@ func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) refused(a *Asked, point decision.Name) {
+func (m *Metrics) countRefusal(a *Asked, point decision.Name) {
 	if m == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (m *Metrics) refused(a *Asked, point decision.Name) {
 	}
 }
 
-func (m *Metrics) exempted(a *Asked) {
+func (m *Metrics) countExemption(a *Asked) {
 	if m != nil {
 		m.exemptions.WithLabelValues(a.Object.Resource, a.Request.User.Name).Inc()
 	}

@@ -51,8 +51,8 @@ func NewRecent(now func() time.Time) *Recent {
 	return &Recent{now: now, went: map[lot]*list{}}
 }
 
-// Before counts what went before the request.
-func (r *Recent) Before(a *Asked) points.Recent {
+// CountDeletes counts what went before the request.
+func (r *Recent) CountDeletes(a *Asked) points.Recent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := points.Recent{Seconds: int(Window.Seconds())}
@@ -60,7 +60,7 @@ func (r *Recent) Before(a *Asked) points.Recent {
 	if l == nil {
 		return out
 	}
-	l.forget(r.now().Add(-Window))
+	l.dropBefore(r.now().Add(-Window))
 	for _, e := range l.entries {
 		if e.uid == a.Object.UID {
 			continue // asked about once more
@@ -73,18 +73,18 @@ func (r *Recent) Before(a *Asked) points.Recent {
 	return out
 }
 
-// Takes says whether the request takes the object away. Dry runs and changes do not.
-func (a *Asked) Takes() bool {
+// RemovesObject says whether the request takes the object away. Dry runs and changes do not.
+func (a *Asked) RemovesObject() bool {
 	op := a.Request.Operation
 	return !a.Request.DryRun && (op == points.Delete || op == points.Evict)
 }
 
-// Went notes that a request was let through. The caller has seen that the object is there.
-func (r *Recent) Went(a *Asked) {
-	if !a.Takes() {
+// RecordRemoval notes that a request was let through. The caller has seen that the object is there.
+func (r *Recent) RecordRemoval(a *Asked) {
+	if !a.RemovesObject() {
 		return
 	}
-	r.add(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
+	r.addEntry(lotOf(a.Object), a.Object.UID, a.Request.User.Name)
 }
 
 // Watch notes pods whose deletion the watch shows, regardless of what allowed it.
@@ -94,7 +94,7 @@ func (r *Recent) Watch() cache.ResourceEventHandler {
 			o = tomb.Obj
 		}
 		if pod, err := meta.Accessor(o); err == nil {
-			r.add(lot{resource: "pods", namespace: pod.GetNamespace()}, string(pod.GetUID()), "")
+			r.addEntry(lot{resource: "pods", namespace: pod.GetNamespace()}, string(pod.GetUID()), "")
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -114,20 +114,20 @@ func (r *Recent) Watch() cache.ResourceEventHandler {
 	}
 }
 
-func (r *Recent) add(at lot, uid, user string) {
+func (r *Recent) addEntry(at lot, uid, user string) {
 	if uid == "" {
 		return
 	}
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sweep(now)
+	r.dropExpired(now)
 	l := r.went[at]
 	if l == nil {
 		l = &list{known: map[string]bool{}}
 		r.went[at] = l
 	}
-	l.forget(now.Add(-Window))
+	l.dropBefore(now.Add(-Window))
 	if l.known[uid] {
 		return
 	}
@@ -139,20 +139,20 @@ func (r *Recent) add(at lot, uid, user string) {
 	l.known[uid] = true
 }
 
-// sweep drops entries that are older than Window.
-func (r *Recent) sweep(now time.Time) {
+// dropExpired drops entries that are older than Window.
+func (r *Recent) dropExpired(now time.Time) {
 	if now.Sub(r.swept) < Window {
 		return
 	}
 	r.swept = now
 	for at, l := range r.went {
-		if l.forget(now.Add(-Window)); len(l.entries) == 0 {
+		if l.dropBefore(now.Add(-Window)); len(l.entries) == 0 {
 			delete(r.went, at)
 		}
 	}
 }
 
-func (l *list) forget(before time.Time) {
+func (l *list) dropBefore(before time.Time) {
 	n := 0
 	for n < len(l.entries) && l.entries[n].at.Before(before) {
 		delete(l.known, l.entries[n].uid)

@@ -56,7 +56,7 @@ func TestPodsAreSeenGoing(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := NewRecent(time.Now)
 			tc.do(r.Watch())
-			if got := r.Before(asks("DELETE", "ann", "shop", "new")).Deletes; got != tc.want {
+			if got := r.CountDeletes(asks("DELETE", "ann", "shop", "new")).Deletes; got != tc.want {
 				t.Errorf("%d went, want %d", got, tc.want)
 			}
 		})
@@ -68,25 +68,25 @@ func TestRecent(t *testing.T) {
 	r := NewRecent(func() time.Time { return now })
 	check := func(what string, a *Asked, deletes, byUser int) {
 		t.Helper()
-		if got := r.Before(a); got != (points.Recent{Seconds: 60, Deletes: deletes, UserDeletes: byUser}) {
+		if got := r.CountDeletes(a); got != (points.Recent{Seconds: 60, Deletes: deletes, UserDeletes: byUser}) {
 			t.Errorf("%s: %+v, want %d and %d", what, got, deletes, byUser)
 		}
 	}
 	ask := asks("DELETE", "ann", "shop", "new")
 	check("at first", ask, 0, 0)
-	r.Went(asks("DELETE", "ann", "shop", "a"))
+	r.RecordRemoval(asks("DELETE", "ann", "shop", "a"))
 	saw(r, "shop", "a")
-	r.Went(asks("EVICT", "bob", "shop", "b"))
+	r.RecordRemoval(asks("EVICT", "bob", "shop", "b"))
 	saw(r, "shop", "c")
-	r.Went(asks("UPDATE", "ann", "shop", "d"))
-	r.Went(asks("DELETE", "ann", "bank", "e"))
+	r.RecordRemoval(asks("UPDATE", "ann", "shop", "d"))
+	r.RecordRemoval(asks("DELETE", "ann", "bank", "e"))
 	saw(r, "shop", "")
 	dry := asks("DELETE", "ann", "shop", "f")
 	dry.Request.DryRun = true
-	r.Went(dry)
+	r.RecordRemoval(dry)
 	service := asks("DELETE", "ann", "shop", "g")
 	service.Object.Resource = "services"
-	r.Went(service)
+	r.RecordRemoval(service)
 	check("each pod once, changes and dry runs not, other kinds and namespaces not", ask, 3, 1)
 	check("not the one that is asked about once more", asks("DELETE", "ann", "shop", "a"), 2, 0)
 	now = now.Add(Window)
@@ -104,9 +104,9 @@ func TestRecent(t *testing.T) {
 func TestRecentIsBounded(t *testing.T) {
 	r := NewRecent(time.Now)
 	for i := range most + 10 {
-		r.Went(asks("DELETE", "ann", "shop", fmt.Sprint(i)))
+		r.RecordRemoval(asks("DELETE", "ann", "shop", fmt.Sprint(i)))
 	}
-	if got := r.Before(asks("DELETE", "ann", "shop", "new")); got.Deletes != most {
+	if got := r.CountDeletes(asks("DELETE", "ann", "shop", "new")); got.Deletes != most {
 		t.Errorf("%+v", got)
 	}
 	for _, l := range r.went {
@@ -123,8 +123,8 @@ func TestRecentIsForMany(t *testing.T) {
 		all.Go(func() {
 			for j := range 50 {
 				a := asks("DELETE", "ann", fmt.Sprint(j%3), fmt.Sprint(i, j))
-				r.Before(a)
-				r.Went(a)
+				r.CountDeletes(a)
+				r.RecordRemoval(a)
 				saw(r, a.Object.Namespace, a.Object.UID)
 			}
 		})
@@ -132,7 +132,7 @@ func TestRecentIsForMany(t *testing.T) {
 	all.Wait()
 	total := 0
 	for i := range 3 {
-		total += r.Before(asks("DELETE", "ann", fmt.Sprint(i), "")).Deletes
+		total += r.CountDeletes(asks("DELETE", "ann", fmt.Sprint(i), "")).Deletes
 	}
 	if total != 400 {
 		t.Errorf("%d went", total)

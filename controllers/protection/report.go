@@ -69,51 +69,51 @@ func NewReporter(e *engine.Engine, answers *explain.Store, options ...Option) *R
 	return r
 }
 
-// Allow lets a request through.
-func (r *Reporter) Allow(rec decision.Record, reasons []decision.Hold) admission.Response {
+// AllowRequest lets a request through.
+func (r *Reporter) AllowRequest(rec decision.Record, reasons []decision.Hold) admission.Response {
 	answer := admission.Allowed("")
-	answer.AuditAnnotations = audited(rec, reasons)
+	answer.AuditAnnotations = auditAnnotations(rec, reasons)
 	return answer
 }
 
-// Exempt lets a request through that would have been refused, and says so.
-func (r *Reporter) Exempt(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
-	message := sentences(reasons)
-	r.tell(a, rec, reasons, explain.Exempted, message)
+// ExemptRequest lets a request through that would have been refused, and says so.
+func (r *Reporter) ExemptRequest(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
+	message := joinMessages(reasons)
+	r.storeAnswer(a, rec, reasons, explain.Exempted, message)
 	if a.Request.DryRun {
-		return r.Allow(rec, reasons)
+		return r.AllowRequest(rec, reasons)
 	}
-	r.metrics.exempted(a)
-	r.log.write(a, "BreakGlass", message)
+	r.metrics.countExemption(a)
+	r.log.writeEntry(a, "BreakGlass", message)
 	if r.events != nil {
-		r.events.Event(reference(a.Object), corev1.EventTypeWarning, BreakGlassReason, message)
+		r.events.Event(objectReference(a.Object), corev1.EventTypeWarning, BreakGlassReason, message)
 	}
-	answer := r.Allow(rec, reasons)
+	answer := r.AllowRequest(rec, reasons)
 	answer.Warnings = []string{message}
 	return answer
 }
 
-// Refuse refuses a request with 403, or an eviction with 429: who evicts knows
+// RefuseRequest refuses a request with 403, or an eviction with 429: who evicts knows
 // that from PodDisruptionBudgets, and tries again.
-func (r *Reporter) Refuse(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
-	message := sentences(reasons)
-	r.tell(a, rec, reasons, explain.Refused, message)
+func (r *Reporter) RefuseRequest(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
+	message := joinMessages(reasons)
+	r.storeAnswer(a, rec, reasons, explain.Refused, message)
 	if !a.Request.DryRun {
-		r.metrics.refused(a, rec.Point)
-		r.log.write(a, event(rec.Point), "")
+		r.metrics.countRefusal(a, rec.Point)
+		r.log.writeEntry(a, eventName(rec.Point), "")
 		if r.events != nil && rec.Point == points.BudgetPoint().Name {
-			r.events.Event(reference(a.Object), corev1.EventTypeWarning, PreventedReason, "openkruise pub prevents pod deletion")
+			r.events.Event(objectReference(a.Object), corev1.EventTypeWarning, PreventedReason, "openkruise pub prevents pod deletion")
 		}
 	}
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: message + "\nWhy: regatta why --request " + a.Request.UID + inNamespace(a.Object.Namespace),
-		Details: &metav1.StatusDetails{Group: a.Object.Group, Kind: a.Object.Resource, Name: a.Object.Name, Causes: causes(reasons)},
+		Details: &metav1.StatusDetails{Group: a.Object.Group, Kind: a.Object.Resource, Name: a.Object.Name, Causes: statusCauses(reasons)},
 	}
 	if a.Request.Operation == points.Evict {
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	}
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: audited(rec, reasons)}}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: auditAnnotations(rec, reasons)}}
 }
 
 // inNamespace is the argument of a command for a namespace, where who may view that alone is to ask.
@@ -124,10 +124,10 @@ func inNamespace(namespace string) string {
 	return " -n " + namespace
 }
 
-// tell keeps the answer for who asks why.
-func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, verdict explain.Verdict, message string) {
+// storeAnswer keeps the answer for who asks why.
+func (r *Reporter) storeAnswer(a *Asked, rec decision.Record, reasons []decision.Hold, verdict explain.Verdict, message string) {
 	subject := a.Subject()
-	told := records.Explain(r.engine, rec)
+	told := records.ExplainDecision(r.engine, rec)
 	answer := explain.Answer{
 		Subject: subject, Workload: subject, Verdict: verdict, Message: message,
 		Policies: rec.Revision, Bundles: rec.Bundles, Rules: rec.Rules, Outcome: rec.Outcome, Error: rec.Error, Decided: rec.Time,
@@ -151,7 +151,7 @@ func (r *Reporter) tell(a *Asked, rec decision.Record, reasons []decision.Hold, 
 			if known.Rule == h.Rule {
 				answer.Title, answer.Bundle, answer.Place = known.Title, known.Bundle, known.Place
 				// The answer names the object already.
-				answer.Facts = explain.Looked(known.Facts, "count(object)", "count(request)", "object.group", "object.kind", "object.name", "object.namespace", "object.resource")
+				answer.Facts = explain.CollectFacts(known.Facts, "count(object)", "count(request)", "object.group", "object.kind", "object.name", "object.namespace", "object.resource")
 			}
 		}
 	}
@@ -167,9 +167,9 @@ func questionBytes(rec decision.Record) int {
 	return 2 * len(text)
 }
 
-// causes tell programs who refused, which people read in the message: where a
+// statusCauses tell programs who refused, which people read in the message: where a
 // schema names the field that is wrong there is the rule.
-func causes(reasons []decision.Hold) []metav1.StatusCause {
+func statusCauses(reasons []decision.Hold) []metav1.StatusCause {
 	out := make([]metav1.StatusCause, len(reasons))
 	for i, h := range reasons {
 		out[i] = metav1.StatusCause{Type: metav1.CauseType(h.Reason), Message: h.Message, Field: h.Rule}
@@ -195,8 +195,8 @@ func RefusedBy(err error) *decision.Hold {
 	return &decision.Hold{Rule: c.Field, Reason: string(c.Type), Message: c.Message}
 }
 
-// sentences are all reasons, one after the other.
-func sentences(reasons []decision.Hold) string {
+// joinMessages are all reasons, one after the other.
+func joinMessages(reasons []decision.Hold) string {
 	var out []string
 	for _, h := range reasons {
 		out = append(out, h.Message)
@@ -204,8 +204,8 @@ func sentences(reasons []decision.Hold) string {
 	return strings.Join(out, " ")
 }
 
-// audited is what the audit log of the API server gets.
-func audited(rec decision.Record, reasons []decision.Hold) map[string]string {
+// auditAnnotations is what the audit log of the API server gets.
+func auditAnnotations(rec decision.Record, reasons []decision.Hold) map[string]string {
 	var rules []string
 	for _, h := range reasons {
 		rules = append(rules, fmt.Sprintf("%s (%s)", h.Rule, h.Reason))
@@ -213,7 +213,7 @@ func audited(rec decision.Record, reasons []decision.Hold) map[string]string {
 	return map[string]string{"rules": strings.Join(rules, ", "), "policies": rec.Revision}
 }
 
-func reference(o points.Object) *corev1.ObjectReference {
+func objectReference(o points.Object) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: schema.GroupVersion{Group: o.Group, Version: o.Version}.String(), Kind: o.Kind,
 		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),

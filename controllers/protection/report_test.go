@@ -136,7 +136,7 @@ func TestRefusalsAreTold(t *testing.T) {
 				out, rec = engine.Decide(t.Context(), w.engine, points.DeletionPoint(), a.Subject(), points.DeletionInput{Object: a.Object})
 				reasons = out.Reasons
 			}
-			got := w.Refuse(a, rec, reasons)
+			got := w.RefuseRequest(a, rec, reasons)
 			want := tc.object.Name + " is to stay. And so it is.\nWhy: regatta why --request r1"
 			if tc.object.Namespace != "" {
 				want += " -n shop"
@@ -159,7 +159,7 @@ func TestRefusalsAreTold(t *testing.T) {
 			if e := w.event(); e != tc.evt {
 				t.Errorf("event %q, want %q", e, tc.evt)
 			}
-			answers := w.store.Refusals(explain.Sought{UID: "r1"}, 10)
+			answers := w.store.FindRefusals(explain.RefusalFilter{UID: "r1"}, 10)
 			if len(answers) != 1 {
 				t.Fatalf("%d answers are kept", len(answers))
 			}
@@ -183,7 +183,7 @@ func TestExceptionsAreTold(t *testing.T) {
 	}
 	reasons := []decision.Hold{{Rule: "glass", Reason: "BreakGlass", Message: "ann breaks the glass: fire."}}
 	rec := decision.Record{Point: "protection/deletion", Outcome: decision.Decided, Revision: "p1", Time: time.Unix(1, 0)}
-	got := w.Exempt(a, rec, reasons)
+	got := w.ExemptRequest(a, rec, reasons)
 	if !got.Allowed || cmp.Diff([]string{"ann breaks the glass: fire."}, got.Warnings) != "" {
 		t.Errorf("answered %+v", got)
 	}
@@ -197,11 +197,11 @@ func TestExceptionsAreTold(t *testing.T) {
 		t.Errorf("event %q", e)
 	}
 	a.Request.DryRun = true
-	w.Exempt(a, rec, reasons)
+	w.ExemptRequest(a, rec, reasons)
 	if c := w.counted(t); c != "regatta_protection_exemptions_total deployments ann" || w.event() != "" || strings.Count(w.log.String(), "\n") != 1 {
 		t.Error("a dry run is reported as if it had happened")
 	}
-	answers := w.store.Refusals(explain.Sought{User: "ann"}, 10)
+	answers := w.store.FindRefusals(explain.RefusalFilter{User: "ann"}, 10)
 	if len(answers) != 2 || answers[0].Verdict != explain.Exempted || !answers[0].Request.DryRun {
 		t.Errorf("kept %+v", answers)
 	}
@@ -211,7 +211,7 @@ func TestAReporterMayTellNobody(t *testing.T) {
 	w := newTold(t)
 	quiet := NewReporter(w.engine, w.store)
 	a := asks("DELETE", "ann", "shop", "u")
-	if quiet.Refuse(a, decision.Record{}, nil).Allowed || !quiet.Exempt(a, decision.Record{}, nil).Allowed || !quiet.Allow(decision.Record{}, nil).Allowed {
+	if quiet.RefuseRequest(a, decision.Record{}, nil).Allowed || !quiet.ExemptRequest(a, decision.Record{}, nil).Allowed || !quiet.AllowRequest(decision.Record{}, nil).Allowed {
 		t.Error("it answers wrongly")
 	}
 	if _, err := NewMetrics(w.registry); err == nil {

@@ -4,10 +4,10 @@ package protection
 
 import "net/http"
 
-// Until answers 503 until something is ready. An AdmissionReview that says no is
+// ServeWhenReady answers 503 until something is ready. An AdmissionReview that says no is
 // a refusal, whatever its code; only an answer that is none leaves the request to
 // the failure policy of the webhook.
-func Until(ready <-chan struct{}, then http.Handler) http.Handler {
+func ServeWhenReady(ready <-chan struct{}, then http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-ready:

@@ -20,10 +20,10 @@ import (
 // NewCache makes a cache whose informers go on after a panic of a transform, an index function, a
 // predicate, a mapping function or a handler of events. Only the event or the index of that object is lost.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
-	opts.DefaultTransform = transform(opts.DefaultTransform)
+	opts.DefaultTransform = wrapTransform(opts.DefaultTransform)
 	by := make(map[client.Object]cache.ByObject, len(opts.ByObject))
 	for object, options := range opts.ByObject {
-		options.Transform = transform(options.Transform)
+		options.Transform = wrapTransform(options.Transform)
 		by[object] = options
 	}
 	if opts.ByObject != nil {
@@ -36,15 +36,15 @@ func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	return recoveringCache{c}, nil
 }
 
-// transform keeps an object as it is if its transform panics.
-func transform(f toolscache.TransformFunc) toolscache.TransformFunc {
+// wrapTransform keeps an object as it is if its transform panics.
+func wrapTransform(f toolscache.TransformFunc) toolscache.TransformFunc {
 	if f == nil {
 		return nil
 	}
 	return func(object any) (out any, err error) {
 		defer func() {
 			if value := recover(); value != nil {
-				_ = recovery.Report("transform", value)
+				_ = recovery.ReportPanic("transform", value)
 				out, err = object, nil
 			}
 		}()
@@ -56,10 +56,10 @@ type recoveringCache struct{ cache.Cache }
 
 // IndexField implements client.FieldIndexer.
 func (c recoveringCache) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	return c.Cache.IndexField(ctx, object, field, index(extract))
+	return c.Cache.IndexField(ctx, object, field, wrapIndexer(extract))
 }
 
-func index(extract client.IndexerFunc) client.IndexerFunc {
+func wrapIndexer(extract client.IndexerFunc) client.IndexerFunc {
 	return func(object client.Object) (values []string) {
 		_ = recovery.Call("index", func() error { values = extract(object); return nil })
 		return values

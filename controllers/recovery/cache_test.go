@@ -33,13 +33,13 @@ func TestFunctionsOfInformersMayPanic(t *testing.T) {
 	if seen != 1 {
 		t.Errorf("the healthy object was seen %d times, want once", seen)
 	}
-	if got := index(func(client.Object) []string { panic("index") })(hostile); got != nil {
+	if got := wrapIndexer(func(client.Object) []string { panic("index") })(hostile); got != nil {
 		t.Errorf("an index that panics has %v, want nothing", got)
 	}
-	if got := Map("x", func(context.Context, client.Object) []reconcile.Request { panic("map") })(t.Context(), hostile); got != nil {
+	if got := WrapMapFunc("x", func(context.Context, client.Object) []reconcile.Request { panic("map") })(t.Context(), hostile); got != nil {
 		t.Errorf("a mapping function that panics asks for %v, want nothing", got)
 	}
-	if got, err := transform(func(any) (any, error) { panic("transform") })(hostile); got != any(hostile) || err != nil {
+	if got, err := wrapTransform(func(any) (any, error) { panic("transform") })(hostile); got != any(hostile) || err != nil {
 		t.Errorf("a transform that panics makes %v, %v, want the object as it was", got, err)
 	}
 }

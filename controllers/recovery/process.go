@@ -26,25 +26,25 @@ func SetUpProcess() {
 	setUp.Do(func() {
 		utilruntime.ReallyCrash = false
 		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(_ context.Context, value any) {
-			recovery.Count("client-go")
+			recovery.CountPanic("client-go")
 		})
 		recovery.SetLogger(func(p *recovery.Panic, stack []byte) {
 			klog.ErrorS(p, "Recovered a panic", "component", p.Component, "stack", string(stack))
 		})
-		metrics.Registry.MustRegister(recovery.Collector())
+		metrics.Registry.MustRegister(recovery.PanicCollector())
 	})
 }
 
-// Map is f for sources that have no goroutine of an informer, such as channels.
-func Map(component string, f handler.MapFunc) handler.MapFunc {
+// WrapMapFunc is f for sources that have no goroutine of an informer, such as channels.
+func WrapMapFunc(component string, f handler.MapFunc) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 		_ = recovery.Call(component, func() error { requests = f(ctx, object); return nil })
 		return requests
 	}
 }
 
-// Runnable starts again after a pause when it panics. It needs to be leader if r does.
-func Runnable(component string, r manager.Runnable) manager.Runnable {
+// WrapRunnable starts again after a pause when it panics. It needs to be leader if r does.
+func WrapRunnable(component string, r manager.Runnable) manager.Runnable {
 	return runnable{component, r}
 }
 

@@ -45,11 +45,11 @@ func TestAValueIsFoundInFormsThatBreakIt(t *testing.T) {
 			"in numbers as YAML":         "- " + strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(value)), "[]"), " ", "\n- "),
 			"in hex within quoted quote": fmt.Sprintf("%q", fmt.Sprintf("%x", value)),
 		} {
-			if !c.In("it says " + said + ".") {
+			if !c.AppearsIn("it says " + said + ".") {
 				t.Errorf("%q is not found %s: %s", value, name, said)
 			}
 		}
-		if c.In(`Get "https://registry.example.com/v2/shop%2Fweb/manifests/1.28?x=%41%42": dial tcp 10.0.0.1:443: connect: refused &amp; 12 34 56`) {
+		if c.AppearsIn(`Get "https://registry.example.com/v2/shop%2Fweb/manifests/1.28?x=%41%42": dial tcp 10.0.0.1:443: connect: refused &amp; 12 34 56`) {
 			t.Errorf("%q is found where it is not", value)
 		}
 	}
@@ -60,10 +60,10 @@ func TestATextInTheAlphabetOfURLsIsFound(t *testing.T) {
 	const hidden = "name=ann>>>;password=hunter2???hunter2~~~"
 	for name, encoding := range map[string]*base64.Encoding{"of URLs": base64.RawURLEncoding, "of the standard": base64.StdEncoding} {
 		c := ContentsOf(&corev1.Secret{Data: map[string][]byte{"k": []byte("session:" + encoding.EncodeToString([]byte(hidden)))}})
-		if !c.In("the login is " + hidden[12:]) {
+		if !c.AppearsIn("the login is " + hidden[12:]) {
 			t.Errorf("what is in the alphabet %s is not found", name)
 		}
-		if c.In("connection refused") {
+		if c.AppearsIn("connection refused") {
 			t.Errorf("of the alphabet %s, anything is found", name)
 		}
 	}
@@ -84,7 +84,7 @@ func TestALoginThatASecretEncodesIsFound(t *testing.T) {
 			"the password hunter2hunter2 is weak": true, "login ann:hunter2hunter2": true, `https://ann:hunter2hunter2@r/v2/`: true,
 			"exceeded quota: few": false, "no route to host": false,
 		} {
-			if c.In(text) != want {
+			if c.AppearsIn(text) != want {
 				t.Errorf("%s has %q: %t, want %t", name, text, !want, want)
 			}
 		}
@@ -127,10 +127,10 @@ func TestReadingATextTakesLittleMemory(t *testing.T) {
 	for i := 0; text.Len() < MostRead-40; i++ {
 		fmt.Fprintf(&text, "%x%d", i*7919, i*i)
 	}
-	c.In(text.String()) // what is made once is made
+	c.AppearsIn(text.String()) // what is made once is made
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if c.In(text.String()) {
+	if c.AppearsIn(text.String()) {
 		t.Error("the value is found where it is not")
 	}
 	runtime.ReadMemStats(&after)

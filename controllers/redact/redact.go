@@ -88,9 +88,9 @@ func ContentsOfJSON(raw []byte) Contents {
 	return c
 }
 
-// In reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in. It is so
+// AppearsIn reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in. It is so
 // of a text of more than MostRead bytes.
-func (c Contents) In(text string) bool {
+func (c Contents) AppearsIn(text string) bool {
 	if c.unknown || len(text) > MostRead {
 		return true
 	}
@@ -138,13 +138,13 @@ func partOf(b []byte) (part uint64) {
 func (c Contents) Error(doing string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		if c.In(err.Error()) {
+		if c.AppearsIn(err.Error()) {
 			return fmt.Errorf("%s: it failed for a reason that is left out, since it may repeat the Secret", doing)
 		}
 		return fmt.Errorf("%s: %s", doing, err.Error()) // it must not be unwrapped
 	}
 	s := status.Status()
-	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !c.In(err.Error()) {
+	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !c.AppearsIn(err.Error()) {
 		return fmt.Errorf("%s: %s", doing, err.Error()) // it must not be unwrapped
 	}
 	reason := ""
@@ -158,7 +158,7 @@ func (c Contents) Error(doing string, err error) error {
 const mostNamed = 256
 
 // isIn reports whether a name has contents, or is no name since it is too long.
-func (c Contents) isIn(name string) bool { return len(name) > mostNamed || c.In(name) }
+func (c Contents) isIn(name string) bool { return len(name) > mostNamed || c.AppearsIn(name) }
 
 // fieldsOf names the fields that a status finds wrong, and how. One whose name may repeat the Secret has none.
 func (c Contents) fieldsOf(s metav1.Status) string {

@@ -54,12 +54,12 @@ func TestJSONThatIsNoSecretHasContentsToo(t *testing.T) {
 	} {
 		c := ContentsOfJSON([]byte(raw))
 		for _, text := range texts {
-			if !c.In("it says " + text + ".") {
+			if !c.AppearsIn("it says " + text + ".") {
 				t.Errorf("%q is not in %s", text, raw)
 			}
 		}
 	}
-	if ContentsOfJSON([]byte(`{"metadata":{"name":"ca"}}`)).In("Secret ca") {
+	if ContentsOfJSON([]byte(`{"metadata":{"name":"ca"}}`)).AppearsIn("Secret ca") {
 		t.Error("a Secret without data has contents")
 	}
 }
@@ -110,7 +110,7 @@ func TestAValueIsFoundHoweverItIsWritten(t *testing.T) {
 			"in base64 of a login":       base64.StdEncoding.EncodeToString([]byte("u:" + value)),
 			"in base64 of another login": base64.StdEncoding.EncodeToString([]byte("al:" + value)),
 		} {
-			if !c.In("it says " + said + ".") {
+			if !c.AppearsIn("it says " + said + ".") {
 				t.Errorf("%q is not found %s: %s", value, name, said)
 			}
 		}
@@ -122,7 +122,7 @@ func TestALongTextIsNotRead(t *testing.T) {
 	c := ContentsOf(&corev1.Secret{Data: map[string][]byte{"login": []byte("user:hunter2")}})
 	for length, want := range map[int]bool{MostRead: false, MostRead + 1: true, 3 << 20: true} {
 		text := strings.Repeat(`\x41 65,66 `, length/11+1)[:length]
-		if got := c.In(text); got != want {
+		if got := c.AppearsIn(text); got != want {
 			t.Errorf("%d bytes have the contents: %t, want %t", length, got, want)
 		}
 		if err := c.Error("doing", errors.New(text)); len(err.Error()) > MostRead+len("doing: ") || want && strings.Contains(err.Error(), `\x41`) {
@@ -130,7 +130,7 @@ func TestALongTextIsNotRead(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x", MostRead+1)
-	if allocated := testing.AllocsPerRun(1, func() { c.In(long) }); allocated > 0 {
+	if allocated := testing.AllocsPerRun(1, func() { c.AppearsIn(long) }); allocated > 0 {
 		t.Errorf("a long text is read: %.0f allocations", allocated)
 	}
 }

@@ -93,20 +93,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if d.DeletionTimestamp != nil { // the garbage collector deletes the copies
-		r.known.forget(d.UID)
+		r.known.forgetDistribution(d.UID)
 		r.told.Delete(d.UID)
 		return reconcile.Result{}, nil
 	}
 	want, err := newTemplate(d)
 	if err != nil { // admission refuses it, so it was stored before there was one
-		r.tell(d, "InvalidResource", err.Error())
+		r.recordEventOnce(d, "InvalidResource", err.Error())
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	all := &corev1.NamespaceList{}
 	if err := r.client.List(ctx, all); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing namespaces: %w", err)
 	}
-	plan, err := r.decide(ctx, d, want, all.Items)
+	plan, err := r.decidePlan(ctx, d, want, all.Items)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -114,9 +114,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
 	w := &work{r: r, d: d, want: want}
-	found := w.ensure(ctx, plan.matched, plan.there)
-	left := w.clean(ctx, plan, found)
-	written := r.report(ctx, d, plan, found)
+	found := w.ensureCopies(ctx, plan.matched, plan.there)
+	left := w.deleteLeftovers(ctx, plan, found)
+	written := r.patchStatus(ctx, d, plan, found)
 	return resultOf(found, left, want.recheckAfter(), written)
 }
 
@@ -126,11 +126,11 @@ func resultOf(found *failures, left bool, after time.Duration, written error) (r
 	if left {
 		after = time.Second
 	}
-	return reconcile.Result{RequeueAfter: after}, errors.Join(found.retry(), written)
+	return reconcile.Result{RequeueAfter: after}, errors.Join(found.retryError(), written)
 }
 
-// tell records an event, once for each change of what it says.
-func (r *Reconciler) tell(d *kruise.ResourceDistribution, reason, message string) {
+// recordEventOnce records an event, once for each change of what it says.
+func (r *Reconciler) recordEventOnce(d *kruise.ResourceDistribution, reason, message string) {
 	text := reason + ": " + message
 	if was, _ := r.told.Swap(d.UID, text); was == text {
 		return
@@ -150,7 +150,7 @@ func newFailures() *failures {
 	return &failures{of: map[kruise.ResourceDistributionConditionType][]string{}, why: map[kruise.ResourceDistributionConditionType]string{}}
 }
 
-func (f *failures) add(kind kruise.ResourceDistributionConditionType, namespace string, err error) {
+func (f *failures) addFailure(kind kruise.ResourceDistributionConditionType, namespace string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.of[kind] = append(f.of[kind], namespace)
@@ -165,5 +165,5 @@ func (f *failures) add(kind kruise.ResourceDistributionConditionType, namespace 
 	}
 }
 
-// retry is what the work queue is to try again, the first errors of many.
-func (f *failures) retry() error { return errors.Join(f.errs[:min(len(f.errs), 3)]...) }
+// retryError is what the work queue is to try again, the first errors of many.
+func (f *failures) retryError() error { return errors.Join(f.errs[:min(len(f.errs), 3)]...) }

@@ -157,7 +157,7 @@ func (c *cases) run(name string, f func(w *world), rules ...string) {
 		if len(rules) > 0 {
 			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": rules[0]})
 			w.do(err)
-			w.do(e.Activate(t.Context(), bundle.Set{b}))
+			w.do(e.ActivateBundles(t.Context(), bundle.Set{b}))
 		}
 		f(w)
 		w.do(client.IgnoreNotFound(c.api.Delete(t.Context(), &kruise.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: w.name}})))

@@ -40,17 +40,17 @@ var (
 	errBeingDeleted = errors.New("the copy is being deleted, and is created again once its finalizers are gone")
 )
 
-// ensure creates and updates copies in namespaces.
-func (w *work) ensure(ctx context.Context, matched []string, there map[string]*corev1.Namespace) *failures {
+// ensureCopies creates and updates copies in namespaces.
+func (w *work) ensureCopies(ctx context.Context, matched []string, there map[string]*corev1.Namespace) *failures {
 	found := newFailures()
 	var acts []func() error
 	for _, name := range matched {
 		ns := there[name]
 		if ns == nil {
-			found.add(kruise.ResourceDistributionNamespaceNotExists, name, errors.New(kruise.ResourceDistributionNamespaceNotExistsReason))
+			found.addFailure(kruise.ResourceDistributionNamespaceNotExists, name, errors.New(kruise.ResourceDistributionNamespaceNotExistsReason))
 			continue
 		}
-		s, ok := w.r.known.get(w.d.UID, ns.UID)
+		s, ok := w.r.known.getCopy(w.d.UID, ns.UID)
 		if ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < w.want.recheckAfter() {
 			continue
 		}
@@ -58,16 +58,16 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 		acts = append(acts, func() error {
 			if ok && s.hash == w.want.hash && w.isUnchanged(ctx, ns.Name, s) {
 				s.at = w.r.now()
-				w.r.known.set(w.d.UID, ns.UID, s)
+				w.r.known.setCopy(w.d.UID, ns.UID, s)
 				return nil
 			}
-			copied, kind, err := w.one(ctx, ns.Name, none)
+			copied, kind, err := w.ensureCopy(ctx, ns.Name, none)
 			if err != nil {
-				w.r.known.drop(w.d.UID, ns.UID)
-				found.add(kind, ns.Name, w.concealSecret(err))
+				w.r.known.forgetCopy(w.d.UID, ns.UID)
+				found.addFailure(kind, ns.Name, w.concealSecret(err))
 				return nil // the others are tried as well
 			}
-			w.r.known.set(w.d.UID, ns.UID, sight{
+			w.r.known.setCopy(w.d.UID, ns.UID, sight{
 				hash: w.want.hash, at: w.r.now(), copied: &metav1.ObjectMeta{UID: copied.GetUID(), ResourceVersion: copied.GetResourceVersion()},
 			})
 			return nil
@@ -77,19 +77,19 @@ func (w *work) ensure(ctx context.Context, matched []string, there map[string]*c
 	return found
 }
 
-// one brings the copy of a namespace up to date and returns it, or says what failed. none says
+// ensureCopy brings the copy of a namespace up to date and returns it, or says what failed. none says
 // that there is no copy yet, as far as is known.
-func (w *work) one(ctx context.Context, namespace string, none bool) (client.Object, kruise.ResourceDistributionConditionType, error) {
+func (w *work) ensureCopy(ctx context.Context, namespace string, none bool) (client.Object, kruise.ResourceDistributionConditionType, error) {
 	if none {
-		o, err := w.create(ctx, namespace)
+		o, err := w.createCopy(ctx, namespace)
 		if !apierrors.IsAlreadyExists(err) {
 			return o, kruise.ResourceDistributionCreateResourceFailed, err
 		}
 	}
-	copied, err := w.read(ctx, namespace)
+	copied, err := w.readCopy(ctx, namespace)
 	switch {
 	case errors.Is(err, errNoneThere):
-		o, err := w.create(ctx, namespace)
+		o, err := w.createCopy(ctx, namespace)
 		if apierrors.IsAlreadyExists(err) { // made by another client meanwhile
 			return nil, kruise.ResourceDistributionConflictOccurred, errConflict
 		}
@@ -102,7 +102,7 @@ func (w *work) one(ctx context.Context, namespace string, none bool) (client.Obj
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, errBeingDeleted
 	}
 	before := copied.DeepCopyObject().(client.Object)
-	if !w.want.onto(copied) {
+	if !w.want.updateCopy(copied) {
 		return copied, "", nil
 	}
 	if w.want.mustReplace(before) {
@@ -161,17 +161,17 @@ func (w *work) concealSecret(err error) error {
 	return w.want.secret.Error("distributing Secret "+w.want.object.GetName(), err)
 }
 
-func (w *work) create(ctx context.Context, namespace string) (client.Object, error) {
-	o := w.want.in(namespace)
+func (w *work) createCopy(ctx context.Context, namespace string) (client.Object, error) {
+	o := w.want.newCopy(namespace)
 	if err := w.r.client.Create(ctx, o); err != nil {
 		return nil, fmt.Errorf("creating %s %s: %w", w.want.kind, o.GetName(), err)
 	}
 	return o, nil
 }
 
-// read reads a copy by a patch that tests whose it is and changes nothing.
-func (w *work) read(ctx context.Context, namespace string) (client.Object, error) {
-	o := w.want.empty()
+// readCopy reads a copy by a patch that tests whose it is and changes nothing.
+func (w *work) readCopy(ctx context.Context, namespace string) (client.Object, error) {
+	o := w.want.newEmptyObject()
 	o.SetName(w.want.object.GetName())
 	o.SetNamespace(namespace)
 	tests, err := w.testOwnership()
@@ -201,9 +201,9 @@ func (w *work) testOwnership() ([]byte, error) {
 	return tests, nil
 }
 
-// clean deletes copies in namespaces that are to have none, and says whether some were not
+// deleteLeftovers deletes copies in namespaces that are to have none, and says whether some were not
 // looked at yet.
-func (w *work) clean(ctx context.Context, p plan, found *failures) (left bool) {
+func (w *work) deleteLeftovers(ctx context.Context, p plan, found *failures) (left bool) {
 	var acts []func() error
 	var looked atomic.Int32
 	for _, name := range slices.Sorted(maps.Keys(p.there)) {
@@ -211,27 +211,27 @@ func (w *work) clean(ctx context.Context, p plan, found *failures) (left bool) {
 		if _, keep := slices.BinarySearch(p.matched, name); keep {
 			continue
 		}
-		if s, ok := w.r.known.get(w.d.UID, ns.UID); ok && s.hash == "" {
+		if s, ok := w.r.known.getCopy(w.d.UID, ns.UID); ok && s.hash == "" {
 			continue
 		}
 		acts = append(acts, func() error {
 			if looked.Add(1) > mostLeftovers {
 				return nil
 			}
-			if err := w.remove(ctx, name); err != nil {
-				found.add(kruise.ResourceDistributionDeleteResourceFailed, name, w.concealSecret(err))
+			if err := w.deleteCopy(ctx, name); err != nil {
+				found.addFailure(kruise.ResourceDistributionDeleteResourceFailed, name, w.concealSecret(err))
 				return nil
 			}
-			w.r.known.set(w.d.UID, ns.UID, sight{at: w.r.now()})
+			w.r.known.setCopy(w.d.UID, ns.UID, sight{at: w.r.now()})
 			return nil
 		})
 	}
-	_ = batch.Parallel(writes, acts) // each act keeps its own error
+	_ = batch.RunParallel(writes, acts) // each act keeps its own error
 	return len(acts) > mostLeftovers
 }
 
-func (w *work) remove(ctx context.Context, namespace string) error {
-	copied, err := w.read(ctx, namespace)
+func (w *work) deleteCopy(ctx context.Context, namespace string) error {
+	copied, err := w.readCopy(ctx, namespace)
 	if errors.Is(err, errNoneThere) || errors.Is(err, errConflict) {
 		return nil
 	}

@@ -36,7 +36,7 @@ type plan struct {
 	there map[string]*corev1.Namespace
 }
 
-func (r *Reconciler) decide(ctx context.Context, d *kruise.ResourceDistribution, want template, namespaces []corev1.Namespace) (plan, error) {
+func (r *Reconciler) decidePlan(ctx context.Context, d *kruise.ResourceDistribution, want template, namespaces []corev1.Namespace) (plan, error) {
 	p := plan{there: map[string]*corev1.Namespace{}}
 	for i := range namespaces {
 		if ns := &namespaces[i]; ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceTerminating {
@@ -45,10 +45,10 @@ func (r *Reconciler) decide(ctx context.Context, d *kruise.ResourceDistribution,
 	}
 	in := points.DistributionInput{
 		Now:          r.now().UnixNano(),
-		Distribution: points.Distribution{Name: d.Name, Labels: d.Labels, Annotations: facts.Annotations(d.Annotations), Kind: want.kind, Object: want.object.GetName()},
+		Distribution: points.Distribution{Name: d.Name, Labels: d.Labels, Annotations: facts.VisibleAnnotations(d.Annotations), Kind: want.kind, Object: want.object.GetName()},
 	}
 	var err error
-	if in.Namespaces, err = asked(&d.Spec.Targets, namespaces, p.there); err != nil {
+	if in.Namespaces, err = requestedNamespaces(&d.Spec.Targets, namespaces, p.there); err != nil {
 		return p, err
 	}
 	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ResourceDistribution", Name: d.Name, UID: string(d.UID)}
@@ -58,12 +58,12 @@ func (r *Reconciler) decide(ctx context.Context, d *kruise.ResourceDistribution,
 			return slices.Compare([]string{a.Rule, a.Message}, []string{b.Rule, b.Message})
 		})
 		p.held = true
-		r.tell(d, HeldReason, fmt.Sprintf("%s (rule %s)", first.Message, first.Rule))
+		r.recordEventOnce(d, HeldReason, fmt.Sprintf("%s (rule %s)", first.Message, first.Rule))
 		return p, nil
 	}
-	p.matched = out.Permit(in)
-	if denied := out.Denied(in); len(denied) > 0 {
-		r.tell(d, DeniedReason, describeDenied(denied))
+	p.matched = out.PermittedNamespaces(in)
+	if denied := out.DeniedNamespaces(in); len(denied) > 0 {
+		r.recordEventOnce(d, DeniedReason, describeDenied(denied))
 	} else {
 		r.told.Delete(d.UID)
 	}
@@ -85,8 +85,8 @@ func describeDenied(denied map[string]points.Denial) string {
 	return text
 }
 
-// asked are the namespaces that a spec asks for, by name (RD-01).
-func asked(t *kruise.ResourceDistributionTargets, namespaces []corev1.Namespace, there map[string]*corev1.Namespace) ([]points.Namespace, error) {
+// requestedNamespaces are the namespaces that a spec asks for, by name (RD-01).
+func requestedNamespaces(t *kruise.ResourceDistributionTargets, namespaces []corev1.Namespace, there map[string]*corev1.Namespace) ([]points.Namespace, error) {
 	selector := labels.Nothing()
 	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) > 0 {
 		var err error

@@ -15,9 +15,9 @@ func TestTheReasonIsThatOfTheFirstNamespace(t *testing.T) {
 	for _, order := range [][]string{{"bank", "shop"}, {"shop", "bank"}} {
 		found := newFailures()
 		for _, namespace := range order {
-			found.add(kruise.ResourceDistributionCreateResourceFailed, namespace, errors.New("exceeded quota of "+namespace))
+			found.addFailure(kruise.ResourceDistributionCreateResourceFailed, namespace, errors.New("exceeded quota of "+namespace))
 		}
-		got := (&Reconciler{now: time.Now}).condition(&kruise.ResourceDistribution{}, kruise.ResourceDistributionCreateResourceFailed, found)
+		got := (&Reconciler{now: time.Now}).buildCondition(&kruise.ResourceDistribution{}, kruise.ResourceDistributionCreateResourceFailed, found)
 		if got.Reason != "exceeded quota of bank" {
 			t.Errorf("in the order %v the reason is %q", order, got.Reason)
 		}

@@ -27,9 +27,9 @@ type sight struct {
 	copied metav1.Object
 }
 
-// shows says whether a copy is as it was seen then, or as it was before.
-func (s sight) shows(o metav1.Object) bool {
-	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.Newer(o, s.copied)
+// matchesCopy says whether a copy is as it was seen then, or as it was before.
+func (s sight) matchesCopy(o metav1.Object) bool {
+	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.IsNewer(o, s.copied)
 }
 
 // recheckAfter is how long the manager relies on what it knows of a copy.
@@ -40,14 +40,14 @@ func (t template) recheckAfter() time.Duration {
 	return recheckConfigMaps
 }
 
-func (k *known) get(distribution, namespace types.UID) (sight, bool) {
+func (k *known) getCopy(distribution, namespace types.UID) (sight, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s, ok := k.of[distribution][namespace]
 	return s, ok
 }
 
-func (k *known) set(distribution, namespace types.UID, s sight) {
+func (k *known) setCopy(distribution, namespace types.UID, s sight) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil {
@@ -59,22 +59,22 @@ func (k *known) set(distribution, namespace types.UID, s sight) {
 	k.of[distribution][namespace] = s
 }
 
-// drop has a namespace looked at again.
-func (k *known) drop(distribution, namespace types.UID) {
+// forgetCopy has a namespace looked at again.
+func (k *known) forgetCopy(distribution, namespace types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.of[distribution], namespace)
 }
 
-// forget is for a distribution that is gone.
-func (k *known) forget(distribution types.UID) {
+// forgetDistribution is for a distribution that is gone.
+func (k *known) forgetDistribution(distribution types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.of, distribution)
 }
 
-// vanish is for a namespace that is gone.
-func (k *known) vanish(namespace types.UID) {
+// forgetNamespace is for a namespace that is gone.
+func (k *known) forgetNamespace(namespace types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, namespaces := range k.of {

@@ -35,18 +35,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("resourcedistribution-controller").
 		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: changes})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(copies, r.onCopies(), builder.OnlyMetadata), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-func changes(e event.UpdateEvent) bool {
+func isRelevantUpdate(e event.UpdateEvent) bool {
 	return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 }
 
 // ofNamespace are all distributions: any of them may ask for the namespace.
 func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	if o.GetDeletionTimestamp() != nil {
-		r.known.vanish(o.GetUID())
+		r.known.forgetNamespace(o.GetUID())
 	}
 	all := &kruise.ResourceDistributionList{}
 	if err := r.client.List(ctx, all); err != nil {
@@ -65,18 +65,18 @@ func (r *Reconciler) onCopies() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before := metav1.GetControllerOfNoCopy(e.ObjectOld); before != nil {
 				if now := metav1.GetControllerOfNoCopy(e.ObjectNew); now == nil || now.UID != before.UID {
-					r.look(ctx, e.ObjectOld, q, true)
+					r.enqueueCopyOwner(ctx, e.ObjectOld, q, true)
 				}
 			}
-			r.look(ctx, e.ObjectNew, q, false)
+			r.enqueueCopyOwner(ctx, e.ObjectNew, q, false)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.look(ctx, e.Object, q, true) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueCopyOwner(ctx, e.Object, q, true) },
 	}
 }
 
-// look has the distribution that owns a copy look at it again, where lost says that the copy is
+// enqueueCopyOwner has the distribution that owns a copy look at it again, where lost says that the copy is
 // no longer its own, or where it is not as it was seen last.
-func (r *Reconciler) look(ctx context.Context, o client.Object, q queue, lost bool) {
+func (r *Reconciler) enqueueCopyOwner(ctx context.Context, o client.Object, q queue, lost bool) {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("ResourceDistribution") {
 		return
@@ -85,9 +85,9 @@ func (r *Reconciler) look(ctx context.Context, o client.Object, q queue, lost bo
 	if err := r.client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
 		return // it is gone, and its own event comes
 	}
-	if s, ok := r.known.get(owner.UID, ns.UID); ok && !lost && s.shows(o) {
+	if s, ok := r.known.getCopy(owner.UID, ns.UID); ok && !lost && s.matchesCopy(o) {
 		return
 	}
-	r.known.drop(owner.UID, ns.UID)
+	r.known.forgetCopy(owner.UID, ns.UID)
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: owner.Name}})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// conditions are those of every status, in their order (RD-03).
-func conditions() []kruise.ResourceDistributionConditionType {
+// conditionTypes are those of every status, in their order (RD-03).
+func conditionTypes() []kruise.ResourceDistributionConditionType {
 	return []kruise.ResourceDistributionConditionType{
 		kruise.ResourceDistributionGetResourceFailed, kruise.ResourceDistributionCreateResourceFailed,
 		kruise.ResourceDistributionUpdateResourceFailed, kruise.ResourceDistributionDeleteResourceFailed,
@@ -24,8 +24,8 @@ func conditions() []kruise.ResourceDistributionConditionType {
 	}
 }
 
-// report writes the status if it changed.
-func (r *Reconciler) report(ctx context.Context, d *kruise.ResourceDistribution, p plan, found *failures) error {
+// patchStatus writes the status if it changed.
+func (r *Reconciler) patchStatus(ctx context.Context, d *kruise.ResourceDistribution, p plan, found *failures) error {
 	failed := map[string]bool{}
 	for _, names := range found.of {
 		for _, name := range names {
@@ -41,8 +41,8 @@ func (r *Reconciler) report(ctx context.Context, d *kruise.ResourceDistribution,
 	status := kruise.ResourceDistributionStatus{
 		ObservedGeneration: d.Generation, Desired: int32(len(p.matched)), Succeeded: int32(succeeded), Failed: int32(len(p.matched) - succeeded), //nolint:gosec // namespaces are fewer
 	}
-	for _, kind := range conditions() {
-		status.Conditions = append(status.Conditions, r.condition(d, kind, found))
+	for _, kind := range conditionTypes() {
+		status.Conditions = append(status.Conditions, r.buildCondition(d, kind, found))
 	}
 	if equality.Semantic.DeepEqual(d.Status, status) {
 		return nil
@@ -55,7 +55,7 @@ func (r *Reconciler) report(ctx context.Context, d *kruise.ResourceDistribution,
 	return nil
 }
 
-func (r *Reconciler) condition(d *kruise.ResourceDistribution, kind kruise.ResourceDistributionConditionType, found *failures) kruise.ResourceDistributionCondition {
+func (r *Reconciler) buildCondition(d *kruise.ResourceDistribution, kind kruise.ResourceDistributionConditionType, found *failures) kruise.ResourceDistributionCondition {
 	out := kruise.ResourceDistributionCondition{
 		Type: kind, Status: corev1.ConditionFalse, Reason: kruise.ResourceDistributionSucceededReason, LastTransitionTime: metav1.NewTime(r.now()).Rfc3339Copy(),
 	}

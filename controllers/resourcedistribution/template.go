@@ -71,31 +71,31 @@ func newTemplate(d *kruise.ResourceDistribution) (template, error) {
 	}
 	o := t.object
 	o.SetOwnerReferences([]metav1.OwnerReference{t.owner})
-	o.SetAnnotations(over(o.GetAnnotations(), map[string]string{kruise.ResourceDistributionHashCodeKey: t.hash, kruise.ResourceDistributionFromKey: d.Name}))
+	o.SetAnnotations(mergeMaps(o.GetAnnotations(), map[string]string{kruise.ResourceDistributionHashCodeKey: t.hash, kruise.ResourceDistributionFromKey: d.Name}))
 	o.SetResourceVersion("")
 	o.SetUID("")
 	o.SetManagedFields(nil)
 	return t, nil
 }
 
-// in is the copy for a namespace.
-func (t template) in(namespace string) client.Object {
+// newCopy is the copy for a namespace.
+func (t template) newCopy(namespace string) client.Object {
 	o := t.object.DeepCopyObject().(client.Object)
 	o.SetNamespace(namespace)
 	return o
 }
 
-// empty is an object of the kind.
-func (t template) empty() client.Object {
+// newEmptyObject is an object of the kind.
+func (t template) newEmptyObject() client.Object {
 	if t.kind == "Secret" {
 		return &corev1.Secret{}
 	}
 	return &corev1.ConfigMap{}
 }
 
-// onto brings a copy up to date and says whether anything of it changed. Labels, annotations
+// updateCopy brings a copy up to date and says whether anything of it changed. Labels, annotations
 // and finalizers that others added stay (RD-02).
-func (t template) onto(copied client.Object) (changed bool) {
+func (t template) updateCopy(copied client.Object) (changed bool) {
 	before := copied.DeepCopyObject()
 	switch from := t.object.(type) {
 	case *corev1.Secret:
@@ -105,8 +105,8 @@ func (t template) onto(copied client.Object) (changed bool) {
 		to := copied.(*corev1.ConfigMap)
 		to.Data, to.BinaryData, to.Immutable = from.Data, from.BinaryData, from.Immutable
 	}
-	copied.SetLabels(over(copied.GetLabels(), t.object.GetLabels()))
-	copied.SetAnnotations(over(copied.GetAnnotations(), t.object.GetAnnotations()))
+	copied.SetLabels(mergeMaps(copied.GetLabels(), t.object.GetLabels()))
+	copied.SetAnnotations(mergeMaps(copied.GetAnnotations(), t.object.GetAnnotations()))
 	finalizers := copied.GetFinalizers()
 	for _, f := range t.object.GetFinalizers() {
 		if !slices.Contains(finalizers, f) {
@@ -134,8 +134,8 @@ func (t template) mustReplace(copied client.Object) bool {
 	return false
 }
 
-// over lays one map over another.
-func over(lower, upper map[string]string) map[string]string {
+// mergeMaps lays one map over another.
+func mergeMaps(lower, upper map[string]string) map[string]string {
 	if len(upper) == 0 {
 		return lower
 	}

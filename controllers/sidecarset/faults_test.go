@@ -36,9 +36,9 @@ func newFaultScenario(t *testing.T, set *kruise.SidecarSet) faultinjection.Scena
 		},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			judge := sidecars.NewJudge(sidecars.Options{Cached: env.Client, Live: env.Client, Engine: e, Namespace: "kruise-system"})
-			missed := &Missed{Given: judge.Given, Live: env.Client, Count: func(string, map[string]int) {}, Sent: func(string, map[string]string) bool { return true }}
+			missed := &MissedPodFinder{Given: judge.DecideSidecars, Live: env.Client, Count: func(string, map[string]int) {}, Sent: func(string, map[string]string) bool { return true }}
 			return rollout.New(New(env.Client, "kruise-system", env.Events, WithMissed(missed)), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithParallelWrites(1))
+				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"SidecarSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges},

@@ -19,7 +19,7 @@ func FuzzStatesAndVerdicts(f *testing.F) {
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.SidecarSetInPlaceUpdateStateKey: text}},
 			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: kruise.SidecarSetUpgradableCondition, Message: text}}},
 		}
-		verdicts(pod)
+		readVerdicts(pod)
 		states, _ := statesOf(pod)
 		states["logs"] = &kruise.InPlaceUpdateState{} // must not be a nil map
 		for set, state := range states {

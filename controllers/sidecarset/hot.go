@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -19,7 +19,7 @@ import (
 
 // otherOf is the other one of a hot pair.
 func otherOf(name, one string) string {
-	first, second := marks.Pair(name)
+	first, second := podmeta.HotPair(name)
 	if one == first {
 		return second
 	}
@@ -30,11 +30,11 @@ func otherOf(name, one string) string {
 // an upgrade the one that does not run yet, else the one that does not work. It is empty where the one that works has the new
 // image, or is on its way to it: an upgrade that is begun goes on with the version that it began with (SS-17).
 func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.Pod) string {
-	first, second := marks.Pair(c.Name)
-	working := marks.Working(pod)[c.Name]
+	first, second := podmeta.HotPair(c.Name)
+	working := podmeta.WorkingContainers(pod)[c.Name]
 	target := otherOf(c.Name, working)
 	for _, name := range []string{second, first} {
-		if !containerstatus.IsReady(pod, name) || !consistent(set.Name, pod, []string{name}) {
+		if !containerstatus.IsReady(pod, name) || !isConsistent(set.Name, pod, []string{name}) {
 			target = name
 		}
 	}
@@ -50,27 +50,27 @@ func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.P
 	return target
 }
 
-// reset is the container of a hot pair that has no work any more, and gets the empty image again.
-type reset struct {
+// containerReset is the container of a hot pair that has no work any more, and gets the empty image again.
+type containerReset struct {
 	name, container, image string
 	// again is true where the image that it has is wanted again, after the other one has taken over. It would not start anew
 	// for it, and so not take over.
 	again bool
 }
 
-// resets are those of a pod that an upgrade left.
-func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
-	working := marks.Working(pod)
+// findResets are those of a pod that an upgrade left.
+func findResets(set *kruise.SidecarSet, pod *corev1.Pod) (out []containerReset) {
+	working := podmeta.WorkingContainers(pod)
 	for i := range set.Spec.Containers {
 		c := &set.Spec.Containers[i]
-		if !marks.IsHot(c) || working[c.Name] == "" {
+		if !podmeta.IsHot(c) || working[c.Name] == "" {
 			continue
 		}
 		idle := otherOf(c.Name, working[c.Name])
 		if own := containerOf(pod, idle); own != nil && own.Image != c.UpgradeStrategy.HotUpgradeEmptyImage {
 			other := containerOf(pod, working[c.Name])
-			out = append(out, reset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage,
-				again: own.Image == c.Image && other != nil && other.Image != c.Image && containerstatus.IsReady(pod, other.Name) && consistent(set.Name, pod, []string{other.Name})})
+			out = append(out, containerReset{name: c.Name, container: idle, image: c.UpgradeStrategy.HotUpgradeEmptyImage,
+				again: own.Image == c.Image && other != nil && other.Image != c.Image && containerstatus.IsReady(pod, other.Name) && isConsistent(set.Name, pod, []string{other.Name})})
 		}
 	}
 	return out
@@ -78,7 +78,7 @@ func resets(set *kruise.SidecarSet, pod *corev1.Pod) (out []reset) {
 
 // wantedAgain are the resets without which a pod cannot get the images of its SidecarSet. They wait for no other container: it may
 // be that only this update mends it.
-func wantedAgain(list []reset) (out []reset) {
+func wantedAgain(list []containerReset) (out []containerReset) {
 	for _, one := range list {
 		if one.again {
 			out = append(out, one)
@@ -87,10 +87,10 @@ func wantedAgain(list []reset) (out []reset) {
 	return out
 }
 
-// due says whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
+// isResetDue says whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
 // need not be ready: an upgrade away from a version that is not ready would never end. Nor need those that the pod has of its own
 // and that have ended for good, as the main containers of a Job. A new container that has ended has not taken over.
-func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
+func isResetDue(set *kruise.SidecarSet, p *facts.Pod, list []containerReset) bool {
 	left := map[string]bool{}
 	for _, one := range list {
 		left[one.container] = true
@@ -101,7 +101,7 @@ func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 			others = append(others, name)
 		}
 	}
-	if !consistent(set.Name, p.Pod, others) {
+	if !isConsistent(set.Name, p.Pod, others) {
 		return false
 	}
 	if p.Ready {
@@ -109,8 +109,8 @@ func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 	}
 	own, empty := namesIn(set), map[string]bool{}
 	for i := range set.Spec.Containers {
-		if c := &set.Spec.Containers[i]; marks.IsHot(c) {
-			first, second := marks.Pair(c.Name)
+		if c := &set.Spec.Containers[i]; podmeta.IsHot(c) {
+			first, second := podmeta.HotPair(c.Name)
 			for _, name := range []string{first, second} {
 				if has := containerOf(p.Pod, name); has != nil && has.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
 					empty[name] = true
@@ -128,8 +128,8 @@ func due(set *kruise.SidecarSet, p *facts.Pod, list []reset) bool {
 	return true
 }
 
-// Scale implements rollout.Kind: it creates and deletes nothing. Hot resets go before all other updates (SS-12).
-func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
+// ScalePods implements rollout.Kind: it creates and deletes nothing. Hot resets go before all other updates (SS-12).
+func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
 	set := r.Workload.(*kruise.SidecarSet)
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) || f.Strategy.Paused {
 		return false, nil
@@ -138,12 +138,12 @@ func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (b
 	if err != nil || len(lists) == 0 {
 		return false, err
 	}
-	return r.WriteBeside(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resetting(set, f), func(p *facts.Pod) error {
-		return k.reset(ctx, r, f, p, lists[p])
+	return r.WriteBeside(ctx, f, func(p *facts.Pod) bool { return len(lists[p]) > 0 }, resettingFilter(set, f), func(p *facts.Pod) error {
+		return k.resetContainers(ctx, r, f, p, lists[p])
 	})
 }
 
-func (k *Kind) reset(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod, list []reset) error {
+func (k *Kind) resetContainers(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod, list []containerReset) error {
 	set, pod := r.Workload.(*kruise.SidecarSet), p.DeepCopy()
 	for _, one := range list {
 		if err := setImage(set, pod, one.container, one.image, metav1.NewTime(f.Now)); err != nil {
@@ -152,13 +152,13 @@ func (k *Kind) reset(ctx context.Context, r *rollout.Round, f *rollout.Facts, p 
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionPrefix+one.container, "0")
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+otherOf(one.name, one.container), "0")
 	}
-	err := k.patch(ctx, r, p.Pod, pod)
+	err := k.patchPod(ctx, r, p.Pod, pod)
 	for _, one := range list {
 		switch {
 		case err == nil:
 			k.events.Event(p.Pod, corev1.EventTypeNormal, kruise.SidecarSetResetContainerSucceededReason,
 				fmt.Sprintf("reset sidecar container image empty: %s", one.container))
-		case !rollout.Conflict(err):
+		case !rollout.IsConflict(err):
 			k.events.Event(p.Pod, corev1.EventTypeWarning, kruise.SidecarSetResetContainerFailedReason,
 				fmt.Sprintf("reset sidecar container %s image empty failed: %v", one.container, err))
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -112,7 +112,7 @@ func TestHotUpgradesThatAreTakenBack(t *testing.T) {
 				rounds()
 			}
 			p := w.pods()[0]
-			working := marks.Working(p)["shipper"]
+			working := podmeta.WorkingContainers(p)["shipper"]
 			if got := working + " " + containerOf(p, working).Image; got != tc.working || serving != working {
 				t.Errorf("%s works, want %s, and %s serves", got, tc.working, serving)
 			}
@@ -179,7 +179,7 @@ func TestWhenTheOldContainerOfAPairIsReset(t *testing.T) {
 			s.Spec.UpdateStrategy.Type = kruise.NotUpdateSidecarSetStrategyType
 		}, want: "logs:1"},
 		"when the pod waits for a readiness gate alone": {status: func(p *corev1.Pod) {
-			inplace.Condition(p, corev1.PodReady).Status = corev1.ConditionFalse
+			inplace.FindCondition(p, corev1.PodReady).Status = corev1.ConditionFalse
 		}, want: "empty"},
 		"when an empty image does not run":         {broken: []string{"empty"}, want: "empty"},
 		"not while the new container does not run": {broken: []string{"logs:2"}, want: "logs:1"},

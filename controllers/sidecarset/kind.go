@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -36,8 +36,8 @@ import (
 // InjectedIndex finds pods by the SidecarSets whose containers they have.
 const InjectedIndex = "injectedSidecarSets"
 
-// Index adds the indexes of pods that Controllers of SidecarSets read by.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// SetupIndexes adds the indexes of pods that Controllers of SidecarSets read by.
+func SetupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		indexer.IndexField(ctx, &corev1.Pod{}, InjectedIndex, InjectedIn),
 		indexer.IndexField(ctx, &corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels),
@@ -47,7 +47,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // InjectedIn is the value of InjectedIndex for a pod.
 func InjectedIn(o client.Object) []string {
 	if pod, ok := o.(*corev1.Pod); ok {
-		return marks.Injected(pod)
+		return podmeta.InjectedSets(pod)
 	}
 	return nil
 }
@@ -58,14 +58,14 @@ type Kind struct {
 	// namespace is that of the manager, which the revisions are in.
 	namespace string
 	events    record.EventRecorder
-	missed    *Missed
+	missed    *MissedPodFinder
 }
 
 // Option changes a Kind.
 type Option func(*Kind)
 
 // WithMissed has it look for pods that lack what they should have been given. The cache needs matching.KeysIndex.
-func WithMissed(m *Missed) Option { return func(k *Kind) { k.missed = m } }
+func WithMissed(m *MissedPodFinder) Option { return func(k *Kind) { k.missed = m } }
 
 // New makes the adapter. The events are those of pods.
 func New(cached client.Reader, namespace string, events record.EventRecorder, opts ...Option) *Kind {
@@ -79,12 +79,12 @@ func New(cached client.Reader, namespace string, events record.EventRecorder, op
 // memory is what is worked out once for each generation of a SidecarSet.
 type memory struct {
 	generation int64
-	hashes     marks.Hashes
+	hashes     podmeta.Hashes
 	selector   *matching.Selector
 	// told is the revision that NotUpgradablePods was recorded for.
 	told string
 	// judged are decisions about pods that lack the containers.
-	judged map[types.UID]judged
+	judged map[types.UID]injectionVerdict
 	// changed is when a user changed the SidecarSet last; zero if that has not been read.
 	changed time.Time
 	// evicted is when a pod that lacks the containers was evicted last.
@@ -95,23 +95,23 @@ type memory struct {
 	recreationHeld string
 }
 
-// Type implements rollout.Kind.
-func (k *Kind) Type() rollout.Type {
+// WorkloadType implements rollout.Kind.
+func (k *Kind) WorkloadType() rollout.Type {
 	return rollout.Type{
 		GroupVersionKind: kruise.GroupVersion.WithKind("SidecarSet"),
 		New:              func() client.Object { return &kruise.SidecarSet{} },
 		NewList:          func() client.ObjectList { return &kruise.SidecarSetList{} },
 		Status:           func(o client.Object) any { return &o.(*kruise.SidecarSet).Status },
-		Workloads:        k.workloads,
+		Workloads:        k.relatedSidecarSets,
 		Lists:            func(o client.Object) client.ListOption { return client.MatchingFields{InjectedIndex: o.GetName()} },
 		Memory:           func() any { return &memory{generation: -1} },
-		Related:          []rollout.Related{k.namespaceEvents()},
+		Related:          []rollout.RelatedObject{k.namespaceEvents()},
 	}
 }
 
-// workloads are the SidecarSets whose containers a pod has, or lacks.
-func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference) {
-	for _, name := range marks.Injected(pod) {
+// relatedSidecarSets are the SidecarSets whose containers a pod has, or lacks.
+func (k *Kind) relatedSidecarSets(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference) {
+	for _, name := range podmeta.InjectedSets(pod) {
 		set := &kruise.SidecarSet{}
 		if err := k.cached.Get(ctx, types.NamespacedName{Name: name}, set); err != nil {
 			if !apierrors.IsNotFound(err) {
@@ -124,7 +124,7 @@ func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Re
 	if k.missed == nil {
 		return out
 	}
-	more, err := k.lacked(ctx, pod)
+	more, err := k.uninjectedSets(ctx, pod)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "finding the SidecarSets that select a pod", "pod", client.ObjectKeyFromObject(pod))
 	}
@@ -134,24 +134,24 @@ func (k *Kind) workloads(ctx context.Context, pod *corev1.Pod) (out []rollout.Re
 // DeletionAsked implements rollout.Kind: pods belong to others.
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
-// Recreate implements rollout.Kind. Pods belong to others, so a policy that wants it fails, and the condition FailedUpdate says so.
-func (k *Kind) Recreate(_ context.Context, _ *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+// RecreatePod implements rollout.Kind. Pods belong to others, so a policy that wants it fails, and the condition FailedUpdate says so.
+func (k *Kind) RecreatePod(_ context.Context, _ *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	return fmt.Errorf("rollout/change wants pod %s/%s recreated, but SidecarSet %s does not own it: answer InPlace, Reject or Wait", p.Namespace, p.Name, f.Subject.Name)
 }
 
-// known is what is worked out of the SidecarSet of a round.
-func known(r *rollout.Round) (*memory, *kruise.SidecarSet, error) {
-	m, set := r.Memory().(*memory), r.Workload.(*kruise.SidecarSet)
+// loadMemory is what is worked out of the SidecarSet of a round.
+func loadMemory(r *rollout.Round) (*memory, *kruise.SidecarSet, error) {
+	m, set := r.KindMemory().(*memory), r.Workload.(*kruise.SidecarSet)
 	if m.generation == set.Generation && m.selector != nil {
 		return m, set, nil
 	}
 	var err error
-	if m.hashes, err = marks.HashesOf(&set.Spec); err != nil {
+	if m.hashes, err = podmeta.HashesOf(&set.Spec); err != nil {
 		return nil, nil, err
 	}
-	if m.selector, err = matching.Of(set); err != nil {
+	if m.selector, err = matching.NewSelector(set); err != nil {
 		return nil, nil, err
 	}
-	m.generation, m.changed, m.judged = set.Generation, time.Time{}, map[types.UID]judged{}
+	m.generation, m.changed, m.judged = set.Generation, time.Time{}, map[types.UID]injectionVerdict{}
 	return m, set, nil
 }

@@ -26,8 +26,8 @@ import (
 // mostNamed is how many pods a message names.
 const mostNamed = 3
 
-// because says in a sentence why a pod lacks containers.
-func (l lacking) because(set string) string {
+// explainReason says in a sentence why a pod lacks containers.
+func (l uninjectedPod) explainReason(set string) string {
 	if l.reason == ReasonNoAnswer {
 		return fmt.Sprintf("No webhook answered when the pod was created, and the failure policy let it start without the containers of SidecarSet %s.", set)
 	}
@@ -64,7 +64,7 @@ func reportMissed(r *rollout.Round, f *rollout.Facts, s *kruise.SidecarSetStatus
 	}
 	old := meta.FindStatusCondition(s.Conditions, kruise.SidecarSetInjectionMissed)
 	if old == nil || old.Reason != reason {
-		r.Warn(kruise.SidecarSetInjectionMissed, message)
+		r.RecordWarning(kruise.SidecarSetInjectionMissed, message)
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: kruise.SidecarSetInjectionMissed, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: s.ObservedGeneration,
@@ -81,7 +81,7 @@ func reportConflict(r *rollout.Round, found *findings, s *kruise.SidecarSetStatu
 	}
 	message := fmt.Sprintf("%d pods have the containers of another SidecarSet in place of these, such as: %s", found.taken, found.conflict)
 	if meta.FindStatusCondition(s.Conditions, kruise.SidecarSetConflict) == nil {
-		r.Warn(kruise.SidecarSetConflict, message)
+		r.RecordWarning(kruise.SidecarSetConflict, message)
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: kruise.SidecarSetConflict, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetContainerNameTaken, ObservedGeneration: s.ObservedGeneration,
@@ -89,8 +89,8 @@ func reportConflict(r *rollout.Round, found *findings, s *kruise.SidecarSetStatu
 	})
 }
 
-// Lacking implements rollout.Lacker.
-func (k *Kind) Lacking(f *rollout.Facts, namespace, name string) (explain.Answer, bool) {
+// ExplainMissing implements rollout.Lacker.
+func (k *Kind) ExplainMissing(f *rollout.Facts, namespace, name string) (explain.Answer, bool) {
 	found, ok := f.Found.(*findings)
 	if !ok {
 		return explain.Answer{}, false
@@ -100,7 +100,7 @@ func (k *Kind) Lacking(f *rollout.Facts, namespace, name string) (explain.Answer
 			return explain.Answer{
 				Subject: decision.Subject{Kind: "Pod", Namespace: namespace, Name: name, UID: string(l.pod.UID)},
 				Verdict: explain.Lacking, Reason: l.reason, Rule: l.given.Rule,
-				Message: l.because(f.Subject.Name) + " A new pod would be given them: " + l.given.Message,
+				Message: l.explainReason(f.Subject.Name) + " A new pod would be given them: " + l.given.Message,
 			}, true
 		}
 	}
@@ -113,14 +113,14 @@ const repairEvery = 10 * time.Second
 // mostTried is how many pods a round asks budgets for.
 const mostTried = 5
 
-// repair evicts one pod that lacks the containers, if the SidecarSet asks for it and no policy holds its update. Budgets are kept: an
+// evictUninjectedPod evicts one pod that lacks the containers, if the SidecarSet asks for it and no policy holds its update. Budgets are kept: an
 // eviction asks them. A pod that no controller owns would not come again, and stays.
-func (k *Kind) repair(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+func (k *Kind) evictUninjectedPod(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	found, ok := f.Found.(*findings)
 	if !ok || f.Workload.GetAnnotations()[kruise.SidecarSetRecreateMissedKey] != "true" || res.TopHold() != nil {
 		return nil
 	}
-	m, set, err := known(r)
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (k *Kind) repair(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 		return nil
 	}
 	if wait := repairEvery - r.Now.Sub(m.evicted); wait > 0 {
-		r.Again(wait)
+		r.RequeueAfter(wait)
 		return nil
 	}
 	allowed := k.mayRecreate(ctx, r, f, m, found)
@@ -145,14 +145,14 @@ func (k *Kind) repair(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 			return nil
 		}
 		m.evicted = r.Now
-		r.Again(repairEvery)
-		err := r.Client().SubResource("eviction").Create(ctx, l.pod.DeepCopy(), &policyv1.Eviction{
+		r.RequeueAfter(repairEvery)
+		err := r.CachedClient().SubResource("eviction").Create(ctx, l.pod.DeepCopy(), &policyv1.Eviction{
 			ObjectMeta:    metav1.ObjectMeta{Namespace: l.pod.Namespace, Name: l.pod.Name},
 			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(l.pod.UID)}},
 		})
 		switch {
 		case err == nil:
-			r.Normal(kruise.SidecarSetRecreatedReason, fmt.Sprintf("evicted pod %s/%s, which lacks the containers (%s)", l.pod.Namespace, l.pod.Name, l.reason))
+			r.RecordNormal(kruise.SidecarSetRecreatedReason, fmt.Sprintf("evicted pod %s/%s, which lacks the containers (%s)", l.pod.Namespace, l.pod.Name, l.reason))
 			return nil
 		case apierrors.IsTooManyRequests(err), apierrors.IsForbidden(err): // a budget holds this one; the next may be another's
 			continue

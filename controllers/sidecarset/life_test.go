@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/engine"
 	_ "github.com/regatta-sh/regatta/test/proptest"
@@ -97,7 +97,7 @@ func (l *life) write(what string, o client.Object) error {
 	}
 	told := fmt.Sprintf("%s pod %s/%s in zone %s", what, pod.Namespace, pod.Name, zoneOf(pod))
 	l.story = append(l.story, told+": "+imagesOf(pod))
-	if h := simulation.HoldingOf(l.set("logs")); h.Pod(pod.Name, zoneOf(pod)) && l.broken == "" {
+	if h := simulation.HoldingOf(l.set("logs")); h.HoldsPod(pod.Name, zoneOf(pod)) && l.broken == "" {
 		l.broken = fmt.Sprintf("%s, though %v is held", told, h)
 	}
 	if what == "updates" && client.ObjectKeyFromObject(pod).String() == l.spared && l.broken == "" && readyPod(pod) {
@@ -299,15 +299,15 @@ func (l *life) end(t *rapid.T) {
 		l.round(t)
 	}
 	set := l.set("logs")
-	hashes, err := marks.HashesOf(&set.Spec)
+	hashes, err := podmeta.HashesOf(&set.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range l.pods() {
-		if !upgradable(&memory{hashes: hashes}, set.Name, p) {
+		if !isUpgradable(&memory{hashes: hashes}, set.Name, p) {
 			continue
 		}
-		working := containerOf(p, marks.Working(p)["shipper"])
+		working := containerOf(p, podmeta.WorkingContainers(p)["shipper"])
 		if working == nil || working.Image != set.Spec.Containers[0].Image || containerOf(p, "agent").Image != set.Spec.Containers[1].Image ||
 			containerOf(p, otherOf("shipper", working.Name)).Image != set.Spec.Containers[0].UpgradeStrategy.HotUpgradeEmptyImage {
 			t.Fatalf("in the end pod %s/%s has %s, and %v works, where %s and %s are wanted\n  %s", p.Namespace, p.Name, imagesOf(p), working,

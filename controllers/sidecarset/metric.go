@@ -14,8 +14,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Lacks is a metric: how many pods lack the containers of each SidecarSet, by reason.
-type Lacks struct {
+// MissingSidecarsMetric is a metric: how many pods lack the containers of each SidecarSet, by reason.
+type MissingSidecarsMetric struct {
 	cached client.Reader
 	desc   *prometheus.Desc
 
@@ -24,25 +24,25 @@ type Lacks struct {
 }
 
 // NewLacks makes the metric. The reader says which SidecarSets there still are.
-func NewLacks(cached client.Reader) *Lacks {
-	return &Lacks{cached: cached, pods: map[string]map[string]int{}, desc: prometheus.NewDesc("regatta_sidecarset_missed_pods",
+func NewLacks(cached client.Reader) *MissingSidecarsMetric {
+	return &MissingSidecarsMetric{cached: cached, pods: map[string]map[string]int{}, desc: prometheus.NewDesc("regatta_sidecarset_missed_pods",
 		"How many pods lack the containers of a SidecarSet. Reason NoAnswer: no webhook answered when they were created. "+
 			"SidecarSetChanged: it selects them only since a change. PodOlder: they are older than it.",
 		[]string{"sidecarset", "reason"}, nil)}
 }
 
-// Set is how many there are.
-func (l *Lacks) Set(set string, pods map[string]int) {
+// SetCounts is how many there are.
+func (l *MissingSidecarsMetric) SetCounts(set string, pods map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pods[set] = maps.Clone(pods)
 }
 
 // Describe implements prometheus.Collector.
-func (l *Lacks) Describe(out chan<- *prometheus.Desc) { out <- l.desc }
+func (l *MissingSidecarsMetric) Describe(out chan<- *prometheus.Desc) { out <- l.desc }
 
 // Collect implements prometheus.Collector.
-func (l *Lacks) Collect(out chan<- prometheus.Metric) {
+func (l *MissingSidecarsMetric) Collect(out chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, pods := range l.pods {

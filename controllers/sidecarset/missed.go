@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// Missed finds pods that lack the containers of a SidecarSet that they should have been given (SS-21).
-type Missed struct {
+// MissedPodFinder finds pods that lack the containers of a SidecarSet that they should have been given (SS-21).
+type MissedPodFinder struct {
 	// Given decides what a pod would be given if it were created now.
 	Given func(ctx context.Context, pod *corev1.Pod) (points.SidecarsOutput, error)
 	// Sent says whether pods of a namespace are sent to the webhook at all.
@@ -44,8 +44,8 @@ const (
 	ReasonOlder = "PodOlder"
 )
 
-// lacking is a pod that should have been given the containers.
-type lacking struct {
+// uninjectedPod is a pod that should have been given the containers.
+type uninjectedPod struct {
 	pod    *corev1.Pod
 	reason string
 	given  points.Injected
@@ -53,27 +53,27 @@ type lacking struct {
 
 // findings are what a round finds out.
 type findings struct {
-	pods  []lacking
+	pods  []uninjectedPod
 	older int
 	// taken are pods that another SidecarSet has given a container of the same name, and conflict says of one which.
 	taken    int
 	conflict string
 }
 
-// judged is a decision about a pod: it is given the containers, or left out for a reason.
-type judged struct {
+// injectionVerdict is a decision about a pod: it is given the containers, or left out for a reason.
+type injectionVerdict struct {
 	version string
 	at      time.Time
 	given   *points.Injected
-	left    points.Left
+	left    points.SkippedSet
 }
 
 // judgedFor is how long a decision holds of a pod that does not change: rules and other SidecarSets may.
 const judgedFor = time.Minute
 
-// lacked are the SidecarSets that select a pod that does not have their containers.
-func (k *Kind) lacked(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference, err error) {
-	has := marks.Injected(pod)
+// uninjectedSets are the SidecarSets that select a pod that does not have their containers.
+func (k *Kind) uninjectedSets(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference, err error) {
+	has := podmeta.InjectedSets(pod)
 	for _, key := range matching.KeysOf(pod) {
 		list := &kruise.SidecarSetList{}
 		if err := k.cached.List(ctx, list, client.MatchingFields{matching.KeysIndex: key}, client.UnsafeDisableDeepCopy); err != nil {
@@ -84,7 +84,7 @@ func (k *Kind) lacked(ctx context.Context, pod *corev1.Pod) (out []rollout.Refer
 			if slices.Contains(has, set.Name) {
 				continue
 			}
-			if selector, err := matching.Of(set); err == nil && selector.Labels(pod.Labels) {
+			if selector, err := matching.NewSelector(set); err == nil && selector.MatchesLabels(pod.Labels) {
 				out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: set.Name}, UID: set.UID})
 			}
 		}
@@ -92,17 +92,17 @@ func (k *Kind) lacked(ctx context.Context, pod *corev1.Pod) (out []rollout.Refer
 	return out, nil
 }
 
-// Resolve implements rollout.Resolver: it looks for pods that lack the containers. It changes no number, and what it cannot find out
+// ResolveSpec implements rollout.Resolver: it looks for pods that lack the containers. It changes no number, and what it cannot find out
 // ends no round.
-func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	if k.missed == nil {
 		return nil
 	}
-	m, set, err := known(r)
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return err
 	}
-	found, err := k.find(ctx, r, m, set)
+	found, err := k.findUninjectedPods(ctx, r, m, set)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "looking for pods that lack the containers of a SidecarSet", "sidecarset", set.Name)
 		return nil
@@ -118,12 +118,12 @@ func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec
 	return nil
 }
 
-func (k *Kind) find(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet) (*findings, error) {
+func (k *Kind) findUninjectedPods(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet) (*findings, error) {
 	out := &findings{}
 	if set.Spec.InjectionStrategy.Paused {
 		return out, nil
 	}
-	pods, err := k.without(ctx, m, set)
+	pods, err := k.listUninjectedPods(ctx, m, set)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (k *Kind) find(ctx context.Context, r *rollout.Round, m *memory, set *kruis
 			continue
 		}
 		there[pod.UID] = true
-		is, err := k.decided(ctx, r, m, set, pod)
+		is, err := k.decideInjection(ctx, r, m, set, pod)
 		if err != nil {
 			return nil, err
 		}
@@ -144,11 +144,11 @@ func (k *Kind) find(ctx context.Context, r *rollout.Round, m *memory, set *kruis
 			}
 			continue
 		}
-		reason, err := k.reason(ctx, m, set, pod)
+		reason, err := k.uninjectedReason(ctx, m, set, pod)
 		if err != nil {
 			return nil, err
 		}
-		out.pods = append(out.pods, lacking{pod, reason, *is.given})
+		out.pods = append(out.pods, uninjectedPod{pod, reason, *is.given})
 	}
 	for uid := range m.judged {
 		if !there[uid] {
@@ -158,15 +158,15 @@ func (k *Kind) find(ctx context.Context, r *rollout.Round, m *memory, set *kruis
 	return out, nil
 }
 
-// without are the active pods that a SidecarSet selects and that are not marked with it, of those alone that its keys lead to.
-func (k *Kind) without(ctx context.Context, m *memory, set *kruise.SidecarSet) (out []*corev1.Pod, err error) {
-	namespaces := k.namespaces(ctx)
-	in := m.selector.Namespaces()
+// listUninjectedPods are the active pods that a SidecarSet selects and that are not marked with it, of those alone that its keys lead to.
+func (k *Kind) listUninjectedPods(ctx context.Context, m *memory, set *kruise.SidecarSet) (out []*corev1.Pod, err error) {
+	namespaces := k.namespaceReader(ctx)
+	in := m.selector.RequiredNamespaces()
 	if len(in) == 0 {
 		in = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range in {
-		for _, key := range matching.Keys(set) {
+		for _, key := range matching.SelectorKeys(set) {
 			options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 			if key != matching.AnyKey {
 				options = append(options, client.MatchingFields{matching.LabelsIndex: key})
@@ -177,15 +177,15 @@ func (k *Kind) without(ctx context.Context, m *memory, set *kruise.SidecarSet) (
 			}
 			for i := range list.Items {
 				pod := &list.Items[i]
-				if rollout.Inactive(pod) || !m.selector.Labels(pod.Labels) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" ||
-					slices.Contains(marks.Injected(pod), set.Name) {
+				if rollout.IsInactive(pod) || !m.selector.MatchesLabels(pod.Labels) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" ||
+					slices.Contains(podmeta.InjectedSets(pod), set.Name) {
 					continue
 				}
 				labels, there, err := namespaces(pod.Namespace)
 				if err != nil {
 					return nil, err
 				}
-				if there && m.selector.Namespace(pod.Namespace, labels) && k.missed.Sent(pod.Namespace, labels) {
+				if there && m.selector.MatchesNamespace(pod.Namespace, labels) && k.missed.Sent(pod.Namespace, labels) {
 					out = append(out, pod)
 				}
 			}
@@ -194,28 +194,28 @@ func (k *Kind) without(ctx context.Context, m *memory, set *kruise.SidecarSet) (
 	return out, nil
 }
 
-// decided says what a pod would get of a SidecarSet.
-func (k *Kind) decided(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (judged, error) {
+// decideInjection says what a pod would get of a SidecarSet.
+func (k *Kind) decideInjection(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (injectionVerdict, error) {
 	if was, ok := m.judged[pod.UID]; ok && was.version == pod.ResourceVersion && r.Now.Sub(was.at) < judgedFor {
 		return was, nil
 	}
 	out, err := k.missed.Given(ctx, pod)
 	if err != nil {
-		return judged{}, fmt.Errorf("deciding what pod %s/%s should have been given: %w", pod.Namespace, pod.Name, err)
+		return injectionVerdict{}, fmt.Errorf("deciding what pod %s/%s should have been given: %w", pod.Namespace, pod.Name, err)
 	}
-	is := judged{version: pod.ResourceVersion, at: r.Now}
+	is := injectionVerdict{version: pod.ResourceVersion, at: r.Now}
 	if at := slices.IndexFunc(out.Inject, func(i points.Injected) bool { return i.Set == set.Name }); at >= 0 {
 		is.given = &out.Inject[at]
 	}
-	if at := slices.IndexFunc(out.Left, func(l points.Left) bool { return l.Set == set.Name }); at >= 0 {
+	if at := slices.IndexFunc(out.Left, func(l points.SkippedSet) bool { return l.Set == set.Name }); at >= 0 {
 		is.left = out.Left[at]
 	}
 	m.judged[pod.UID] = is
 	return is, nil
 }
 
-// reason says why a pod lacks containers, by when it was created.
-func (k *Kind) reason(ctx context.Context, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (string, error) {
+// uninjectedReason says why a pod lacks containers, by when it was created.
+func (k *Kind) uninjectedReason(ctx context.Context, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (string, error) {
 	if m.changed.IsZero() {
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(kruise.GroupVersion.WithKind("SidecarSet"))

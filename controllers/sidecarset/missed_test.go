@@ -153,9 +153,9 @@ func TestAPodThatIsGoneIsNotMissed(t *testing.T) {
 	}
 	w.round("logs")
 	f := &rollout.Facts{}
-	f.Subject.Name, f.Found = "logs", &findings{pods: []lacking{{pod: w.pods()[0], reason: ReasonNoAnswer}}}
-	a, ok := w.kind.Lacking(f, "shop", "web-0")
-	if _, other := w.kind.Lacking(f, "shop", "web-1"); !ok || other || !strings.Contains(a.Message, "No webhook answered when the pod was created") {
+	f.Subject.Name, f.Found = "logs", &findings{pods: []uninjectedPod{{pod: w.pods()[0], reason: ReasonNoAnswer}}}
+	a, ok := w.kind.ExplainMissing(f, "shop", "web-0")
+	if _, other := w.kind.ExplainMissing(f, "shop", "web-1"); !ok || other || !strings.Contains(a.Message, "No webhook answered when the pod was created") {
 		t.Errorf("it is explained as %+v", a)
 	}
 	if err := w.api.Delete(t.Context(), w.pods()[0]); err != nil {

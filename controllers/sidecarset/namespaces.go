@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// namespaces reads the labels of each namespace once, and says whether it is there.
-func (k *Kind) namespaces(ctx context.Context) func(name string) (map[string]string, bool, error) {
+// namespaceReader reads the labels of each namespace once, and says whether it is there.
+func (k *Kind) namespaceReader(ctx context.Context) func(name string) (map[string]string, bool, error) {
 	type answer struct {
 		labels map[string]string
 		there  bool
@@ -48,7 +48,7 @@ func namespaceObject() *metav1.PartialObjectMetadata {
 
 // NamespaceLabels implements rollout.Guest.
 func (k *Kind) NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error) {
-	read, out := k.namespaces(ctx), make(map[string]map[string]string, len(names))
+	read, out := k.namespaceReader(ctx), make(map[string]map[string]string, len(names))
 	for _, name := range names {
 		labels, there, err := read(name)
 		if err != nil {
@@ -63,8 +63,8 @@ func (k *Kind) NamespaceLabels(ctx context.Context, names []string) (map[string]
 
 // namespaceEvents has all SidecarSets reconciled when the labels of a namespace change: a
 // namespaceSelector goes by them, and they are facts of the pods.
-func (k *Kind) namespaceEvents() rollout.Related {
-	return rollout.Related{
+func (k *Kind) namespaceEvents() rollout.RelatedObject {
+	return rollout.RelatedObject{
 		Object: namespaceObject(),
 		Events: predicate.And(predicate.LabelChangedPredicate{}, predicate.Funcs{
 			// No pod is in a namespace that is new or gone.

@@ -22,22 +22,22 @@ import (
 // anyValue of a scatter term stands for each value that there is.
 const anyValue = "*"
 
-// Spec implements rollout.Kind. Count completes it.
-func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+// ReadSpec implements rollout.Kind. Count completes it.
+func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.SidecarSet)
-	selector, err := matching.Of(set)
+	selector, err := matching.NewSelector(set)
 	if err != nil {
 		return rollout.Spec{}, err
 	}
-	out := rollout.Spec{Selector: selector.Pods()}
+	out := rollout.Spec{Selector: selector.ExplainPods()}
 	if out.Terms, err = facts.NewTerms(set.Spec.UpdateStrategy.PriorityStrategy); err != nil {
 		return rollout.Spec{}, err
 	}
 	return out, nil
 }
 
-// Count implements rollout.Guest: percentages are of the matched pods.
-func (k *Kind) Count(o client.Object, spec *rollout.Spec, pods []*corev1.Pod) {
+// ResolvePodCounts implements rollout.Guest: percentages are of the matched pods.
+func (k *Kind) ResolvePodCounts(o client.Object, spec *rollout.Spec, pods []*corev1.Pod) {
 	set := o.(*kruise.SidecarSet)
 	strategy := &set.Spec.UpdateStrategy
 	spec.Replicas = len(pods)
@@ -48,22 +48,22 @@ func (k *Kind) Count(o client.Object, spec *rollout.Spec, pods []*corev1.Pod) {
 	if strategy.Type != "" {
 		s.Type = string(strategy.Type)
 	}
-	if s.Partition, spec.Invalid = budget.Partition(strategy.Partition, len(pods)); spec.Invalid != nil {
+	if s.Partition, spec.Invalid = budget.ResolvePartition(strategy.Partition, len(pods)); spec.Invalid != nil {
 		s.Partition = len(pods) // none is updated before it can be read
 	}
 	unavailable := ptr.Deref(strategy.MaxUnavailable, intstr.FromInt32(1))
-	n, err := budget.Percent(unavailable, len(pods), true)
+	n, err := budget.ResolvePercent(unavailable, len(pods), true)
 	if err != nil {
 		n, spec.Invalid = 0, err
 	}
 	s.MaxUnavailable = max(n, 0)
 	facts.SetPriority(&s, strategy.PriorityStrategy)
-	s.Scatter = scatter(strategy.ScatterStrategy, pods)
+	s.Scatter = expandScatter(strategy.ScatterStrategy, pods)
 	spec.Strategy = s
 }
 
-// scatter are the terms with each value that there is in place of *.
-func scatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (out []points.ScatterTerm) {
+// expandScatter are the terms with each value that there is in place of *.
+func expandScatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (out []points.ScatterTerm) {
 	seen := map[points.ScatterTerm]bool{}
 	add := func(term points.ScatterTerm) {
 		if !seen[term] {
@@ -84,23 +84,23 @@ func scatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (ou
 	return out
 }
 
-// Difference implements rollout.Kind (SS-15): the partition comes off the pods that wait, and what
+// ComputeDifference implements rollout.Kind (SS-15): the partition comes off the pods that wait, and what
 // is unavailable are updated pods alone, as far as their update may be why.
-func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
-		return rollout.Difference{Settled: true}
+		return rollout.UpdateDelta{Settled: true}
 	}
 	waiting, busy := 0, 0
 	for _, p := range f.Pods {
 		switch {
-		case f.Candidate(p):
+		case f.IsCandidate(p):
 			waiting++
-		case p.Facts.Updated && !f.Available(p) && isUnderWay(f.Workload.(*kruise.SidecarSet), p):
+		case p.Facts.Updated && !f.IsAvailable(p) && isUnderWay(f.Workload.(*kruise.SidecarSet), p):
 			busy++
 		}
 	}
 	update := max(waiting-f.Strategy.Partition, 0)
-	return rollout.Difference{
+	return rollout.UpdateDelta{
 		Update: update, MaxUnavailable: f.Strategy.MaxUnavailable, Settled: update == 0,
 		Unavailable: &selection.Unavailable{Total: busy, AtTarget: busy},
 	}

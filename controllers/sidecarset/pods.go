@@ -13,23 +13,23 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Sift implements rollout.Guest: the matched pods are selected and have all containers (SS-09).
-func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
-	m, set, err := known(r)
+// FilterPods implements rollout.Guest: the matched pods are selected and have all containers (SS-09).
+func (k *Kind) FilterPods(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return nil, err
 	}
-	namespaces := k.namespaces(ctx)
+	namespaces := k.namespaceReader(ctx)
 	var out []*corev1.Pod
 	for _, pod := range pods {
-		if !m.selector.Labels(pod.Labels) || !hasAll(set, pod) {
+		if !m.selector.MatchesLabels(pod.Labels) || !hasAll(set, pod) {
 			continue
 		}
 		yes := m.selector.AnyNamespace()
@@ -38,7 +38,7 @@ func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) (
 			if err != nil {
 				return nil, err
 			}
-			yes = there && m.selector.Namespace(pod.Namespace, labels)
+			yes = there && m.selector.MatchesNamespace(pod.Namespace, labels)
 		}
 		if yes {
 			out = append(out, pod)
@@ -50,16 +50,16 @@ func (k *Kind) Sift(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) (
 // hasAll says whether a pod has all containers that a SidecarSet updates in place. Init containers are none of them: a pod that
 // was created before one was added still counts, and keeps getting images.
 func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
-	working := marks.Working(pod)
+	working := podmeta.WorkingContainers(pod)
 	for i := range set.Spec.Containers {
 		c := &set.Spec.Containers[i]
-		if !marks.IsHot(c) {
+		if !podmeta.IsHot(c) {
 			if containerOf(pod, c.Name) == nil {
 				return false
 			}
 			continue
 		}
-		first, second := marks.Pair(c.Name)
+		first, second := podmeta.HotPair(c.Name)
 		if containerOf(pod, first) == nil || containerOf(pod, second) == nil || working[c.Name] != first && working[c.Name] != second {
 			return false
 		}
@@ -80,45 +80,45 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 func namesIn(set *kruise.SidecarSet) (out []string) {
 	for i := range set.Spec.Containers {
 		c := &set.Spec.Containers[i]
-		if !marks.IsHot(c) {
+		if !podmeta.IsHot(c) {
 			out = append(out, c.Name)
 			continue
 		}
-		first, second := marks.Pair(c.Name)
+		first, second := podmeta.HotPair(c.Name)
 		out = append(out, first, second)
 	}
 	return out
 }
 
-// Available implements rollout.Guest (SS-10, SS-11).
-func (k *Kind) Available(o client.Object, p *facts.Pod) bool {
+// IsAvailable implements rollout.Guest (SS-10, SS-11).
+func (k *Kind) IsAvailable(o client.Object, p *facts.Pod) bool {
 	set := o.(*kruise.SidecarSet)
-	return p.Ready && len(resets(set, p.Pod)) == 0 && consistent(set.Name, p.Pod, namesIn(set))
+	return p.Ready && len(findResets(set, p.Pod)) == 0 && isConsistent(set.Name, p.Pod, namesIn(set))
 }
 
-// Bound implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, no container that is ready still
+// MovableFilter implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, no container that is ready still
 // runs what the spec does not say any more, and none has to be reset first.
-func (k *Kind) Bound(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
-	m, set, err := known(r)
+func (k *Kind) MovableFilter(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
+	m, set, err := loadMemory(r)
 	return func(p *facts.Pod) bool {
-		if err != nil || !upgradable(m, set.Name, p.Pod) || hasEndedTarget(set, p.Pod) {
+		if err != nil || !isUpgradable(m, set.Name, p.Pod) || hasEndedTarget(set, p.Pod) {
 			return false
 		}
-		return selected(m, p.Pod) && len(wantedAgain(resets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
-			return containerstatus.IsReady(p.Pod, name) && !consistent(set.Name, p.Pod, []string{name})
+		return isSelected(m, p.Pod) && len(wantedAgain(findResets(set, p.Pod))) == 0 && !slices.ContainsFunc(namesIn(set), func(name string) bool {
+			return containerstatus.IsReady(p.Pod, name) && !isConsistent(set.Name, p.Pod, []string{name})
 		})
 	}
 }
 
-// selected says whether the update strategy selects a pod.
-func selected(m *memory, pod *corev1.Pod) bool {
-	updated := m.selector.Updated(pod.Labels)
+// isSelected says whether the update strategy selects a pod.
+func isSelected(m *memory, pod *corev1.Pod) bool {
+	updated := m.selector.MatchesUpdate(pod.Labels)
 	return updated == nil || *updated
 }
 
-// upgradable says whether a pod differs from its SidecarSet in images alone.
-func upgradable(m *memory, set string, pod *corev1.Pod) bool {
-	entries, err := marks.Read(pod, kruise.SidecarSetHashWithoutImageKey)
+// isUpgradable says whether a pod differs from its SidecarSet in images alone.
+func isUpgradable(m *memory, set string, pod *corev1.Pod) bool {
+	entries, err := podmeta.Read(pod, kruise.SidecarSetHashWithoutImageKey)
 	return err == nil && entries[set].Hash == m.hashes.WithoutImage
 }
 
@@ -126,7 +126,7 @@ func upgradable(m *memory, set string, pod *corev1.Pod) bool {
 // the one that works would be replaced by nothing.
 func hasEndedTarget(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(set.Spec.Containers, func(c kruise.SidecarContainer) bool {
-		if !marks.IsHot(&c) {
+		if !podmeta.IsHot(&c) {
 			return false
 		}
 		target := hotTarget(set, &c, pod)
@@ -138,16 +138,16 @@ func hasEndedTarget(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 // ended for good never becomes ready, and says nothing against the update if it ended with success, or before that: pods of
 // Jobs whose main containers have ended keep no other pod waiting.
 func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
-	if !consistent(set.Name, p.Pod, namesIn(set)) || isGated(p.Pod) {
+	if !isConsistent(set.Name, p.Pod, namesIn(set)) || isGated(p.Pod) {
 		return true
 	}
-	for _, one := range resets(set, p.Pod) {
+	for _, one := range findResets(set, p.Pod) {
 		if !containerstatus.HasEnded(p.Pod, otherOf(one.name, one.container)) { // it takes over yet, and the other one is reset
 			return true
 		}
 	}
 	since := metav1.Time{}
-	if entries, err := marks.Read(p.Pod, kruise.SidecarSetHashKey); err == nil {
+	if entries, err := podmeta.Read(p.Pod, kruise.SidecarSetHashKey); err == nil {
 		since = entries[set.Name].UpdateTimestamp
 	}
 	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
@@ -165,13 +165,13 @@ func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 // isGated reports whether a readiness gate keeps a pod from being ready.
 func isGated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
-		c := inplace.Condition(pod, g.ConditionType)
+		c := inplace.FindCondition(pod, g.ConditionType)
 		return c == nil || c.Status != corev1.ConditionTrue
 	})
 }
 
-// consistent says whether containers run the images of the spec, as far as the pod tells (SS-11).
-func consistent(set string, pod *corev1.Pod, names []string) bool {
+// isConsistent says whether containers run the images of the spec, as far as the pod tells (SS-11).
+func isConsistent(set string, pod *corev1.Pod, names []string) bool {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return false
 	}
@@ -196,7 +196,7 @@ func consistent(set string, pod *corev1.Pod, names []string) bool {
 	if err != nil {
 		return false
 	}
-	return states[set] == nil || inplace.Replacing(pod, states[set], names) == ""
+	return states[set] == nil || inplace.UnreplacedReason(pod, states[set], names) == ""
 }
 
 func imageID(pod *corev1.Pod, container string) string {

@@ -41,7 +41,7 @@ func TestWhetherContainersRunWhatTheSpecSays(t *testing.T) {
 			for i := range tc.statuses {
 				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: []string{"shipper", "other"}[i], Image: tc.runs, ImageID: tc.id})
 			}
-			if got := consistent("logs", p, []string{"shipper"}); got != tc.want {
+			if got := isConsistent("logs", p, []string{"shipper"}); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
@@ -70,7 +70,7 @@ func TestPodsAreScatteredByEachValue(t *testing.T) {
 			for _, term := range tc.want {
 				want = append(want, points.ScatterTerm{Key: term[:4], Value: term[5:]})
 			}
-			if got := scatter(terms, pods); !reflect.DeepEqual(got, want) {
+			if got := expandScatter(terms, pods); !reflect.DeepEqual(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})

@@ -55,7 +55,7 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 			m.quiet = r.Now
 		}
 		if left := quietFor - r.Now.Sub(m.quiet); left > 0 {
-			r.Again(left)
+			r.RequeueAfter(left)
 			return
 		}
 		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetMissedRecreated)
@@ -70,7 +70,7 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 				Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionFalse, Reason: kruise.SidecarSetRecreatedInVainReason,
 				ObservedGeneration: set.Generation, Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
 			})
-			r.Warn(kruise.SidecarSetRecreatedInVainReason, message)
+			r.RecordWarning(kruise.SidecarSetRecreatedInVainReason, message)
 			return
 		}
 	}
@@ -91,12 +91,12 @@ func (k *Kind) mayRecreate(ctx context.Context, r *rollout.Round, f *rollout.Fac
 		out[pod.UID] = true
 	}
 	reason := ""
-	if h := a.Top(); h != nil {
+	if h := a.TopHold(); h != nil {
 		reason = h.Reason
 		if m.recreationHeld != reason {
-			r.Warn(kruise.SidecarSetRecreationHeldReason, fmt.Sprintf("Pods that lack the containers are not evicted: %s: %s (rule %s)", h.Reason, h.Message, h.Rule))
+			r.RecordWarning(kruise.SidecarSetRecreationHeldReason, fmt.Sprintf("Pods that lack the containers are not evicted: %s: %s (rule %s)", h.Reason, h.Message, h.Rule))
 		}
-		r.Again(repairEvery)
+		r.RequeueAfter(repairEvery)
 	}
 	m.recreationHeld = reason
 	return out

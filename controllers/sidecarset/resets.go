@@ -10,28 +10,28 @@ import (
 
 // resetsNow are the resets that pods are due, of those that the update strategy selects. The partition keeps as many pods
 // that are not updated as they are, but for one whose upgrade ends with its reset.
-func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]reset, error) {
-	m, set, err := known(r)
+func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]containerReset, error) {
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return nil, err
 	}
-	out, old := map[*facts.Pod][]reset{}, 0
+	out, old := map[*facts.Pod][]containerReset{}, 0
 	for _, p := range f.Pods {
-		if !p.Facts.Updated && selected(m, p.Pod) {
+		if !p.Facts.Updated && isSelected(m, p.Pod) {
 			old++
 		}
 	}
 	room := max(old-f.Strategy.Partition, 0)
 	for _, p := range f.Pods {
-		list := resets(set, p.Pod)
-		ends := len(list) > 0 && due(set, p, list)
+		list := findResets(set, p.Pod)
+		ends := len(list) > 0 && isResetDue(set, p, list)
 		if !ends {
 			list = wantedAgain(list)
 		}
-		if len(list) == 0 || !selected(m, p.Pod) {
+		if len(list) == 0 || !isSelected(m, p.Pod) {
 			continue
 		}
-		if !p.Facts.Updated && !(ends && upgraded(p, list)) {
+		if !p.Facts.Updated && !(ends && isUpgradeLeftover(p, list)) {
 			if room--; room < 0 {
 				continue
 			}
@@ -41,8 +41,8 @@ func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]r
 	return out, nil
 }
 
-// upgraded says whether the containers to reset are left from an upgrade: those that never had work have version 0.
-func upgraded(p *facts.Pod, list []reset) bool {
+// isUpgradeLeftover says whether the containers to reset are left from an upgrade: those that never had work have version 0.
+func isUpgradeLeftover(p *facts.Pod, list []containerReset) bool {
 	for _, one := range list {
 		if version := p.Annotations[kruise.SidecarSetVersionPrefix+one.container]; version == "" || version == "0" {
 			return false
@@ -51,10 +51,10 @@ func upgraded(p *facts.Pod, list []reset) bool {
 	return true
 }
 
-// resetting says whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
+// resettingFilter says whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
 // reasons of its own does not: it must not keep the resets of all others waiting.
-func resetting(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
+func resettingFilter(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
 	return func(p *facts.Pod) bool {
-		return !consistent(set.Name, p.Pod, namesIn(set))
+		return !isConsistent(set.Name, p.Pod, namesIn(set))
 	}
 }

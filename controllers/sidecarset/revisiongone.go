@@ -22,13 +22,13 @@ const revisionGone = "InjectionRevisionGone"
 // but a revision may be deleted later.
 func reportRevisionGone(r *rollout.Round, t *templates, set *kruise.SidecarSet, s *kruise.SidecarSetStatus) {
 	want := set.Spec.InjectionStrategy.Revision
-	if want == nil || history.Named(t.History.All, want) != nil {
+	if want == nil || history.FindRevision(t.History.All, want) != nil {
 		meta.RemoveStatusCondition(&s.Conditions, revisionGone)
 		return
 	}
 	message := fmt.Sprintf("spec.injectionStrategy.revision names %q, which no revision has, so new pods get the latest revision.", cmp.Or(ptr.Deref(want.CustomVersion, ""), ptr.Deref(want.RevisionName, "")))
 	if meta.FindStatusCondition(s.Conditions, revisionGone) == nil {
-		r.Warn(revisionGone, message)
+		r.RecordWarning(revisionGone, message)
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: revisionGone, Status: metav1.ConditionTrue, Reason: revisionGone, ObservedGeneration: s.ObservedGeneration,

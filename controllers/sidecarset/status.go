@@ -23,9 +23,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Report implements rollout.Kind.
-func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
-	m, set, err := known(r)
+// ReportStatus implements rollout.Kind.
+func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return err
 	}
@@ -33,11 +33,11 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if !ok {
 		return fmt.Errorf("reporting: the templates are a %T", f.Templates)
 	}
-	c := f.Counts()
+	c := f.CountPods()
 	status := kruise.SidecarSetStatus{
 		ObservedGeneration: set.Generation, MatchedPods: int32(c.Total), UpdatedPods: int32(c.Updated),
 		ReadyPods: int32(c.Available), UpdatedReadyPods: int32(c.UpdatedAvail),
-		LatestRevision: t.Update(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
+		LatestRevision: t.UpdateRevision(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
 	}
 	meta.RemoveStatusCondition(&status.Conditions, gatedkinds.Stalled)
 	meta.RemoveStatusCondition(&status.Conditions, failure.ConditionType)
@@ -53,17 +53,17 @@ func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, r
 	if res.Err != nil {
 		return nil
 	}
-	return k.repair(ctx, r, f, res)
+	return k.evictUninjectedPod(ctx, r, f, res)
 }
 
 // reportFailures keeps a condition while updates fail.
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.SidecarSetStatus) {
-	if failures := res.Failures(); len(failures) > 0 {
+	if failures := res.FailedPhases(); len(failures) > 0 {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: rollout.PhaseUpdate, Status: metav1.ConditionTrue, Reason: rollout.PhaseUpdate, ObservedGeneration: s.ObservedGeneration,
 			Message: rollout.OneLine(failures[0].Error()), LastTransitionTime: metav1.NewTime(f.Now),
 		})
-	} else if res.Succeeded(rollout.PhaseUpdate) {
+	} else if res.PhaseSucceeded(rollout.PhaseUpdate) {
 		meta.RemoveStatusCondition(&s.Conditions, rollout.PhaseUpdate)
 	}
 }
@@ -71,7 +71,7 @@ func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.SidecarSetSt
 // reportHold keeps the condition UpdateHeld, and records each new reason as one event.
 func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus) {
 	old := meta.FindStatusCondition(s.Conditions, kruise.UpdateHeld)
-	c := res.Hold(old != nil && old.Status == metav1.ConditionTrue)
+	c := res.HoldCondition(old != nil && old.Status == metav1.ConditionTrue)
 	if c == nil {
 		return
 	}
@@ -88,31 +88,31 @@ func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus
 // reportNotUpgradable records once for each revision that pods stay as they are because more than images changed,
 // or because the container that a hot upgrade would start has ended for good.
 func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts, t *templates) {
-	if m.told == t.Update() || f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
+	if m.told == t.UpdateRevision() || f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
 		return
 	}
 	n, set := 0, r.Workload.(*kruise.SidecarSet)
 	for _, p := range f.Pods {
-		if !p.Facts.Updated && selected(m, p.Pod) && (!upgradable(m, f.Subject.Name, p.Pod) || hasEndedTarget(set, p.Pod)) {
+		if !p.Facts.Updated && isSelected(m, p.Pod) && (!isUpgradable(m, f.Subject.Name, p.Pod) || hasEndedTarget(set, p.Pod)) {
 			n++
 		}
 	}
 	if n > 0 {
-		m.told = t.Update()
-		r.Normal(kruise.SidecarSetNotUpgradablePodsReason,
+		m.told = t.UpdateRevision()
+		r.RecordNormal(kruise.SidecarSetNotUpgradablePodsReason,
 			fmt.Sprintf("SidecarSet in-place update detected %d not upgradable pod(s) in this round, will skip them", n))
 	}
 }
 
-// Refresh implements rollout.Refresher: a pod says whether its SidecarSets can update it in place (SS-14).
-func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
-	m, set, err := known(r)
+// RefreshPod implements rollout.Refresher: a pod says whether its SidecarSets can update it in place (SS-14).
+func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+	m, set, err := loadMemory(r)
 	if err != nil || set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType {
 		return nil
 	}
-	can := upgradable(m, set.Name, p.Pod)
-	said, known := verdicts(p.Pod)[set.Name]
-	if can && (said || !known && !hasUpdated(set.Name, p.Pod)) || !can && (known && !said || !selected(m, p.Pod)) {
+	can := isUpgradable(m, set.Name, p.Pod)
+	said, known := readVerdicts(p.Pod)[set.Name]
+	if can && (said || !known && !hasUpdated(set.Name, p.Pod)) || !can && (known && !said || !isSelected(m, p.Pod)) {
 		return nil
 	}
 	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }
@@ -124,19 +124,19 @@ func hasUpdated(set string, pod *corev1.Pod) bool {
 	return err == nil && states[set] != nil
 }
 
-// judge says on a pod whether a SidecarSet can update it, unless the pod says so already.
-func (k *Kind) judge(ctx context.Context, r *rollout.Round, pod *corev1.Pod, set string, can bool) error {
-	if said, known := verdicts(pod)[set]; known && said == can {
+// ensureVerdict says on a pod whether a SidecarSet can update it, unless the pod says so already.
+func (k *Kind) ensureVerdict(ctx context.Context, r *rollout.Round, pod *corev1.Pod, set string, can bool) error {
+	if said, known := readVerdicts(pod)[set]; known && said == can {
 		return nil
 	}
 	written, err := writeVerdict(ctx, r, pod, set, can)
-	r.Wrote(ctx, pod, written, err)
+	r.RecordWrite(ctx, pod, written, err)
 	return err
 }
 
-// verdicts are what a pod says of its SidecarSets.
-func verdicts(pod *corev1.Pod) map[string]bool {
-	c := inplace.Condition(pod, kruise.SidecarSetUpgradableCondition)
+// readVerdicts are what a pod says of its SidecarSets.
+func readVerdicts(pod *corev1.Pod) map[string]bool {
+	c := inplace.FindCondition(pod, kruise.SidecarSetUpgradableCondition)
 	if c == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func verdicts(pod *corev1.Pod) map[string]bool {
 
 func writeVerdict(ctx context.Context, r *rollout.Round, was *corev1.Pod, set string, can bool) (*corev1.Pod, error) {
 	all := map[string]bool{set: can}
-	for name, said := range verdicts(was) {
+	for name, said := range readVerdicts(was) {
 		if name != set {
 			all[name] = said
 		}
@@ -177,7 +177,7 @@ func writeVerdict(ctx context.Context, r *rollout.Round, was *corev1.Pod, set st
 		}
 		pod.Status.Conditions[at] = next
 	}
-	if err := r.Client().Status().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.CachedClient().Status().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return nil, fmt.Errorf("writing the condition %s of pod %s/%s: %w", kruise.SidecarSetUpgradableCondition, was.Namespace, was.Name, err)
 	}
 	return pod, nil

@@ -14,7 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -28,16 +28,16 @@ const hashLabel = "controller.kubernetes.io/hash"
 type templates struct {
 	*rollout.PodTemplates
 	set    *kruise.SidecarSet
-	hashes marks.Hashes
+	hashes podmeta.Hashes
 }
 
-// Templates implements rollout.Kind.
-func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
-	m, set, err := known(r)
+// ResolveTemplates implements rollout.Kind.
+func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return nil, err
 	}
-	data, err := history.Encode(&set.Spec)
+	data, err := history.EncodeSpec(&set.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -45,22 +45,22 @@ func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templat
 	if set.Spec.CustomVersion != "" {
 		labels[kruise.SidecarSetCustomVersionKey] = set.Spec.CustomVersion
 	}
-	all, err := r.History(ctx, revision.Owner{
-		Kind:       k.Type().GroupVersionKind,
+	all, err := r.ResolveHistory(ctx, revision.Owner{
+		Kind:       k.WorkloadType().GroupVersionKind,
 		Document:   &revision.Document{Data: data, Namespace: k.namespace, Labels: labels, HashLabel: hashLabel},
 		Collisions: ptr.Deref(set.Status.CollisionCount, 0),
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := relabel(ctx, r, all.History.Update, set.Spec.CustomVersion); err != nil {
+	if err := updateVersionLabel(ctx, r, all.History.Update, set.Spec.CustomVersion); err != nil {
 		return nil, err
 	}
 	return &templates{PodTemplates: all, set: set, hashes: m.hashes}, nil
 }
 
-// relabel gives the latest revision the version that the spec has now.
-func relabel(ctx context.Context, r *rollout.Round, latest *appsv1.ControllerRevision, version string) error {
+// updateVersionLabel gives the latest revision the version that the spec has now.
+func updateVersionLabel(ctx context.Context, r *rollout.Round, latest *appsv1.ControllerRevision, version string) error {
 	if version == "" || latest.Labels[kruise.SidecarSetCustomVersionKey] == version {
 		return nil
 	}
@@ -70,47 +70,47 @@ func relabel(ctx context.Context, r *rollout.Round, latest *appsv1.ControllerRev
 		next.Labels = map[string]string{}
 	}
 	next.Labels[kruise.SidecarSetCustomVersionKey] = version
-	if err := r.Client().Patch(ctx, next, client.MergeFrom(latest)); err != nil {
+	if err := r.CachedClient().Patch(ctx, next, client.MergeFrom(latest)); err != nil {
 		return fmt.Errorf("labelling revision %s with its version: %w", latest.Name, err)
 	}
 	return nil
 }
 
-// entry is what a pod says of the SidecarSet. One that cannot be read says nothing.
-func (t *templates) entry(pod *corev1.Pod) marks.Entry {
-	entries, err := marks.Read(pod, kruise.SidecarSetHashKey)
+// readEntry is what a pod says of the SidecarSet. One that cannot be read says nothing.
+func (t *templates) readEntry(pod *corev1.Pod) podmeta.Entry {
+	entries, err := podmeta.Read(pod, kruise.SidecarSetHashKey)
 	if err != nil {
-		return marks.Entry{}
+		return podmeta.Entry{}
 	}
 	return entries[t.set.Name]
 }
 
-// At implements rollout.Templates: the revision if the pod names it, else its hash.
-func (t *templates) At(pod *corev1.Pod) string {
-	entry := t.entry(pod)
+// PodRevision implements rollout.ResolveTemplates: the revision if the pod names it, else its hash.
+func (t *templates) PodRevision(pod *corev1.Pod) string {
+	entry := t.readEntry(pod)
 	if entry.ControllerRevision != "" {
 		return entry.ControllerRevision
 	}
 	return entry.Hash
 }
 
-// Is implements rollout.Templates.
-func (t *templates) Is(pod *corev1.Pod, name string) bool {
-	entry := t.entry(pod)
-	if name == t.Update() {
+// HasRevision implements rollout.ResolveTemplates.
+func (t *templates) HasRevision(pod *corev1.Pod, name string) bool {
+	entry := t.readEntry(pod)
+	if name == t.UpdateRevision() {
 		return entry.Hash == t.hashes.Hash
 	}
 	return entry.ControllerRevision == name
 }
 
-// Current implements rollout.Templates. Pods may be of many revisions; none is the one before.
-func (t *templates) Current() string { return t.Update() }
+// CurrentRevision implements rollout.ResolveTemplates. Pods may be of many revisions; none is the one before.
+func (t *templates) CurrentRevision() string { return t.UpdateRevision() }
 
-// Label implements rollout.Templates.
-func (t *templates) Label(name string) string { return name }
+// LabelValue implements rollout.ResolveTemplates.
+func (t *templates) LabelValue(name string) string { return name }
 
-// Compare implements rollout.Templates. Pods that differ in more than images are no candidates.
-func (t *templates) Compare(string, string) (rollout.Comparison, error) {
+// CompareRevisions implements rollout.ResolveTemplates. Pods that differ in more than images are no candidates.
+func (t *templates) CompareRevisions(string, string) (rollout.Comparison, error) {
 	var changes []points.TemplateChange
 	for i := range t.set.Spec.Containers {
 		changes = append(changes, points.TemplateChange{
@@ -133,18 +133,20 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 	}
 	used := map[string]bool{}
 	for _, p := range f.Pods {
-		used[t.entry(p.Pod).ControllerRevision] = true
+		used[t.readEntry(p.Pod).ControllerRevision] = true
 	}
 	for _, p := range f.Gone {
-		used[t.entry(p).ControllerRevision] = true
+		used[t.readEntry(p).ControllerRevision] = true
 	}
 	named := t.set.Spec.InjectionStrategy.Revision
-	live := func(rev *appsv1.ControllerRevision) bool { return used[rev.Name] || history.Names(named, rev) }
+	live := func(rev *appsv1.ControllerRevision) bool {
+		return used[rev.Name] || history.MatchesRevision(named, rev)
+	}
 	kept := 0
 	for _, rev := range t.History.All {
-		if rev.Name == t.Update() || live(rev) {
+		if rev.Name == t.UpdateRevision() || live(rev) {
 			kept++
 		}
 	}
-	return t.History.Truncate(ctx, r.Client(), max(limit-kept, 0), live)
+	return t.History.Truncate(ctx, r.CachedClient(), max(limit-kept, 0), live)
 }

@@ -53,7 +53,7 @@ func (w *world) updated(image string) string {
 func (w *world) why(pod string) string {
 	w.t.Helper()
 	namespace, name, _ := strings.Cut(pod, "/")
-	all := w.rounds.Sidecars(namespace, name)
+	all := w.rounds.ExplainSidecars(namespace, name)
 	if len(all) != 1 || all[0].Subject.Namespace != namespace || all[0].Subject.Name != name {
 		w.t.Fatalf("of pod %s there is told %+v", pod, all)
 	}
@@ -147,7 +147,7 @@ hold contains {"reason": "Closed", "message": "The bank is closed.", ` + fields 
 			if tc.moved == "bank/web-0 shop/web-0" || tc.moved == "" {
 				return
 			}
-			workload, _ := w.rounds.Workload(kruise.GroupVersion.WithKind("SidecarSet").GroupKind(), "", "logs")
+			workload, _ := w.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("SidecarSet").GroupKind(), "", "logs")
 			for _, why := range workload.Why {
 				if pod := map[string]string{"shop/web-0": tc.shop, "bank/web-0": tc.bank}[why.Pod]; pod != string(why.Verdict)+" "+why.Reason {
 					t.Errorf("pod %q stands for %s %s", why.Pod, why.Verdict, why.Reason)
@@ -179,7 +179,7 @@ hold contains {"reason": "Frozen", "message": "The namespace is frozen.", "pod":
 	if got := w.updated("logs:2"); got != "shop/web-0" {
 		t.Fatalf("%q are updated", got)
 	}
-	related := w.kind.Type().Related[0]
+	related := w.kind.WorkloadType().Related[0]
 	thawed := bank.DeepCopy()
 	thawed.Labels = map[string]string{"frozen": "false"}
 	if !related.Events.Update(event.UpdateEvent{ObjectOld: bank, ObjectNew: thawed}) || related.Events.Update(event.UpdateEvent{ObjectOld: bank, ObjectNew: bank}) ||

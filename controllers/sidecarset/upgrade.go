@@ -12,46 +12,46 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // UpdateInPlace implements rollout.InPlaceUpdater (SS-17): it changes images, and nothing else of the spec.
 func (k *Kind) UpdateInPlace(ctx context.Context, r *rollout.Round, f *rollout.Facts, move rollout.Move) error {
-	m, set, err := known(r)
+	m, set, err := loadMemory(r)
 	if err != nil {
 		return err
 	}
 	pod := move.Pod.DeepCopy()
-	if err := upgrade(set, m.hashes, f.Templates.Update(), pod, metav1.NewTime(f.Now)); err != nil {
+	if err := upgradePod(set, m.hashes, f.Templates.UpdateRevision(), pod, metav1.NewTime(f.Now)); err != nil {
 		return fmt.Errorf("updating pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	if err := k.patch(ctx, r, move.Pod.Pod, pod); err != nil {
+	if err := k.patchPod(ctx, r, move.Pod.Pod, pod); err != nil {
 		return err
 	}
-	return k.judge(ctx, r, pod, set.Name, true)
+	return k.ensureVerdict(ctx, r, pod, set.Name, true)
 }
 
-// patch writes a pod as it was seen, and no other: other SidecarSets and its owner may write it too.
-func (k *Kind) patch(ctx context.Context, r *rollout.Round, was, pod *corev1.Pod) error {
-	err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{}))
+// patchPod writes a pod as it was seen, and no other: other SidecarSets and its owner may write it too.
+func (k *Kind) patchPod(ctx context.Context, r *rollout.Round, was, pod *corev1.Pod) error {
+	err := r.CachedClient().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{}))
 	written := pod
 	if err != nil {
 		written = nil
 	}
-	r.Wrote(ctx, was, written, err)
+	r.RecordWrite(ctx, was, written, err)
 	if err != nil {
 		return fmt.Errorf("updating the containers of pod %s/%s: %w", was.Namespace, was.Name, err)
 	}
 	return nil
 }
 
-// upgrade changes a pod to the latest revision.
-func upgrade(set *kruise.SidecarSet, hashes marks.Hashes, revision string, pod *corev1.Pod, now metav1.Time) error {
+// upgradePod changes a pod to the latest revision.
+func upgradePod(set *kruise.SidecarSet, hashes podmeta.Hashes, revision string, pod *corev1.Pod, now metav1.Time) error {
 	for i := range set.Spec.Containers {
 		c := &set.Spec.Containers[i]
 		target := c.Name
-		if marks.IsHot(c) {
+		if podmeta.IsHot(c) {
 			if target = hotTarget(set, c, pod); target == "" {
 				continue
 			}
@@ -59,20 +59,20 @@ func upgrade(set *kruise.SidecarSet, hashes marks.Hashes, revision string, pod *
 		if err := setImage(set, pod, target, c.Image, now); err != nil {
 			return err
 		}
-		if !marks.IsHot(c) {
+		if !podmeta.IsHot(c) {
 			continue
 		}
 		other := otherOf(c.Name, target)
-		if err := marks.SetWorking(pod, c.Name, target); err != nil {
+		if err := podmeta.SetWorking(pod, c.Name, target); err != nil {
 			return err
 		}
-		marks.SetVersions(pod, target, set.ResourceVersion, pod.Annotations[kruise.SidecarSetVersionPrefix+other])
+		podmeta.SetVersions(pod, target, set.ResourceVersion, pod.Annotations[kruise.SidecarSetVersionPrefix+other])
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+other, set.ResourceVersion)
 	}
 	if err := injection.PatchMetadata(pod, set.Spec.PatchPodMetadata); err != nil {
 		return fmt.Errorf("spec.patchPodMetadata%w", err)
 	}
-	return marks.Stamp{Set: set.Name, Hashes: hashes, Revision: revision, Containers: marks.ContainersOf(&set.Spec), Now: now.Time}.Apply(pod)
+	return podmeta.InjectionRecord{Set: set.Name, Hashes: hashes, Revision: revision, Containers: podmeta.ContainersOf(&set.Spec), Now: now.Time}.AnnotatePod(pod)
 }
 
 // setImage changes an image, and records what runs now: the update is complete once something else does.
@@ -99,11 +99,11 @@ func setImage(set *kruise.SidecarSet, pod *corev1.Pod, container, image string, 
 			state.LastContainerStatuses[container] = kruise.InPlaceUpdateContainerStatus{ImageID: st.ImageID, ContainerID: st.ContainerID}
 		}
 	}
-	return marks.WriteJSON(pod, kruise.SidecarSetInPlaceUpdateStateKey, states)
+	return podmeta.WriteJSON(pod, kruise.SidecarSetInPlaceUpdateStateKey, states)
 }
 
 func hashOf(set *kruise.SidecarSet) string {
-	hashes, err := marks.HashesOf(&set.Spec)
+	hashes, err := podmeta.HashesOf(&set.Spec)
 	if err != nil { // it was hashed before
 		return ""
 	}

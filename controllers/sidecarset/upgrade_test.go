@@ -23,7 +23,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
@@ -48,14 +48,14 @@ func image(name string) func(*kruise.SidecarSet) {
 // markedLongAgo marks a pod as releases of long ago did: with nothing but the hashes.
 func markedLongAgo(p *corev1.Pod) {
 	for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey} {
-		entries, _ := marks.Read(p, key)
+		entries, _ := podmeta.Read(p, key)
 		p.Annotations[key] = fmt.Sprintf("{\"logs\":%q}", entries["logs"].Hash)
 	}
 }
 
 // otherwise has a pod differ from the SidecarSet in more than images.
 func otherwise(p *corev1.Pod) {
-	_ = marks.Entries{"logs": {Hash: "other", SidecarSetName: "logs"}}.Write(p, kruise.SidecarSetHashWithoutImageKey)
+	_ = podmeta.Entries{"logs": {Hash: "other", SidecarSetName: "logs"}}.Write(p, kruise.SidecarSetHashWithoutImageKey)
 }
 
 func TestImagesAreUpdatedAsTheStrategySays(t *testing.T) {
@@ -213,7 +213,7 @@ func TestMoreThanImagesIsNotUpdatedInPlace(t *testing.T) {
 		t.Errorf("the images are %s", got)
 	}
 	for _, p := range w.pods() {
-		c := inplace.Condition(p, kruise.SidecarSetUpgradableCondition)
+		c := inplace.FindCondition(p, kruise.SidecarSetUpgradableCondition)
 		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != kruise.SidecarSetUpdateImmutableFieldReason || c.Message != `{"logs":false}` {
 			t.Errorf("the condition of %s is %+v", p.Name, c)
 		}
@@ -230,7 +230,7 @@ func TestMoreThanImagesIsNotUpdatedInPlace(t *testing.T) {
 		t.Errorf("the images are %s after all", got)
 	}
 	for _, p := range w.pods() {
-		if c := inplace.Condition(p, kruise.SidecarSetUpgradableCondition); c == nil || c.Status != corev1.ConditionTrue || c.Reason != kruise.SidecarSetAllUpgradableReason || c.Message != `{"logs":true}` {
+		if c := inplace.FindCondition(p, kruise.SidecarSetUpgradableCondition); c == nil || c.Status != corev1.ConditionTrue || c.Reason != kruise.SidecarSetAllUpgradableReason || c.Message != `{"logs":true}` {
 			t.Errorf("the condition of %s is %+v", p.Name, c)
 		}
 	}
@@ -245,7 +245,7 @@ func TestOnlyPodsThatTheStrategySelectsAreCalledNotUpgradable(t *testing.T) {
 	w.round("logs")
 	w.round("logs")
 	for _, p := range w.pods() {
-		if c := inplace.Condition(p, kruise.SidecarSetUpgradableCondition); (c != nil) != (p.Name == "web-1") || c != nil && c.Status != corev1.ConditionFalse {
+		if c := inplace.FindCondition(p, kruise.SidecarSetUpgradableCondition); (c != nil) != (p.Name == "web-1") || c != nil && c.Status != corev1.ConditionFalse {
 			t.Errorf("the condition of %s is %+v", p.Name, c)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAPodSaysOfEachSidecarSetWhetherItIsUpgradable(t *testing.T) {
 			w.round("agent")
 			w.run()
 		}
-		if c := inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition); c == nil || c.Status != status || c.Reason != reason || c.Message != message {
+		if c := inplace.FindCondition(w.pods()[0], kruise.SidecarSetUpgradableCondition); c == nil || c.Status != status || c.Reason != reason || c.Message != message {
 			t.Errorf("%s: the condition is %+v", when, c)
 		}
 	}
@@ -533,15 +533,15 @@ func TestAnUpdatedPodSaysThatItIsUpgradable(t *testing.T) {
 	w.edit("logs", image("logs:2"))
 	w.statusRefusal = apierrors.NewConflict(corev1.Resource("pods"), "web-0", nil)
 	_, _ = w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
-	if got := w.images("shipper"); got != "logs:2×1" || inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition) != nil {
-		t.Fatalf("the image is %s, and the condition %+v", got, inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition))
+	if got := w.images("shipper"); got != "logs:2×1" || inplace.FindCondition(w.pods()[0], kruise.SidecarSetUpgradableCondition) != nil {
+		t.Fatalf("the image is %s, and the condition %+v", got, inplace.FindCondition(w.pods()[0], kruise.SidecarSetUpgradableCondition))
 	}
 	w.statusRefusal = nil
 	for range 2 {
 		w.run()
 		w.round("logs")
 	}
-	if c := inplace.Condition(w.pods()[0], kruise.SidecarSetUpgradableCondition); c == nil || c.Status != corev1.ConditionTrue || c.Message != `{"logs":true}` {
+	if c := inplace.FindCondition(w.pods()[0], kruise.SidecarSetUpgradableCondition); c == nil || c.Status != corev1.ConditionTrue || c.Message != `{"logs":true}` {
 		t.Errorf("the condition is %+v", c)
 	}
 }
@@ -553,8 +553,8 @@ func TestHotUpgrade(t *testing.T) {
 	}))
 	expect := func(when, first, second, working string, ready int32) {
 		t.Helper()
-		if w.images("shipper-1") != first+"×1" || w.images("shipper-2") != second+"×1" || marks.Working(w.pods()[0])["shipper"] != working {
-			t.Errorf("%s: %s, %s, and %v works", when, w.images("shipper-1"), w.images("shipper-2"), marks.Working(w.pods()[0]))
+		if w.images("shipper-1") != first+"×1" || w.images("shipper-2") != second+"×1" || podmeta.WorkingContainers(w.pods()[0])["shipper"] != working {
+			t.Errorf("%s: %s, %s, and %v works", when, w.images("shipper-1"), w.images("shipper-2"), podmeta.WorkingContainers(w.pods()[0]))
 		}
 		if got := w.set("logs").Status.ReadyPods; got != ready {
 			t.Errorf("%s: %d ready", when, got)
@@ -598,7 +598,7 @@ func TestTheNextRevisionIsNamedBeforeItIsMade(t *testing.T) {
 	first := w.set("logs").Status.LatestRevision
 	for _, next := range []string{"logs:2", "logs:3", "logs:1"} {
 		w.edit("logs", image(next))
-		name, err := history.Latest(t.Context(), w.api, "kruise-system", w.set("logs"))
+		name, err := history.LatestRevisionName(t.Context(), w.api, "kruise-system", w.set("logs"))
 		if err != nil {
 			t.Fatal(err)
 		}

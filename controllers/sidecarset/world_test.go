@@ -50,7 +50,7 @@ type world struct {
 	// listed are how many objects of each kind lists have answered.
 	listed map[string]int
 	kind   *Kind
-	missed *Missed
+	missed *MissedPodFinder
 	// lacks is how many pods lack the containers, by reason.
 	lacks map[string]int
 	// broken are images whose containers never get ready.
@@ -97,8 +97,8 @@ func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world
 		WithIndex(&appsv1.ControllerRevision{}, rollout.OwnerIndex, rollout.OwnerUID).
 		WithInterceptorFuncs(interceptor.Funcs{List: w.list, Patch: w.patch, SubResourcePatch: w.patchStatus}).Build()
 	judge := sidecars.NewJudge(sidecars.Options{Cached: w.api, Live: w.api, Engine: e, Namespace: "kruise-system"})
-	w.missed = &Missed{
-		Given: judge.Given, Live: w.api, Count: func(_ string, pods map[string]int) { w.lacks = pods },
+	w.missed = &MissedPodFinder{
+		Given: judge.DecideSidecars, Live: w.api, Count: func(_ string, pods map[string]int) { w.lacks = pods },
 		Sent: func(_ string, labels map[string]string) bool { return labels["sent"] != "never" },
 	}
 	w.kind = New(w.api, "kruise-system", w.events, WithMissed(w.missed))
@@ -316,7 +316,7 @@ func webs(t *testing.T, n int, sets ...*kruise.SidecarSet) (out []client.Object)
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint("u", i)), Labels: map[string]string{"app": "web", "n": fmt.Sprint(i)}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
 		}
-		if err := injection.Apply(p, given, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
+		if err := injection.ApplySets(p, given, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, p)

@@ -24,13 +24,13 @@ import (
 // conditionMessage is of the condition of a pod whose sidecars end whatever their exit codes.
 const conditionMessage = "Terminated by Sidecar Terminator"
 
-// act carries an answer out. It returns when to look at the pod again, 0 if never.
-func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) (time.Duration, error) {
+// applyDecision carries an answer out. It returns when to look at the pod again, 0 if never.
+func (r *Reconciler) applyDecision(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) (time.Duration, error) {
 	if len(answer.Images) > 0 {
-		return 0, r.replace(ctx, pod, answer.Images)
+		return 0, r.replaceImages(ctx, pod, answer.Images)
 	}
 	if answer.Phase != "" {
-		if err := r.phase(ctx, pod, corev1.PodPhase(answer.Phase)); err != nil {
+		if err := r.patchPhase(ctx, pod, corev1.PodPhase(answer.Phase)); err != nil {
 			return 0, err
 		}
 	}
@@ -40,23 +40,23 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, answer points.Ter
 	return r.requestStop(ctx, pod, answer.Stop)
 }
 
-// replace gives containers of a virtual node the images by which they end.
-func (r *Reconciler) replace(ctx context.Context, pod *corev1.Pod, images map[string]string) error {
+// replaceImages gives containers of a virtual node the images by which they end.
+func (r *Reconciler) replaceImages(ctx context.Context, pod *corev1.Pod, images map[string]string) error {
 	var containers []map[string]string
 	names := slices.Sorted(maps.Keys(images))
 	for _, name := range names {
 		containers = append(containers, map[string]string{"name": name, "image": images[name]})
 	}
 	change := map[string]any{"spec": map[string]any{"containers": containers}}
-	err := r.patch(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Patch(ctx, o, p) })
+	err := r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Patch(ctx, o, p) })
 	if err == nil {
 		r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byImage, names)
 	}
 	return err
 }
 
-// phase ends a pod as its main containers did. The kubelet keeps a phase at the end of a pod.
-func (r *Reconciler) phase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
+// patchPhase ends a pod as its main containers did. The kubelet keeps a phase at the end of a pod.
+func (r *Reconciler) patchPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
 	now := metav1.NewTime(r.now())
 	change := map[string]any{"status": map[string]any{
 		"phase": phase,
@@ -64,11 +64,11 @@ func (r *Reconciler) phase(ctx context.Context, pod *corev1.Pod, phase corev1.Po
 			Type: kruise.SidecarTerminatedConditionType, Status: corev1.ConditionTrue, Message: conditionMessage, LastProbeTime: now, LastTransitionTime: now,
 		}},
 	}}
-	return r.patch(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Status().Patch(ctx, o, p) })
+	return r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Status().Patch(ctx, o, p) })
 }
 
-// patch changes a pod, but no other one that has its name by now.
-func (r *Reconciler) patch(pod *corev1.Pod, change map[string]any, write func(*corev1.Pod, client.Patch) error) error {
+// patchPod changes a pod, but no other one that has its name by now.
+func (r *Reconciler) patchPod(pod *corev1.Pod, change map[string]any, write func(*corev1.Pod, client.Patch) error) error {
 	change["metadata"] = map[string]any{"uid": pod.UID}
 	raw, err := json.Marshal(change)
 	if err == nil {
@@ -113,7 +113,7 @@ func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []s
 		return restartrequest.PollInterval, nil
 	}
 	next := newRequest(pod, ended.Name, names)
-	if err := restartrequest.Replace(ctx, r.client, ended, next); err != nil {
+	if err := restartrequest.ReplaceEnded(ctx, r.client, ended, next); err != nil {
 		return 0, err
 	}
 	return restartrequest.PollInterval, r.createRequest(ctx, pod, next, names)

@@ -91,13 +91,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("sidecarterminator-controller").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
-			return ok && ending(pod)
+			return ok && isPartlyEnded(pod)
 		}))), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// ending says whether policies are to be asked about a pod: it is not restarted as a whole,
+// isPartlyEnded says whether policies are to be asked about a pod: it is not restarted as a whole,
 // and some of its containers have ended while others run.
-func ending(pod *corev1.Pod) bool {
+func isPartlyEnded(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.NodeName == "" {
 		return false
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !ending(pod) {
+	if !isPartlyEnded(pod) {
 		return reconcile.Result{}, nil
 	}
 	node, err := nodes.FindNode(ctx, r.client, r.live, pod.Spec.NodeName)
@@ -124,17 +124,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		failure.RecordFailure(r.events, pod, err)
 		return reconcile.Result{}, err
 	}
-	in := r.facts(pod, nodes.Virtual(node))
+	in := r.buildTerminationInput(pod, nodes.IsVirtual(node))
 	subject := decision.Subject{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 	answer, _ := engine.Decide(ctx, r.engine, points.TerminationPoint(), subject, in)
-	permitted := answer.Permit(in)
+	permitted := answer.ClampAnswer(in)
 	if len(permitted.Holds) > 0 {
 		hold := permitted.Holds[0]
 		r.events.Event(pod, corev1.EventTypeWarning, HeldReason, fmt.Sprintf("%s (rule %s)", hold.Message, hold.Rule))
 		return reconcile.Result{RequeueAfter: heldAgain}, nil
 	}
-	after, err := r.act(ctx, pod, permitted)
-	result, err := step.Result(ctx, pod, after, err)
+	after, err := r.applyDecision(ctx, pod, permitted)
+	result, err := step.ReconcileResult(ctx, pod, after, err)
 	failure.RecordFailure(r.events, pod, err)
 	return result, err
 }

@@ -206,7 +206,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 			}
 			now = now.Add(delay + time.Second)
 			w.looks(restartrequest.PollInterval)
-			if again := w.request(""); again.UID == before.UID || restartrequest.Attempt(again) != attempt || w.asked() != "sidecar-termination-UID proxy" {
+			if again := w.request(""); again.UID == before.UID || restartrequest.AttemptNumber(again) != attempt || w.asked() != "sidecar-termination-UID proxy" {
 				w.Errorf("attempt %d: got %s, %v", attempt, w.asked(), again.Annotations)
 			}
 		}
@@ -254,9 +254,9 @@ func TestTheSidecarTerminator(t *testing.T) {
 				{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}},
 				{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 			}
-			in := w.r.facts(o, false)
+			in := w.r.buildTerminationInput(o, false)
 			answer, _ := engine.Decide(w.Context(), w.r.engine, points.TerminationPoint(), decision.Subject{Kind: "Pod", Namespace: o.Namespace, Name: o.Name}, in)
-			if got := answer.Permit(in).Stop; len(got) != want {
+			if got := answer.ClampAnswer(in).Stop; len(got) != want {
 				w.Errorf("after exit code %d it ends %v", code, got)
 			}
 		}

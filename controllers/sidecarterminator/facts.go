@@ -14,8 +14,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// facts are what the decision about a pod is made from.
-func (r *Reconciler) facts(pod *corev1.Pod, virtual bool) points.TerminationInput {
+// buildTerminationInput are what the decision about a pod is made from.
+func (r *Reconciler) buildTerminationInput(pod *corev1.Pod, virtual bool) points.TerminationInput {
 	in := points.TerminationInput{
 		Now: r.now().UnixNano(), Namespace: pod.Namespace, Virtual: virtual, RestartPolicy: string(pod.Spec.RestartPolicy), Phase: string(pod.Status.Phase),
 		Pod: points.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Labels: pod.Labels, Annotations: pod.Annotations},
@@ -23,7 +23,7 @@ func (r *Reconciler) facts(pod *corev1.Pod, virtual bool) points.TerminationInpu
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		in.Pod.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
 	}
-	if c := inplace.Condition(pod, corev1.PodReady); c != nil {
+	if c := inplace.FindCondition(pod, corev1.PodReady); c != nil {
 		in.Pod.Ready = c.Status == corev1.ConditionTrue
 	}
 	statuses := map[string]*corev1.ContainerStatus{}
@@ -33,9 +33,9 @@ func (r *Reconciler) facts(pod *corev1.Pod, virtual bool) points.TerminationInpu
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		out := points.EndingContainer{
-			Name: c.Name, Image: c.Image, Sidecar: strings.EqualFold(env(c, kruise.TerminateSidecarWhenJobExitEnv), "true"),
-			IgnoreExitCode: strings.EqualFold(env(c, kruise.TerminateSidecarIgnoreExitCodeEnv), "true"),
-			EndImage:       env(c, kruise.TerminateSidecarWhenJobExitWithImageEnv),
+			Name: c.Name, Image: c.Image, Sidecar: strings.EqualFold(envValue(c, kruise.TerminateSidecarWhenJobExitEnv), "true"),
+			IgnoreExitCode: strings.EqualFold(envValue(c, kruise.TerminateSidecarIgnoreExitCodeEnv), "true"),
+			EndImage:       envValue(c, kruise.TerminateSidecarWhenJobExitWithImageEnv),
 		}
 		if s := statuses[c.Name]; s != nil {
 			out.Known = true
@@ -48,8 +48,8 @@ func (r *Reconciler) facts(pod *corev1.Pod, virtual bool) points.TerminationInpu
 	return in
 }
 
-// env is the value of a variable that a container has; of two the last one counts.
-func env(c *corev1.Container, name string) (value string) {
+// envValue is the value of a variable that a container has; of two the last one counts.
+func envValue(c *corev1.Container, name string) (value string) {
 	for i := range c.Env {
 		if c.Env[i].Name == name {
 			value = c.Env[i].Value

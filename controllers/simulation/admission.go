@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
 // home is the namespace that the chart installs a manager in.
 const home = "kruise-system"
 
-// admitter is what an API server does with a write to a pod before it is stored:
+// admissionChain is what an API server does with a write to a pod before it is stored:
 // it sends the write to the webhooks that are about it.
-type admitter struct {
+type admissionChain struct {
 	namespace     string
 	change, check []webhook
 	handlers      map[string]admission.Handler // by path
@@ -40,10 +40,10 @@ type admitter struct {
 	requests      int
 }
 
-// creates lets the webhooks add to a pod that is to be made.
-func (a *admitter) creates(ctx context.Context, pod *corev1.Pod) error {
+// mutatePod lets the webhooks add to a pod that is to be made.
+func (a *admissionChain) mutatePod(ctx context.Context, pod *corev1.Pod) error {
 	for _, h := range a.change {
-		req, err := a.request(ctx, h, admissionv1.Create, "", nil, pod)
+		req, err := a.buildRequest(ctx, h, admissionv1.Create, "", nil, pod)
 		if err != nil || req == nil {
 			if err != nil {
 				return err
@@ -52,9 +52,9 @@ func (a *admitter) creates(ctx context.Context, pod *corev1.Pod) error {
 		}
 		answer := a.handlers[h.path].Handle(ctx, *req)
 		if !answer.Allowed {
-			return denied(h.name, answer)
+			return newDenialError(h.name, answer)
 		}
-		raw, err := review.Applied(req.Object.Raw, answer)
+		raw, err := review.ApplyPatches(req.Object.Raw, answer)
 		if err != nil {
 			return err
 		}
@@ -67,20 +67,20 @@ func (a *admitter) creates(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// asked says whether any webhook is asked about writes of a kind.
-func (a *admitter) asked(operation admissionv1.Operation, sub string) bool {
-	return slices.ContainsFunc(a.check, func(h webhook) bool { return h.wants(operation, sub) })
+// hasValidator says whether any webhook is asked about writes of a kind.
+func (a *admissionChain) hasValidator(operation admissionv1.Operation, sub string) bool {
+	return slices.ContainsFunc(a.check, func(h webhook) bool { return h.rulesMatch(operation, sub) })
 }
 
-// ask asks whether a pod may change, or go if now is nil. The error is that of the
+// validatePod asks whether a pod may change, or go if now is nil. The error is that of the
 // webhook which refuses it, and then the refusal tells why.
-func (a *admitter) ask(ctx context.Context, sub string, was, now *corev1.Pod, dryRun ...string) (*Refusal, error) {
+func (a *admissionChain) validatePod(ctx context.Context, sub string, was, now *corev1.Pod, dryRun ...string) (*Refusal, error) {
 	operation, write := admissionv1.Update, writeUpdate
 	if now == nil {
 		operation, write = admissionv1.Delete, writeDelete
 	}
 	for _, h := range a.check {
-		req, err := a.request(ctx, h, operation, sub, was, now)
+		req, err := a.buildRequest(ctx, h, operation, sub, was, now)
 		if err != nil {
 			return nil, err
 		}
@@ -93,17 +93,17 @@ func (a *admitter) ask(ctx context.Context, sub string, was, now *corev1.Pod, dr
 			continue
 		}
 		var refusal *Refusal
-		for _, why := range a.answers.Refusals(explain.Sought{UID: string(req.UID)}, 1) {
+		for _, why := range a.answers.FindRefusals(explain.RefusalFilter{UID: string(req.UID)}, 1) {
 			refusal = refusalOf(write, was, why.Rule, why.Reason, why.Message, why.Until)
 		}
-		return refusal, denied(h.name, answer)
+		return refusal, newDenialError(h.name, answer)
 	}
 	return nil, nil
 }
 
-// request is what is sent to a webhook, nil if nothing is.
-func (a *admitter) request(ctx context.Context, h webhook, operation admissionv1.Operation, sub string, was, now *corev1.Pod) (*admission.Request, error) {
-	if !h.wants(operation, sub) {
+// buildRequest is what is sent to a webhook, nil if nothing is.
+func (a *admissionChain) buildRequest(ctx context.Context, h webhook, operation admissionv1.Operation, sub string, was, now *corev1.Pod) (*admission.Request, error) {
+	if !h.rulesMatch(operation, sub) {
 		return nil, nil
 	}
 	vars := map[string]any{"object": nil, "oldObject": nil}
@@ -126,7 +126,7 @@ func (a *admitter) request(ctx context.Context, h webhook, operation admissionv1
 		about["subResource"] = sub
 	}
 	vars["request"] = about
-	if yes, err := h.matches(ctx, vars); err != nil || !yes {
+	if yes, err := h.conditionsMatch(ctx, vars); err != nil || !yes {
 		return nil, err
 	}
 	a.requests++
@@ -134,7 +134,7 @@ func (a *admitter) request(ctx context.Context, h webhook, operation admissionv1
 		UID: types.UID(fmt.Sprintf("simulated-%06d", a.requests)), Operation: operation, SubResource: sub, Namespace: a.namespace, Name: pod.Name,
 		Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 		UserInfo: authenticationv1.UserInfo{
-			Username: ledger.Account(home), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+			Username: accounting.ManagerUser(home), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 		},
 	}}
 	for into, p := range map[*runtime.RawExtension]*corev1.Pod{&req.Object: now, &req.OldObject: was} {
@@ -150,16 +150,16 @@ func (a *admitter) request(ctx context.Context, h webhook, operation admissionv1
 	return req, nil
 }
 
-// denied is the error that an API server makes of an answer that says no.
-func denied(by string, answer admission.Response) error {
+// newDenialError is the error that an API server makes of an answer that says no.
+func newDenialError(by string, answer admission.Response) error {
 	status := *answer.Result
 	status.Status = metav1.StatusFailure
 	status.Message = fmt.Sprintf("admission webhook %q denied the request: %s", by, status.Message)
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// patched is a pod as a patch makes it.
-func patched(was *corev1.Pod, o client.Object, p client.Patch) (*corev1.Pod, error) {
+// applyPatch is a pod as a patch makes it.
+func applyPatch(was *corev1.Pod, o client.Object, p client.Patch) (*corev1.Pod, error) {
 	data, err := p.Data(o)
 	if err != nil {
 		return nil, fmt.Errorf("reading a patch of pod %s: %w", was.Name, err)

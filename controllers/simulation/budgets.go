@@ -24,25 +24,25 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 )
 
-// agenda is which budgets are to be counted, and when.
-type agenda struct {
+// budgetQueue is which budgets are to be counted, and when.
+type budgetQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	now func() time.Time
 	due map[reconcile.Request]time.Time
 }
 
-func (a *agenda) Add(r reconcile.Request) { a.AddAfter(r, 0) }
+func (a *budgetQueue) Add(r reconcile.Request) { a.AddAfter(r, 0) }
 
-func (a *agenda) AddAfter(r reconcile.Request, d time.Duration) {
+func (a *budgetQueue) AddAfter(r reconcile.Request, d time.Duration) {
 	at := a.now().Add(d)
 	if before, ok := a.due[r]; !ok || at.Before(before) {
 		a.due[r] = at
 	}
 }
 
-// take takes the first budget that is due, and says when the next one is, zero for
+// takeDue takes the first budget that is due, and says when the next one is, zero for
 // never.
-func (a *agenda) take() (r reconcile.Request, ok bool, next time.Time) {
+func (a *budgetQueue) takeDue() (r reconcile.Request, ok bool, next time.Time) {
 	var due []reconcile.Request
 	for r, at := range a.due {
 		if !at.After(a.now()) {
@@ -62,18 +62,18 @@ func (a *agenda) take() (r reconcile.Request, ok bool, next time.Time) {
 // counters is the controller of budgets.
 type counters struct {
 	reconciler *podunavailablebudget.Reconciler
-	agenda     *agenda
+	agenda     *budgetQueue
 	wrote      bool // a status
 	// others is true when pods of other workloads stand beside those of the workload.
 	others bool
 }
 
-// work counts all budgets that are due, and says whether any has another status
+// reconcileDue counts all budgets that are due, and says whether any has another status
 // than before and when the next one is due, zero for never.
-func (b *counters) work(ctx context.Context) (did bool, next time.Time, err error) {
+func (b *counters) reconcileDue(ctx context.Context) (did bool, next time.Time, err error) {
 	b.wrote = false
 	for {
-		req, ok, next := b.agenda.take()
+		req, ok, next := b.agenda.takeDue()
 		if !ok {
 			return b.wrote, next, nil
 		}
@@ -87,8 +87,8 @@ func (b *counters) work(ctx context.Context) (did bool, next time.Time, err erro
 	}
 }
 
-// client is the API server for those who keep budgets.
-func (b *counters) client(c *cluster) client.Client {
+// budgetClient is the API server for those who keep budgets.
+func (b *counters) budgetClient(c *cluster) client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
 		List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			var asked client.ListOptions
@@ -97,7 +97,7 @@ func (b *counters) client(c *cluster) client.Client {
 			if !ok || b.others || asked.FieldSelector != nil {
 				return server.List(ctx, list, opts...)
 			}
-			for _, p := range c.all() { // as they stand in the cache
+			for _, p := range c.sortedPods() { // as they stand in the cache
 				if (asked.Namespace == "" || p.Namespace == asked.Namespace) && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(p.Labels))) {
 					pods.Items = append(pods.Items, *p)
 				}
@@ -108,8 +108,8 @@ func (b *counters) client(c *cluster) client.Client {
 			if err := server.Patch(ctx, o, p, opts...); err != nil {
 				return err
 			}
-			if pod, ok := o.(*corev1.Pod); ok && c.pod(pod.Name) != nil {
-				return c.commit(ctx, pod.DeepCopy(), false)
+			if pod, ok := o.(*corev1.Pod); ok && c.findPod(pod.Name) != nil {
+				return c.commitWrite(ctx, pod.DeepCopy(), false)
 			}
 			return nil
 		},

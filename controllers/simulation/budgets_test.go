@@ -17,7 +17,7 @@ import (
 )
 
 // budgeted has a budget of all its pods.
-func budgeted(f simulation.Fleet, unavailable intstr.IntOrString) simulation.Fleet {
+func budgeted(f simulation.ClusterState, unavailable intstr.IntOrString) simulation.ClusterState {
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
 	b.Spec = policy.PodUnavailableBudgetSpec{Selector: f.Workload.(*kruise.CloneSet).Spec.Selector, MaxUnavailable: &unavailable}
 	f.Budgets = []*policy.PodUnavailableBudget{b}
@@ -34,7 +34,7 @@ func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 	if err := gates.Set("PodUnavailableBudgetUpdateGate=true"); err != nil {
 		t.Fatal(err)
 	}
-	grown := func(edit func(*kruise.CloneSetSpec)) simulation.Fleet {
+	grown := func(edit func(*kruise.CloneSetSpec)) simulation.ClusterState {
 		return budgeted(fleet(t, edit), intstr.FromInt32(1))
 	}
 	hook := func(s *kruise.CloneSetSpec) {
@@ -45,7 +45,7 @@ func TestBudgetsUnderPoliciesThatAnswerNonsense(t *testing.T) {
 	recreate := func(s *kruise.CloneSetSpec) {
 		s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = kruise.RecreatePodUpdatePolicyType
 	}
-	fleets := map[string]simulation.Fleet{
+	fleets := map[string]simulation.ClusterState{
 		"in place":              grown(nil),
 		"recreated":             grown(recreate),
 		"with hooks, in place":  grown(hook),

@@ -26,13 +26,13 @@ import (
 // objects are those of a namespace that the controller reads, by type and name.
 type objects map[reflect.Type]map[string]client.Object
 
-// get is the object of the type and name of another one, nil if there is none.
-func (o objects) get(like client.Object) client.Object {
+// getObject is the object of the type and name of another one, nil if there is none.
+func (o objects) getObject(like client.Object) client.Object {
 	return o[reflect.TypeOf(like)][like.GetName()]
 }
 
-// set replaces the object of a type and name, nil removes it.
-func (o objects) set(like, now client.Object) {
+// setObject replaces the object of a type and name, nil removes it.
+func (o objects) setObject(like, now client.Object) {
 	of := o[reflect.TypeOf(like)]
 	if now == nil {
 		delete(of, like.GetName())
@@ -41,8 +41,8 @@ func (o objects) set(like, now client.Object) {
 	of[like.GetName()] = now
 }
 
-// each calls a function for all objects, sorted by type and name.
-func (o objects) each(do func(client.Object)) {
+// forEachObject calls a function for all objects, sorted by type and name.
+func (o objects) forEachObject(do func(client.Object)) {
 	types := slices.SortedFunc(maps.Keys(o), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
 	for _, t := range types {
 		for _, name := range slices.Sorted(maps.Keys(o[t])) {
@@ -51,8 +51,8 @@ func (o objects) each(do func(client.Object)) {
 	}
 }
 
-// sorted are all of a type, by name.
-func sorted[T client.Object](o objects) []T {
+// listSorted are all of a type, by name.
+func listSorted[T client.Object](o objects) []T {
 	of := o[reflect.TypeFor[T]()]
 	out := make([]T, 0, len(of))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -61,7 +61,7 @@ func sorted[T client.Object](o objects) []T {
 	return out
 }
 
-func unsorted[T client.Object](o objects) []T {
+func listUnsorted[T client.Object](o objects) []T {
 	of := o[reflect.TypeFor[T]()]
 	out := make([]T, 0, len(of))
 	for _, object := range of {
@@ -74,9 +74,9 @@ func unsorted[T client.Object](o objects) []T {
 // of an object.
 type change struct{ like, now client.Object }
 
-// commit notes that an object was written, or is gone, and tells the cache. It keeps the
+// commitWrite notes that an object was written, or is gone, and tells the cache. It keeps the
 // object, which is as it was written, unless others have a part in that.
-func (c *cluster) commit(ctx context.Context, o client.Object, gone bool) error {
+func (c *cluster) commitWrite(ctx context.Context, o client.Object, gone bool) error {
 	now := o
 	if c.slow {
 		now = o.DeepCopyObject().(client.Object)
@@ -89,8 +89,8 @@ func (c *cluster) commit(ctx context.Context, o client.Object, gone bool) error 
 	if gone {
 		now = nil
 	}
-	was := c.objects.get(o)
-	c.objects.set(o, now)
+	was := c.objects.getObject(o)
+	c.objects.setObject(o, now)
 	c.sight = nil
 	if now != nil && c.workload != nil && reflect.TypeOf(now) == reflect.TypeOf(c.workload) && now.GetName() == c.workload.GetName() {
 		c.workload = now
@@ -99,32 +99,32 @@ func (c *cluster) commit(ctx context.Context, o client.Object, gone bool) error 
 		c.pending = append(c.pending, change{o, now})
 		return nil
 	}
-	c.tell(ctx, was, now)
+	c.dispatchEvent(ctx, was, now)
 	return nil
 }
 
-// show lets the cache take the first event of a type that is on its way, nil for any, and
+// showNext lets the cache take the first event of a type that is on its way, nil for any, and
 // says whether there was one. Types do not wait for one another.
-func (c *cluster) show(ctx context.Context, of client.Object) bool {
+func (c *cluster) showNext(ctx context.Context, of client.Object) bool {
 	i := slices.IndexFunc(c.pending, func(p change) bool { return of == nil || reflect.TypeOf(p.like) == reflect.TypeOf(of) })
 	if i < 0 {
 		return false
 	}
 	p := c.pending[i]
 	c.pending = slices.Delete(c.pending, i, i+1)
-	c.take(ctx, p.like, p.now)
+	c.updateCache(ctx, p.like, p.now)
 	return true
 }
 
-// take has the cache show an object as it was at a time, nil for its end.
-func (c *cluster) take(ctx context.Context, like, now client.Object) {
-	was := c.cache.get(like)
-	c.shown.set(like, now)
+// updateCache has the cache show an object as it was at a time, nil for its end.
+func (c *cluster) updateCache(ctx context.Context, like, now client.Object) {
+	was := c.cache.getObject(like)
+	c.shown.setObject(like, now)
 	if now != nil {
 		now = now.DeepCopyObject().(client.Object)
 	}
-	c.cache.set(like, now)
-	c.tell(ctx, was, now)
+	c.cache.setObject(like, now)
+	c.dispatchEvent(ctx, was, now)
 }
 
 // catchUp has the cache of a controller that starts show all there is.
@@ -133,14 +133,14 @@ func (c *cluster) catchUp() {
 	for t := range c.objects {
 		c.cache[t], c.shown[t] = map[string]client.Object{}, map[string]client.Object{}
 	}
-	c.objects.each(func(o client.Object) {
-		c.shown.set(o, o)
-		c.cache.set(o, o.DeepCopyObject().(client.Object))
+	c.objects.forEachObject(func(o client.Object) {
+		c.shown.setObject(o, o)
+		c.cache.setObject(o, o.DeepCopyObject().(client.Object))
 	})
 }
 
-// tell calls the handlers of an event.
-func (c *cluster) tell(ctx context.Context, was, now client.Object) {
+// dispatchEvent calls the handlers of an event.
+func (c *cluster) dispatchEvent(ctx context.Context, was, now client.Object) {
 	some := now
 	if now == nil {
 		some = was
@@ -151,18 +151,18 @@ func (c *cluster) tell(ctx context.Context, was, now client.Object) {
 	switch some.(type) {
 	case *corev1.Pod:
 		for _, w := range c.watchers {
-			w.tell(ctx, was, now)
+			w.dispatchEvent(ctx, was, now)
 		}
 	case *corev1.Node:
 		if c.nodesTo != nil {
-			watcher{c.nodesTo, &c.queue}.tell(ctx, was, now)
+			watcher{c.nodesTo, &c.queue}.dispatchEvent(ctx, was, now)
 		}
 	default:
 		c.tellOf(some, was, now)
 	}
 }
 
-func (w watcher) tell(ctx context.Context, was, now client.Object) {
+func (w watcher) dispatchEvent(ctx context.Context, was, now client.Object) {
 	switch {
 	case now == nil:
 		w.Delete(ctx, event.DeleteEvent{Object: was}, w.queue)
@@ -188,8 +188,8 @@ func (c *cluster) tellOf(some, was, now client.Object) {
 	}
 }
 
-// get reads from the cache what the cache has.
-func (c *cluster) get(ctx context.Context, server client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+// getCached reads from the cache what the cache has.
+func (c *cluster) getCached(ctx context.Context, server client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	of, tracked := c.cache[reflect.TypeOf(into)]
 	if !tracked {
 		return server.Get(ctx, key, into, opts...)
@@ -202,15 +202,15 @@ func (c *cluster) get(ctx context.Context, server client.WithWatch, key client.O
 	return nil
 }
 
-// list lists what the cache has, as it stands there where no copy is wanted.
-func (c *cluster) list(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+// listCached lists what the cache has, as it stands there where no copy is wanted.
+func (c *cluster) listCached(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	of, tracked := c.lists[reflect.TypeOf(list)]
 	if !tracked {
 		return server.List(ctx, list, opts...)
 	}
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	found, err := c.found(of, o.FieldSelector)
+	found, err := c.fieldMatcher(of, o.FieldSelector)
 	if err != nil {
 		return err
 	}
@@ -237,8 +237,8 @@ func (c *cluster) list(ctx context.Context, server client.WithWatch, list client
 	return nil
 }
 
-// found says which objects a field selector finds by the indexes there are.
-func (c *cluster) found(of reflect.Type, by fields.Selector) (func(client.Object) bool, error) {
+// fieldMatcher says which objects a field selector finds by the indexes there are.
+func (c *cluster) fieldMatcher(of reflect.Type, by fields.Selector) (func(client.Object) bool, error) {
 	if by == nil || by.Empty() {
 		return func(client.Object) bool { return true }, nil
 	}

@@ -26,17 +26,17 @@ const (
 	inUse    = "simulation/protection" // the pods that use a claim
 )
 
-// client is the API server for the controller: it reads from the cache.
-func (c *cluster) client() client.Client {
+// cachedClient is the API server for the controller: it reads from the cache.
+func (c *cluster) cachedClient() client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
-		Get: c.get, List: c.list, Create: c.create, Patch: c.patch, SubResourcePatch: c.patchSub, Delete: c.delete, DeleteAllOf: c.deleteAllOf,
+		Get: c.getCached, List: c.listCached, Create: c.createObject, Patch: c.patchObject, SubResourcePatch: c.patchSub, Delete: c.deleteObject, DeleteAllOf: c.deleteAllOf,
 	})
 }
 
-// live is the API server for what reads past the cache.
-func (c *cluster) live() client.Reader {
+// liveReader is the API server for what reads past the cache.
+func (c *cluster) liveReader() client.Reader {
 	if !c.slow {
-		return c.client()
+		return c.cachedClient()
 	}
 	return interceptor.NewClient(c.server, interceptor.Funcs{
 		Get: func(ctx context.Context, server client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -48,14 +48,14 @@ func (c *cluster) live() client.Reader {
 	})
 }
 
-func (c *cluster) create(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-	return c.write(ctx, "create", o, func() error {
-		o.SetUID(c.uid())
+func (c *cluster) createObject(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	return c.writeObject(ctx, "create", o, func() error {
+		o.SetUID(c.nextUID())
 		o.SetCreationTimestamp(metav1.NewTime(c.now()))
 		pod, isPod := o.(*corev1.Pod)
 		_, isClaim := o.(*corev1.PersistentVolumeClaim)
 		if isPod && c.admits != nil {
-			if err := c.admits.creates(ctx, pod); err != nil {
+			if err := c.admits.mutatePod(ctx, pod); err != nil {
 				return err
 			}
 		}
@@ -69,16 +69,16 @@ func (c *cluster) create(ctx context.Context, server client.WithWatch, o client.
 	})
 }
 
-func (c *cluster) patch(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (c *cluster) patchObject(ctx context.Context, server client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 	var d client.PatchOptions
 	d.ApplyOptions(opts)
-	return c.patches(ctx, "", o, p, d.DryRun, func() error { return server.Patch(ctx, o, p, opts...) })
+	return c.performPatch(ctx, "", o, p, d.DryRun, func() error { return server.Patch(ctx, o, p, opts...) })
 }
 
 func (c *cluster) patchSub(ctx context.Context, server client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	var d client.SubResourcePatchOptions
 	d.ApplyOptions(opts)
-	return c.patches(ctx, sub, o, p, d.DryRun, func() error {
+	return c.performPatch(ctx, sub, o, p, d.DryRun, func() error {
 		if err := server.SubResource(sub).Patch(ctx, o, p, opts...); err != nil || sub != "status" || len(d.DryRun) > 0 {
 			return err
 		}
@@ -114,65 +114,65 @@ func (c *cluster) patchLabels(ctx context.Context, o client.Object, p client.Pat
 	return c.server.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw))
 }
 
-// patches does a patch, or tries it, once the webhooks let it.
-func (c *cluster) patches(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string, do func() error) error {
+// performPatch does a patch, or tries it, once the webhooks let it.
+func (c *cluster) performPatch(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string, do func() error) error {
 	asked := func() error {
-		if err := c.asks(ctx, sub, o, p, dryRun); err != nil {
+		if err := c.validatePatch(ctx, sub, o, p, dryRun); err != nil {
 			return err
 		}
 		return do()
 	}
 	switch {
 	case len(dryRun) > 0:
-		return c.tries("patch", o, asked)
+		return c.tryRequest("patch", o, asked)
 	case sub != "":
-		return c.write(ctx, "patch "+sub+" of", o, asked)
+		return c.writeObject(ctx, "patch "+sub+" of", o, asked)
 	}
-	return c.write(ctx, "patch", o, asked)
+	return c.writeObject(ctx, "patch", o, asked)
 }
 
-// asks asks whether a pod may be patched.
-func (c *cluster) asks(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
-	was := c.pod(o.GetName())
-	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil || !c.admits.asked(admissionv1.Update, sub) {
+// validatePatch asks whether a pod may be patched.
+func (c *cluster) validatePatch(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
+	was := c.findPod(o.GetName())
+	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil || !c.admits.hasValidator(admissionv1.Update, sub) {
 		return nil
 	}
-	now, err := patched(was, o, p)
+	now, err := applyPatch(was, o, p)
 	if err != nil {
 		return err
 	}
-	return c.admitted(c.admits.ask(ctx, sub, was, now, dryRun...))
+	return c.reportRefusal(c.admits.validatePod(ctx, sub, was, now, dryRun...))
 }
 
-// admitted tells of a write that was refused.
-func (c *cluster) admitted(r *Refusal, err error) error {
+// reportRefusal tells of a write that was refused.
+func (c *cluster) reportRefusal(r *Refusal, err error) error {
 	if r != nil {
 		c.refused(*r)
 	}
 	return err
 }
 
-// tries does what is no write, or fails as a write may.
-func (c *cluster) tries(what string, o client.Object, do func() error) error {
+// tryRequest does what is no write, or fails as a write may.
+func (c *cluster) tryRequest(what string, o client.Object, do func() error) error {
 	if c.faults == nil {
 		return do()
 	}
-	return c.faults.hit(what, o, do)
+	return c.faults.runWithFault(what, o, do)
 }
 
-// write does a write of the controller, notes it and has it judged.
-func (c *cluster) write(ctx context.Context, what string, o client.Object, do func() error) error {
-	return c.tries(what, o, func() error {
-		before := c.look()
-		was := c.pod(o.GetName())
+// writeObject does a write of the controller, notes it and has it judged.
+func (c *cluster) writeObject(ctx context.Context, what string, o client.Object, do func() error) error {
+	return c.tryRequest(what, o, func() error {
+		before := c.countPods()
+		was := c.findPod(o.GetName())
 		if err := do(); err != nil {
 			return err
 		}
-		if err := c.commit(ctx, o.DeepCopyObject().(client.Object), what == "delete"); err != nil {
+		if err := c.commitWrite(ctx, o.DeepCopyObject().(client.Object), what == "delete"); err != nil {
 			return err
 		}
 		if _, ok := o.(*corev1.Pod); ok {
-			c.asked(before, was, c.pod(o.GetName()))
+			c.asked(before, was, c.findPod(o.GetName()))
 		}
 		if request, ok := o.(*kruise.ContainerRecreateRequest); ok && what == "create" && c.requested != nil {
 			c.requested(request)
@@ -181,10 +181,10 @@ func (c *cluster) write(ctx context.Context, what string, o client.Object, do fu
 	})
 }
 
-// delete deletes an object. Unless the cluster is slow it removes the object at once, and
+// deleteObject deletes an object. Unless the cluster is slow it removes the object at once, and
 // clears the finalizers, whose owners do not run here.
-func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-	return c.write(ctx, "delete", o, func() error {
+func (c *cluster) deleteObject(ctx context.Context, server client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	return c.writeObject(ctx, "delete", o, func() error {
 		found := o.DeepCopyObject().(client.Object)
 		if err := server.Get(ctx, client.ObjectKeyFromObject(o), found); err != nil {
 			return err
@@ -196,7 +196,7 @@ func (c *cluster) delete(ctx context.Context, server client.WithWatch, o client.
 		}
 		pod, isPod := found.(*corev1.Pod)
 		if isPod && c.admits != nil {
-			if err := c.admitted(c.admits.ask(ctx, "", pod, nil)); err != nil {
+			if err := c.reportRefusal(c.admits.validatePod(ctx, "", pod, nil)); err != nil {
 				return err
 			}
 		}
@@ -226,8 +226,8 @@ func (c *cluster) letGo(ctx context.Context, o client.Object, finalizer string) 
 	return client.IgnoreNotFound(c.server.Update(ctx, found))
 }
 
-// update writes what others than the controller change of a pod.
-func (c *cluster) update(ctx context.Context, was, now *corev1.Pod) error {
+// updatePod writes what others than the controller change of a pod.
+func (c *cluster) updatePod(ctx context.Context, was, now *corev1.Pod) error {
 	if !equality.Semantic.DeepEqual(was.ObjectMeta, now.ObjectMeta) || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
 		status := now.Status.DeepCopy()
 		if err := c.server.Update(ctx, now); err != nil {
@@ -238,5 +238,5 @@ func (c *cluster) update(ctx context.Context, was, now *corev1.Pod) error {
 	if err := c.server.Status().Update(ctx, now); err != nil {
 		return fmt.Errorf("updating the status of pod %s: %w", now.Name, err)
 	}
-	return c.commit(ctx, now, false)
+	return c.commitWrite(ctx, now, false)
 }

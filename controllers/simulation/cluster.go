@@ -23,8 +23,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 )
 
 // cluster is an API server in memory with one workload, and what the controller's
@@ -57,12 +57,12 @@ type cluster struct {
 	nodesTo  handler.EventHandler // of a kind that reads nodes; nil for others
 	queue    queue
 	// admits is the webhook that is called before a write to a pod; nil for none.
-	admits *admitter
+	admits *admissionChain
 	// refused is called after each write to a pod that was refused.
 	refused func(Refusal)
 	// asked is called for each write of the controller to a pod. now is nil for a
 	// delete, was for a create.
-	asked func(before witness.Sight, was, now *corev1.Pod)
+	asked func(before invariant.Observation, was, now *corev1.Pod)
 	// requested is called for each restart that the controller asks for; nil for nothing.
 	requested func(*kruise.ContainerRecreateRequest)
 	// faults is asked before each write of the controller; nil for none.
@@ -70,9 +70,9 @@ type cluster struct {
 	// unreachable says whether reads past a slow cache fail.
 	unreachable func() bool
 
-	witness *witness.Witness
+	witness *invariant.Checker
 	// sight is what there was at a time; nil when there may be something else since.
-	sight  *witness.Sight
+	sight  *invariant.Observation
 	seenAt time.Time
 }
 
@@ -108,7 +108,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, ex
 	return nil
 }
 
-func newCluster(ctx context.Context, f Fleet, kind rollout.Kind, now func() time.Time) (*cluster, error) {
+func newCluster(ctx context.Context, f ClusterState, kind rollout.Kind, now func() time.Time) (*cluster, error) {
 	c, err := emptyCluster(ctx, kind, now)
 	if err != nil {
 		return nil, err
@@ -133,23 +133,23 @@ func newCluster(ctx context.Context, f Fleet, kind rollout.Kind, now func() time
 		tracked = append(tracked, claim.DeepCopy())
 	}
 	for _, o := range tracked {
-		if err := c.put(ctx, o); err != nil {
+		if err := c.storeObject(ctx, o); err != nil {
 			return nil, err
 		}
-		c.objects.set(o, o)
+		c.objects.setObject(o, o)
 	}
 	for _, budget := range f.Budgets {
-		if err := c.put(ctx, budget.DeepCopy()); err != nil {
+		if err := c.storeObject(ctx, budget.DeepCopy()); err != nil {
 			return nil, err
 		}
 	}
 	if f.Workload.GetNamespace() != "" {
-		if err := c.put(ctx, namespaceOf(f)); err != nil {
+		if err := c.storeObject(ctx, namespaceOf(f)); err != nil {
 			return nil, err
 		}
 	}
 	for _, o := range f.Others {
-		if err := c.put(ctx, o.DeepCopyObject().(client.Object)); err != nil {
+		if err := c.storeObject(ctx, o.DeepCopyObject().(client.Object)); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +157,7 @@ func newCluster(ctx context.Context, f Fleet, kind rollout.Kind, now func() time
 }
 
 // namespaceOf is that of the workload.
-func namespaceOf(f Fleet) *corev1.Namespace {
+func namespaceOf(f ClusterState) *corev1.Namespace {
 	ns := &corev1.Namespace{}
 	if f.Namespace != nil {
 		ns = f.Namespace.DeepCopy()
@@ -174,7 +174,7 @@ func emptyCluster(ctx context.Context, kind rollout.Kind, now func() time.Time) 
 			return nil, fmt.Errorf("making a scheme: %w", err)
 		}
 	}
-	c := &cluster{now: now, kind: kind, typ: kind.Type(), objects: objects{}, lists: map[reflect.Type]reflect.Type{}, indexes: map[index]client.IndexerFunc{}, witness: witness.New(kind)}
+	c := &cluster{now: now, kind: kind, typ: kind.WorkloadType(), objects: objects{}, lists: map[reflect.Type]reflect.Type{}, indexes: map[index]client.IndexerFunc{}, witness: invariant.New(kind)}
 	c.cache = c.objects
 	for of, o := range map[client.ObjectList]client.Object{
 		&corev1.PodList{}: &corev1.Pod{}, &corev1.PersistentVolumeClaimList{}: &corev1.PersistentVolumeClaim{},
@@ -191,22 +191,22 @@ func emptyCluster(ctx context.Context, kind rollout.Kind, now func() time.Time) 
 	// would take longer than all the rest of a write.
 	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithStatusSubresource(&corev1.Pod{}, c.typ.New(), &policy.PodUnavailableBudget{})
-	if err := rollout.Index(ctx, indexer{b, c.indexes}); err != nil {
+	if err := rollout.AddIndexes(ctx, indexer{b, c.indexes}); err != nil {
 		return nil, err
 	}
-	if err := podunavailablebudget.Index(ctx, indexer{b, c.indexes}); err != nil {
+	if err := podunavailablebudget.AddIndexes(ctx, indexer{b, c.indexes}); err != nil {
 		return nil, err
 	}
 	c.server = b.Build()
 	return c, nil
 }
 
-// put writes an object as it is, with its status.
-func (c *cluster) put(ctx context.Context, o client.Object) error {
+// storeObject writes an object as it is, with its status.
+func (c *cluster) storeObject(ctx context.Context, o client.Object) error {
 	whole := o.DeepCopyObject().(client.Object)
 	o.SetResourceVersion("")
 	if o.GetUID() == "" {
-		o.SetUID(c.uid())
+		o.SetUID(c.nextUID())
 	}
 	if err := c.server.Create(ctx, o); err != nil {
 		return fmt.Errorf("putting %T %s into the fleet: %w", o, o.GetName(), err)
@@ -225,37 +225,39 @@ func (c *cluster) put(ctx context.Context, o client.Object) error {
 	return c.server.Status().Update(ctx, o)
 }
 
-func (c *cluster) uid() types.UID {
+func (c *cluster) nextUID() types.UID {
 	c.uids++
 	return types.UID(fmt.Sprintf("%s%06d", c.prefix, c.uids))
 }
 
-// pods are all that there are, by name.
-func (c *cluster) pods() map[string]client.Object { return c.objects[reflect.TypeFor[*corev1.Pod]()] }
+// podsByName are all that there are, by name.
+func (c *cluster) podsByName() map[string]client.Object {
+	return c.objects[reflect.TypeFor[*corev1.Pod]()]
+}
 
-// pod is one of them, nil if there is none.
-func (c *cluster) pod(name string) *corev1.Pod {
-	p, _ := c.pods()[name].(*corev1.Pod)
+// findPod is one of them, nil if there is none.
+func (c *cluster) findPod(name string) *corev1.Pod {
+	p, _ := c.podsByName()[name].(*corev1.Pod)
 	return p
 }
 
-// all are the pods, sorted by name.
-func (c *cluster) all() []*corev1.Pod { return sorted[*corev1.Pod](c.objects) }
+// sortedPods are the pods, sorted by name.
+func (c *cluster) sortedPods() []*corev1.Pod { return listSorted[*corev1.Pod](c.objects) }
 
-// spec is what the workload asks for; nothing if that cannot be read, since each round fails
+// workloadSpec is what the workload asks for; nothing if that cannot be read, since each round fails
 // then.
-func (c *cluster) spec() rollout.Spec {
+func (c *cluster) workloadSpec() rollout.Spec {
 	if c.asker != c.workload {
-		c.wanted, _ = c.kind.Spec(c.workload)
+		c.wanted, _ = c.kind.ReadSpec(c.workload)
 		c.asker = c.workload
 	}
 	return c.wanted
 }
 
-// look counts what there is now, once for as long as that is the same.
-func (c *cluster) look() witness.Sight {
+// countPods counts what there is now, once for as long as that is the same.
+func (c *cluster) countPods() invariant.Observation {
 	if now := c.now(); c.sight == nil || !c.seenAt.Equal(now) {
-		sight := c.witness.Look(c.workload, unsorted[*corev1.Pod](c.objects), unsorted[*appsv1.ControllerRevision](c.objects), now)
+		sight := c.witness.CountPods(c.workload, listUnsorted[*corev1.Pod](c.objects), listUnsorted[*appsv1.ControllerRevision](c.objects), now)
 		c.sight, c.seenAt = &sight, now
 	}
 	return *c.sight

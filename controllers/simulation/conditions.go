@@ -22,8 +22,8 @@ type webhook struct {
 	conditions []cel.Program
 }
 
-// hooks reads those webhooks whose selector has the namespace.
-func hooks(namespace labels.Set, mutating []registrationv1.MutatingWebhook, validating []registrationv1.ValidatingWebhook) (change, check []webhook, err error) {
+// compileWebhooks reads those webhooks whose selector has the namespace.
+func compileWebhooks(namespace labels.Set, mutating []registrationv1.MutatingWebhook, validating []registrationv1.ValidatingWebhook) (change, check []webhook, err error) {
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the conditions of webhooks: %w", err)
@@ -64,8 +64,8 @@ func hooks(namespace labels.Set, mutating []registrationv1.MutatingWebhook, vali
 	return change, check, nil
 }
 
-// wants says whether a request on pods is one of the rules'.
-func (h webhook) wants(operation admissionv1.Operation, sub string) bool {
+// rulesMatch says whether a request on pods is one of the rules'.
+func (h webhook) rulesMatch(operation admissionv1.Operation, sub string) bool {
 	resource := "pods"
 	if sub != "" {
 		resource += "/" + sub
@@ -75,8 +75,8 @@ func (h webhook) wants(operation admissionv1.Operation, sub string) bool {
 	})
 }
 
-// matches says whether all conditions are true of a request.
-func (h webhook) matches(ctx context.Context, request map[string]any) (bool, error) {
+// conditionsMatch says whether all conditions are true of a request.
+func (h webhook) conditionsMatch(ctx context.Context, request map[string]any) (bool, error) {
 	for _, c := range h.conditions {
 		out, _, err := c.ContextEval(ctx, request)
 		if err != nil {

@@ -37,14 +37,14 @@ type faults struct {
 	history []string
 }
 
-// hit does one write of the controller, or what goes wrong with it.
-func (f *faults) hit(what string, o client.Object, do func() error) error {
+// runWithFault does one write of the controller, or what goes wrong with it.
+func (f *faults) runWithFault(what string, o client.Object, do func() error) error {
 	if f.ended {
 		return errEnded
 	}
 	if f.deny != nil {
 		if err := f.deny(o, what); err != nil {
-			f.note(what + ": " + err.Error())
+			f.appendHistory(what + ": " + err.Error())
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (f *faults) hit(what string, o client.Object, do func() error) error {
 	if fault != NoFault {
 		text += ": " + string(fault)
 	}
-	f.note(text)
+	f.appendHistory(text)
 	switch fault {
 	case LostRace:
 		return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, o.GetName(), errors.New(string(fault)))
@@ -76,4 +76,4 @@ func (f *faults) hit(what string, o client.Object, do func() error) error {
 	return err
 }
 
-func (f *faults) note(what string) { f.history = append(f.history, what) }
+func (f *faults) appendHistory(what string) { f.history = append(f.history, what) }

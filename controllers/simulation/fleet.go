@@ -17,11 +17,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Fleet is what there is when a simulation begins.
-type Fleet struct {
+// ClusterState is what there is when a simulation begins.
+type ClusterState struct {
 	// Workload is what rolls out, and Kind makes its adapter.
 	Workload  client.Object
-	Kind      Maker
+	Kind      NewKindFunc
 	Pods      []*corev1.Pod
 	Nodes     []*corev1.Node
 	Revisions []*appsv1.ControllerRevision
@@ -38,13 +38,13 @@ type Fleet struct {
 	Room map[string]int
 }
 
-// Maker makes the adapter of a kind, with the feature gates that are on.
-type Maker func(on func(featuregate.Feature) bool) (rollout.Kind, error)
+// NewKindFunc makes the adapter of a kind, with the feature gates that are on.
+type NewKindFunc func(on func(featuregate.Feature) bool) (rollout.Kind, error)
 
-// Grow lets the pods of a workload come up on nodes that have none, by the
+// GrowFleet lets the pods of a workload come up on nodes that have none, by the
 // built-in policies alone and the day before, so that all are available at a time.
 // Budgets come after them.
-func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64, opts ...Option) (Fleet, error) {
+func GrowFleet(ctx context.Context, builtin fs.FS, f ClusterState, at time.Time, seed int64, opts ...Option) (ClusterState, error) {
 	bare := f
 	bare.Budgets = nil
 	s, err := New(builtin, nil, bare, at.Add(-24*time.Hour), append(opts, WithReadyAfter(0), WithSeed(seed))...)
@@ -60,7 +60,7 @@ func Grow(ctx context.Context, builtin fs.FS, f Fleet, at time.Time, seed int64,
 		last := report.Steps[len(report.Steps)-1]
 		return f, fmt.Errorf("growing a fleet: its pods do not become available: %s%s", last.Message, last.Error)
 	}
-	f.Workload, f.Pods = s.cluster.workload, s.cluster.all()
-	f.Revisions, f.Claims = sorted[*appsv1.ControllerRevision](s.cluster.objects), sorted[*corev1.PersistentVolumeClaim](s.cluster.objects)
+	f.Workload, f.Pods = s.cluster.workload, s.cluster.sortedPods()
+	f.Revisions, f.Claims = listSorted[*appsv1.ControllerRevision](s.cluster.objects), listSorted[*corev1.PersistentVolumeClaim](s.cluster.objects)
 	return f, nil
 }

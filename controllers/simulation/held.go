@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// judge knows what policies have answered, from their decisions alone, and what
+// invariantChecker knows what policies have answered, from their decisions alone, and what
 // is promised. The simulation reports every write to a pod to it.
-type judge struct {
+type invariantChecker struct {
 	s       *Simulation
 	planned bool            // rollout/plan was asked in this round
 	holds   []decision.Hold // its answer
@@ -30,14 +30,14 @@ type judge struct {
 	found   []Violation
 }
 
-// begin forgets what held for one round only. Holds of single pods are remembered,
+// beginRound forgets what held for one round only. Holds of single pods are remembered,
 // as the controller remembers them, until the pod is asked about again.
-func (j *judge) begin() {
+func (j *invariantChecker) beginRound() {
 	j.planned, j.holds, j.rows, j.order, j.exempt = false, nil, false, nil, map[string]bool{}
 }
 
-// Record implements engine.Sink.
-func (j *judge) Record(r decision.Record) {
+// RecordDecision implements engine.Sink.
+func (j *invariantChecker) RecordDecision(r decision.Record) {
 	switch out := r.Output.(type) {
 	case rollout.PlanOutput:
 		j.planned, j.holds = true, out.Holds
@@ -63,32 +63,32 @@ func (j *judge) Record(r decision.Record) {
 	}
 }
 
-// asked judges a write to a pod.
-func (j *judge) asked(before witness.Sight, was, now *corev1.Pod) {
-	after := j.s.cluster.look()
-	if why := j.s.cluster.witness.Broken(j.s.cluster.workload, before, after); why != "" {
-		j.find("Promise", was, now, why)
+// checkWrite judges a write to a pod.
+func (j *invariantChecker) checkWrite(before invariant.Observation, was, now *corev1.Pod) {
+	after := j.s.cluster.countPods()
+	if why := j.s.cluster.witness.BrokenPromise(j.s.cluster.workload, before, after); why != "" {
+		j.recordViolation("Promise", was, now, why)
 	}
 	if why := j.findOverdraw(was, now); why != "" {
-		j.find("Budget", was, now, why)
+		j.recordViolation("Budget", was, now, why)
 	}
-	if was == nil || !j.begins(before, was, now) {
+	if was == nil || !j.startsUpdate(before, was, now) {
 		return
 	}
 	if h, held := j.heldBy(was); held {
-		j.find("Held", was, now, fmt.Sprintf("is moved, though %s (%s) holds it: %s", h.Rule, h.Reason, h.Message))
+		j.recordViolation("Held", was, now, fmt.Sprintf("is moved, though %s (%s) holds it: %s", h.Rule, h.Reason, h.Message))
 	}
 }
 
-// begins says whether a write starts the update of a pod to another revision.
-func (j *judge) begins(before witness.Sight, was, now *corev1.Pod) bool {
+// startsUpdate says whether a write starts the update of a pod to another revision.
+func (j *invariantChecker) startsUpdate(before invariant.Observation, was, now *corev1.Pod) bool {
 	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
 	state := func(p *corev1.Pod) kruise.LifecycleStateType {
 		return kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])
 	}
 	going := j.s.cluster.kind.DeletionAsked(j.s.cluster.workload, was) || state(was) == kruise.LifecycleStatePreparingDelete
 	if now == nil { // one too many goes by scaling in, which no rollout holds
-		return !going && before.Active <= j.s.replicas()
+		return !going && before.Active <= j.s.workloadReplicas()
 	}
 	_, marks := now.Labels[kruise.SpecifiedDeleteKey]
 	return was.Labels[revisionLabel] != now.Labels[revisionLabel] || (marks && !marked) ||
@@ -96,7 +96,7 @@ func (j *judge) begins(before witness.Sight, was, now *corev1.Pod) bool {
 }
 
 // heldBy is the hold of a pod, by what policies answered.
-func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
+func (j *invariantChecker) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 	if !j.planned {
 		return decision.Hold{Rule: "rollout/plan", Reason: "NotAsked", Message: "no policy was asked in this round"}, true
 	}
@@ -118,7 +118,7 @@ func (j *judge) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 	return h, ok && h.NamesPod(p.Namespace, p.Name)
 }
 
-func (j *judge) find(kind string, was, now *corev1.Pod, message string) {
+func (j *invariantChecker) recordViolation(kind string, was, now *corev1.Pod, message string) {
 	what, p := writeDelete, was
 	switch {
 	case was == nil:

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 )
 
 // Annotations of a workload that say what HoldRules hold of it.
@@ -115,47 +115,47 @@ change := rollout.change if {
 }
 `
 
-// Holding is what HoldRules hold of a workload now.
-type Holding map[string]string
+// ActiveHolds is what HoldRules hold of a workload now.
+type ActiveHolds map[string]string
 
 // HoldingOf reads the annotations of a workload.
-func HoldingOf(workload client.Object) Holding { return workload.GetAnnotations() }
+func HoldingOf(workload client.Object) ActiveHolds { return workload.GetAnnotations() }
 
 // AllPods says whether each pod is held, whatever it is.
-func (h Holding) AllPods() bool {
+func (h ActiveHolds) AllPods() bool {
 	return h[HoldWhole] != "" || h[HoldEach] != "" || h.updateFails()
 }
 
 // updateFails says whether a point fails that decides which pods are updated.
-func (h Holding) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
+func (h ActiveHolds) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
 
 // HoldsScaling says whether no pod may be created, or deleted because it is too many or was asked to go.
-func (h Holding) HoldsScaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
+func (h ActiveHolds) HoldsScaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
 
 // HoldsChanges says whether no pod may get from one revision to another.
-func (h Holding) HoldsChanges() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
+func (h ActiveHolds) HoldsChanges() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
 
-// Pod says whether a pod is held that is in a zone.
-func (h Holding) Pod(name, zone string) bool {
+// HoldsPod says whether a pod is held that is in a zone.
+func (h ActiveHolds) HoldsPod(name, zone string) bool {
 	return h.AllPods() || h[HoldZone] != "" && h[HoldZone] == zone || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
 // NewPod says whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
-func (h Holding) NewPod(name, zone string) bool {
+func (h ActiveHolds) NewPod(name, zone string) bool {
 	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h.updateFails() ||
 		h[HoldZone] != "" && (zone == "" || h[HoldZone] == zone) || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
-// holds judges the writes of a controller by what is held.
-type holds struct {
-	l *Life
+// holdChecker judges the writes of a controller by what is held.
+type holdChecker struct {
+	l *Harness
 	// begun counts the pods whose recreation at a revision was begun while they were not held, and whose next pods are not created
 	// yet: by revision, and by what is the same of both.
 	begun map[string]int
 }
 
-// same is what a pod has in common with the one that replaces it; "" for nothing.
-func (h *holds) same(p *corev1.Pod) string {
+// replacementKey is what a pod has in common with the one that replaces it; "" for nothing.
+func (h *holdChecker) replacementKey(p *corev1.Pod) string {
 	switch typ := h.l.cluster.typ; {
 	case typ.NodeOf != nil:
 		return typ.NodeOf(p)
@@ -165,9 +165,9 @@ func (h *holds) same(p *corev1.Pod) string {
 	return ""
 }
 
-func (h *holds) newest() string {
+func (h *holdChecker) newestRevision() string {
 	name, number := "", int64(0)
-	for _, r := range Every[*appsv1.ControllerRevision](h.l) {
+	for _, r := range ListObjects[*appsv1.ControllerRevision](h.l) {
 		if r.Revision > number {
 			name, number = r.Name, r.Revision
 		}
@@ -175,8 +175,8 @@ func (h *holds) newest() string {
 	return name
 }
 
-// zone is that of the node of a pod, as the cache shows both.
-func (h *holds) zone(p *corev1.Pod) string {
+// podZone is that of the node of a pod, as the cache shows both.
+func (h *holdChecker) podZone(p *corev1.Pod) string {
 	node := p.Spec.NodeName
 	if typ := h.l.cluster.typ; typ.NodeOf != nil {
 		node = typ.NodeOf(p)
@@ -189,16 +189,16 @@ func (h *holds) zone(p *corev1.Pod) string {
 	return ""
 }
 
-// broken says which hold a write to a pod breaks, "" if none.
-func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
-	holding, newest := HoldingOf(h.l.cluster.workload), h.newest()
+// writeViolation says which hold a write to a pod breaks, "" if none.
+func (h *holdChecker) writeViolation(before invariant.Observation, was, now *corev1.Pod) string {
+	holding, newest := HoldingOf(h.l.cluster.workload), h.newestRevision()
 	if was == nil {
 		if holding.HoldsScaling() {
 			return fmt.Sprintf("creates pod %s, though scaling is held by %v", now.Name, holding)
 		}
-		return h.created(holding, newest, before, now)
+		return h.creationViolation(holding, newest, before, now)
 	}
-	what := h.moves(before, was, now)
+	what := h.describeMove(before, was, now)
 	if what == "" {
 		if holding.HoldsScaling() && isEnding(was, now) {
 			return fmt.Sprintf("ends pod %s, though scaling is held by %v", was.Name, holding)
@@ -208,11 +208,11 @@ func (h *holds) broken(before witness.Sight, was, now *corev1.Pod) string {
 	if holding.HoldsChanges() {
 		return fmt.Sprintf("%s pod %s, though changes are held by %v", what, was.Name, holding)
 	}
-	if what != inPlace && !revision.Same(was.Labels[rollout.RevisionLabel], newest) {
-		h.begun[newest+"/"+h.same(was)]++
+	if what != inPlace && !revision.SameHash(was.Labels[rollout.RevisionLabel], newest) {
+		h.begun[newest+"/"+h.replacementKey(was)]++
 	}
-	seen, _ := h.l.cluster.cache.get(was).(*corev1.Pod) // else the controller could not know where it is
-	if seen != nil && holding.Pod(was.Name, h.zone(seen)) {
+	seen, _ := h.l.cluster.cache.getObject(was).(*corev1.Pod) // else the controller could not know where it is
+	if seen != nil && holding.HoldsPod(was.Name, h.podZone(seen)) {
 		return fmt.Sprintf("%s pod %s, which is held by %v", what, was.Name, holding)
 	}
 	return ""
@@ -223,15 +223,15 @@ func isEnding(was, now *corev1.Pod) bool {
 	if was.DeletionTimestamp != nil {
 		return false
 	}
-	return now == nil || now.DeletionTimestamp != nil || lifecycle.State(now) == kruise.LifecycleStatePreparingDelete && lifecycle.State(was) != kruise.LifecycleStatePreparingDelete
+	return now == nil || now.DeletionTimestamp != nil || lifecycle.PodState(now) == kruise.LifecycleStatePreparingDelete && lifecycle.PodState(was) != kruise.LifecycleStatePreparingDelete
 }
 
 const inPlace = "changes in place"
 
-// moves says how a write begins to move a pod to another revision, "" if it does not.
-func (h *holds) moves(before witness.Sight, was, now *corev1.Pod) string {
+// describeMove says how a write begins to move a pod to another revision, "" if it does not.
+func (h *holdChecker) describeMove(before invariant.Observation, was, now *corev1.Pod) string {
 	c := h.l.cluster
-	if rollout.Inactive(was) || c.kind.DeletionAsked(c.workload, was) || lifecycle.State(was) == kruise.LifecycleStatePreparingDelete || h.surplus(before, was) {
+	if rollout.IsInactive(was) || c.kind.DeletionAsked(c.workload, was) || lifecycle.PodState(was) == kruise.LifecycleStatePreparingDelete || h.isSurplus(before, was) {
 		return ""
 	}
 	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
@@ -240,75 +240,75 @@ func (h *holds) moves(before witness.Sight, was, now *corev1.Pod) string {
 		return "deletes"
 	case !marked && now.Labels[kruise.SpecifiedDeleteKey] != "":
 		return "marks for deletion"
-	case lifecycle.State(now) == kruise.LifecycleStatePreparingDelete:
+	case lifecycle.PodState(now) == kruise.LifecycleStatePreparingDelete:
 		return "prepares the deletion of"
-	case lifecycle.State(now) == kruise.LifecycleStatePreparingUpdate && lifecycle.State(was) != kruise.LifecycleStatePreparingUpdate,
+	case lifecycle.PodState(now) == kruise.LifecycleStatePreparingUpdate && lifecycle.PodState(was) != kruise.LifecycleStatePreparingUpdate,
 		was.Labels[rollout.RevisionLabel] != now.Labels[rollout.RevisionLabel]:
 		return inPlace
 	}
 	return ""
 }
 
-// surplus says whether a pod may go because it is too many: no hold of an update is about it.
-func (h *holds) surplus(before witness.Sight, p *corev1.Pod) bool {
+// isSurplus says whether a pod may go because it is too many: no hold of an update is about it.
+func (h *holdChecker) isSurplus(before invariant.Observation, p *corev1.Pod) bool {
 	c := h.l.cluster
 	if c.typ.NodeOf == nil {
-		wanter, picky := c.kind.(witness.Wanter)
+		wanter, picky := c.kind.(invariant.KindWithWantedPods)
 		if picky {
-			return !wanter.Wants(c.workload, p)
+			return !wanter.WantsPod(c.workload, p)
 		}
-		return before.Active > c.spec().Replicas
+		return before.Active > c.workloadSpec().Replicas
 	}
 	node := c.typ.NodeOf(p)
-	for _, other := range c.all() {
-		if other.UID != p.UID && !rollout.Inactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == node {
+	for _, other := range c.sortedPods() {
+		if other.UID != p.UID && !rollout.IsInactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == node {
 			return true
 		}
 	}
-	return !slices.ContainsFunc(Every[*corev1.Node](h.l), func(n *corev1.Node) bool {
+	return !slices.ContainsFunc(ListObjects[*corev1.Node](h.l), func(n *corev1.Node) bool {
 		return n.Name == node && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	})
 }
 
-// created says which hold the creation of a pod breaks.
-func (h *holds) created(holding Holding, newest string, before witness.Sight, p *corev1.Pod) string {
+// creationViolation says which hold the creation of a pod breaks.
+func (h *holdChecker) creationViolation(holding ActiveHolds, newest string, before invariant.Observation, p *corev1.Pod) string {
 	c := h.l.cluster
-	if !revision.Same(p.Labels[rollout.RevisionLabel], newest) {
+	if !revision.SameHash(p.Labels[rollout.RevisionLabel], newest) {
 		return ""
 	}
-	key := newest + "/" + h.same(p)
+	key := newest + "/" + h.replacementKey(p)
 	if h.begun[key] > 0 {
 		h.begun[key]--
 		return ""
 	}
-	spec, zone := c.spec(), h.zone(p)
-	if before.Single || before.Updated > spec.Replicas-spec.Strategy.Partition || !holding.NewPod(p.Name, zone) && !h.surges(holding, p) {
+	spec, zone := c.workloadSpec(), h.podZone(p)
+	if before.Single || before.Updated > spec.Replicas-spec.Strategy.Partition || !holding.NewPod(p.Name, zone) && !h.nodeHasHeldPod(holding, p) {
 		return ""
 	}
-	if c.typ.NodeOf == nil && spec.Strategy.MaxSurge > 0 && h.movable(holding, newest) {
+	if c.typ.NodeOf == nil && spec.Strategy.MaxSurge > 0 && h.hasMovablePod(holding, newest) {
 		return "" // it may be the surge of another pod
 	}
 	return fmt.Sprintf("creates pod %s at revision %s, which is held by %v", p.Name, newest, holding)
 }
 
 // isSelected reports whether the workload selects a pod. One that was labelled in another way belongs to it no more.
-func (h *holds) isSelected(p *corev1.Pod) bool {
-	selector := h.l.cluster.spec().Selector
+func (h *holdChecker) isSelected(p *corev1.Pod) bool {
+	selector := h.l.cluster.workloadSpec().Selector
 	return selector == nil || selector.Matches(labels.Set(p.Labels))
 }
 
-// surges says whether a new pod stands beside one of its node that is held.
-func (h *holds) surges(holding Holding, p *corev1.Pod) bool {
+// nodeHasHeldPod says whether a new pod stands beside one of its node that is held.
+func (h *holdChecker) nodeHasHeldPod(holding ActiveHolds, p *corev1.Pod) bool {
 	c := h.l.cluster
-	return c.typ.NodeOf != nil && slices.ContainsFunc(c.all(), func(other *corev1.Pod) bool {
-		return other.UID != p.UID && !rollout.Inactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == c.typ.NodeOf(p) && holding.Pod(other.Name, h.zone(other))
+	return c.typ.NodeOf != nil && slices.ContainsFunc(c.sortedPods(), func(other *corev1.Pod) bool {
+		return other.UID != p.UID && !rollout.IsInactive(other) && h.isSelected(other) && c.typ.NodeOf(other) == c.typ.NodeOf(p) && holding.HoldsPod(other.Name, h.podZone(other))
 	})
 }
 
-// movable says whether there is a pod that no hold keeps from being moved.
-func (h *holds) movable(holding Holding, newest string) bool {
-	return slices.ContainsFunc(h.l.cluster.all(), func(p *corev1.Pod) bool {
-		seen, _ := h.l.cluster.cache.get(p).(*corev1.Pod)
-		return !rollout.Inactive(p) && !revision.Same(p.Labels[rollout.RevisionLabel], newest) && (seen == nil || !holding.Pod(p.Name, h.zone(seen)))
+// hasMovablePod says whether there is a pod that no hold keeps from being moved.
+func (h *holdChecker) hasMovablePod(holding ActiveHolds, newest string) bool {
+	return slices.ContainsFunc(h.l.cluster.sortedPods(), func(p *corev1.Pod) bool {
+		seen, _ := h.l.cluster.cache.getObject(p).(*corev1.Pod)
+		return !rollout.IsInactive(p) && !revision.SameHash(p.Labels[rollout.RevisionLabel], newest) && (seen == nil || !holding.HoldsPod(p.Name, h.podZone(seen)))
 	})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // threePods are available, and so many of them may be unavailable.
-func threePods(t *testing.T, unavailable int32) (time.Time, Fleet) {
+func threePods(t *testing.T, unavailable int32) (time.Time, ClusterState) {
 	t.Helper()
 	at := time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC)
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
@@ -31,7 +31,7 @@ func threePods(t *testing.T, unavailable int32) (time.Time, Fleet) {
 	}
 	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(unavailable))}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
-	grown, err := Grow(t.Context(), policies.Builtin, Fleet{Workload: set, Kind: adapters.Under(set), Nodes: []*corev1.Node{node}, Room: map[string]int{"n": 3}}, at, 1)
+	grown, err := GrowFleet(t.Context(), policies.Builtin, ClusterState{Workload: set, Kind: adapters.NewFactory(set), Nodes: []*corev1.Node{node}, Room: map[string]int{"n": 3}}, at, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +70,10 @@ func TestTheJudgeFindsWhatIsWrong(t *testing.T) {
 			}
 			defer s.Close()
 			for _, r := range tc.answers {
-				s.judge.Record(r)
+				s.judge.RecordDecision(r)
 			}
 			for _, p := range grown.Pods[:tc.deletes] {
-				if err := s.cluster.client().Delete(t.Context(), p.DeepCopy()); err != nil {
+				if err := s.cluster.cachedClient().Delete(t.Context(), p.DeepCopy()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -20,12 +20,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
-// machines stand for the scheduler, the kubelets and those who answer hooks.
-type machines struct {
+// fakeNodes stand for the scheduler, the kubelets and those who answer hooks.
+type fakeNodes struct {
 	c          *cluster
 	readyAfter time.Duration
 	room       map[string]int // pods each node is to have
-	runs       map[types.UID]*running
+	runs       map[types.UID]*runningPod
 
 	// Pods that never become ready: those of these names and those that take
 	// their places, and the first so many that are started.
@@ -36,8 +36,8 @@ type machines struct {
 	gradual bool
 }
 
-// running is what a kubelet knows of a pod.
-type running struct {
+// runningPod is what a kubelet knows of a pod.
+type runningPod struct {
 	images map[string]string // by container
 	starts int
 	ready  time.Time // when it is ready; zero for never
@@ -48,22 +48,22 @@ type running struct {
 	until time.Time
 }
 
-func newMachines(c *cluster, f Fleet, o options) *machines {
-	m := &machines{c: c, readyAfter: o.readyAfter, room: maps.Clone(f.Room), runs: map[types.UID]*running{}, broken: map[string]bool{}, fails: o.fails}
+func newMachines(c *cluster, f ClusterState, o options) *fakeNodes {
+	m := &fakeNodes{c: c, readyAfter: o.readyAfter, room: maps.Clone(f.Room), runs: map[types.UID]*runningPod{}, broken: map[string]bool{}, fails: o.fails}
 	for _, name := range o.broken {
 		m.broken[name] = true
 	}
 	if m.room == nil {
 		m.room = map[string]int{}
-		for _, p := range c.all() {
+		for _, p := range c.sortedPods() {
 			m.room[p.Spec.NodeName]++
 		}
 	}
-	for _, p := range c.all() { // what runs goes on; what is not ready yet will be
-		if len(p.Status.ContainerStatuses) == 0 || inplace.Incomplete(p) != "" {
+	for _, p := range c.sortedPods() { // what runs goes on; what is not ready yet will be
+		if len(p.Status.ContainerStatuses) == 0 || inplace.IncompleteReason(p) != "" {
 			continue
 		}
-		r := &running{images: map[string]string{}, ready: c.now().Add(o.readyAfter)}
+		r := &runningPod{images: map[string]string{}, ready: c.now().Add(o.readyAfter)}
 		for i := range p.Spec.Containers {
 			r.images[p.Spec.Containers[i].Name] = p.Spec.Containers[i].Image
 		}
@@ -75,39 +75,39 @@ func newMachines(c *cluster, f Fleet, o options) *machines {
 	return m
 }
 
-// gone passes on to the next pod that what stood in its place never gets ready.
-func (m *machines) gone(p *corev1.Pod) {
+// forgetPod passes on to the next pod that what stood in its place never gets ready.
+func (m *fakeNodes) forgetPod(p *corev1.Pod) {
 	if m.broken[p.Name] {
 		m.heirs++
 	}
 	delete(m.runs, p.UID)
 }
 
-// work does all that is due, and says whether there was anything and when the
+// syncPods does all that is due, and says whether there was anything and when the
 // next thing is; zero if there is none.
-func (m *machines) work(ctx context.Context) (did bool, next time.Time, err error) {
+func (m *fakeNodes) syncPods(ctx context.Context) (did bool, next time.Time, err error) {
 	soonest := func(at time.Time) {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	for _, was := range m.c.all() {
+	for _, was := range m.c.sortedPods() {
 		if r := m.runs[was.UID]; r != nil && r.idle == was && (r.until.IsZero() || m.c.now().Before(r.until)) {
 			soonest(r.until)
 			continue
 		}
 		p := was.DeepCopy()
-		m.schedule(p)
-		m.answer(p)
-		m.run(p)
-		at := m.wakes(p)
+		m.schedulePod(p)
+		m.completeHooks(p)
+		m.runPod(p)
+		at := m.nextChangeTime(p)
 		soonest(at)
 		if equality.Semantic.DeepEqual(was, p) {
 			r := m.runs[was.UID]
 			r.idle, r.until = was, at
 			continue
 		}
-		if err := m.c.update(ctx, was, p); err != nil {
+		if err := m.c.updatePod(ctx, was, p); err != nil {
 			return did, next, err
 		}
 		did = true
@@ -115,9 +115,9 @@ func (m *machines) work(ctx context.Context) (did bool, next time.Time, err erro
 	return did, next, nil
 }
 
-// schedule puts a pod onto the node that it asks for, or else onto that with the most room
+// schedulePod puts a pod onto the node that it asks for, or else onto that with the most room
 // left.
-func (m *machines) schedule(p *corev1.Pod) {
+func (m *fakeNodes) schedulePod(p *corev1.Pod) {
 	if p.Spec.NodeName != "" {
 		return
 	}
@@ -128,7 +128,7 @@ func (m *machines) schedule(p *corev1.Pod) {
 		return
 	}
 	have := map[string]int{}
-	for _, o := range m.c.pods() {
+	for _, o := range m.c.podsByName() {
 		have[o.(*corev1.Pod).Spec.NodeName]++
 	}
 	best, most := "node", 0
@@ -140,18 +140,18 @@ func (m *machines) schedule(p *corev1.Pod) {
 	p.Spec.NodeName = best
 }
 
-// run starts what is to run, and makes ready what has run for long enough.
-func (m *machines) run(p *corev1.Pod) {
+// runPod starts what is to run, and makes ready what has run for long enough.
+func (m *fakeNodes) runPod(p *corev1.Pod) {
 	r := m.runs[p.UID]
 	if r == nil {
-		r = &running{images: map[string]string{}}
+		r = &runningPod{images: map[string]string{}}
 		m.runs[p.UID] = r
 	}
 	started := false
 	for i := range p.Spec.Containers {
 		spec := &p.Spec.Containers[i]
 		if r.images[spec.Name] != spec.Image {
-			m.start(p, r, spec)
+			m.startContainer(p, r, spec)
 			started = true
 		}
 		st := statusOf(p, spec.Name)
@@ -168,11 +168,11 @@ func (m *machines) run(p *corev1.Pod) {
 			st.Resources = spec.Resources.DeepCopy()
 		}
 	}
-	m.ready(p)
+	m.setReadyCondition(p)
 }
 
-// start starts a container with the image that its pod says now.
-func (m *machines) start(p *corev1.Pod, r *running, spec *corev1.Container) {
+// startContainer starts a container with the image that its pod says now.
+func (m *fakeNodes) startContainer(p *corev1.Pod, r *runningPod, spec *corev1.Container) {
 	again := r.starts > 0 && r.images[spec.Name] != ""
 	r.images[spec.Name] = spec.Image
 	st := newStatus(p, r, spec)
@@ -183,13 +183,13 @@ func (m *machines) start(p *corev1.Pod, r *running, spec *corev1.Container) {
 	if p.Status.StartTime == nil {
 		p.Status.StartTime = &metav1.Time{Time: m.c.now()}
 	}
-	if r.ready = m.c.now().Add(m.readyAfter); m.never(p) {
+	if r.ready = m.c.now().Add(m.readyAfter); m.isNeverReady(p) {
 		r.ready = time.Time{}
 	}
 }
 
 // newStatus is the status of a container that has just started.
-func newStatus(p *corev1.Pod, r *running, spec *corev1.Container) *corev1.ContainerStatus {
+func newStatus(p *corev1.Pod, r *runningPod, spec *corev1.Container) *corev1.ContainerStatus {
 	r.starts++
 	st := statusOf(p, spec.Name)
 	if st == nil {
@@ -202,8 +202,8 @@ func newStatus(p *corev1.Pod, r *running, spec *corev1.Container) *corev1.Contai
 	return st
 }
 
-// never says whether a pod that starts is one of those that never become ready.
-func (m *machines) never(p *corev1.Pod) bool {
+// isNeverReady says whether a pod that starts is one of those that never become ready.
+func (m *fakeNodes) isNeverReady(p *corev1.Pod) bool {
 	switch {
 	case m.broken[p.Name]:
 	case m.heirs > 0:
@@ -216,8 +216,8 @@ func (m *machines) never(p *corev1.Pod) bool {
 	return m.broken[p.Name]
 }
 
-// wakes is when the next thing happens to a pod by itself, zero for never.
-func (m *machines) wakes(p *corev1.Pod) time.Time {
+// nextChangeTime is when the next thing happens to a pod by itself, zero for never.
+func (m *fakeNodes) nextChangeTime(p *corev1.Pod) time.Time {
 	if r := m.runs[p.UID]; r.ready.After(m.c.now()) && p.Status.Phase == corev1.PodRunning &&
 		slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
 		return r.ready
@@ -225,18 +225,18 @@ func (m *machines) wakes(p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// ready works out Ready as a kubelet does.
-func (m *machines) ready(p *corev1.Pod) {
+// setReadyCondition works out Ready as a kubelet does.
+func (m *fakeNodes) setReadyCondition(p *corev1.Pod) {
 	status := corev1.ConditionTrue
 	if slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
 		status = corev1.ConditionFalse
 	}
 	for _, g := range p.Spec.ReadinessGates {
-		if c := inplace.Condition(p, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+		if c := inplace.FindCondition(p, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			status = corev1.ConditionFalse
 		}
 	}
-	c := inplace.Condition(p, corev1.PodReady)
+	c := inplace.FindCondition(p, corev1.PodReady)
 	if c == nil {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady})
 		c = &p.Status.Conditions[len(p.Status.Conditions)-1]
@@ -246,30 +246,30 @@ func (m *machines) ready(p *corev1.Pod) {
 	}
 }
 
-// answer lets a pod go on where a lifecycle hook holds it, at once.
-func (m *machines) answer(p *corev1.Pod) {
-	l := m.c.spec().Lifecycle
+// completeHooks lets a pod go on where a lifecycle hook holds it, at once.
+func (m *fakeNodes) completeHooks(p *corev1.Pod) {
+	l := m.c.workloadSpec().Lifecycle
 	if l == nil {
 		return
 	}
-	switch lifecycle.State(p) {
+	switch lifecycle.PodState(p) {
 	case kruise.LifecycleStatePreparingUpdate:
-		unhook(l.InPlaceUpdate, p)
+		removeHook(l.InPlaceUpdate, p)
 	case kruise.LifecycleStatePreparingDelete:
-		unhook(l.PreDelete, p)
+		removeHook(l.PreDelete, p)
 	case kruise.LifecycleStateUpdated:
-		hook(l.InPlaceUpdate, p)
+		addHook(l.InPlaceUpdate, p)
 	case kruise.LifecycleStatePreparingNormal:
-		hook(l.PreNormal, p)
+		addHook(l.PreNormal, p)
 	case kruise.LifecycleStateNormal:
 		if m.gradual { // an update or a deletion was given up
-			hook(l.InPlaceUpdate, p)
-			hook(l.PreDelete, p)
+			addHook(l.InPlaceUpdate, p)
+			addHook(l.PreDelete, p)
 		}
 	}
 }
 
-func unhook(h *kruise.LifecycleHook, p *corev1.Pod) {
+func removeHook(h *kruise.LifecycleHook, p *corev1.Pod) {
 	if h == nil {
 		return
 	}
@@ -281,7 +281,7 @@ func unhook(h *kruise.LifecycleHook, p *corev1.Pod) {
 	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return slices.Contains(h.FinalizersHandler, f) })
 }
 
-func hook(h *kruise.LifecycleHook, p *corev1.Pod) {
+func addHook(h *kruise.LifecycleHook, p *corev1.Pod) {
 	if h == nil {
 		return
 	}

@@ -18,9 +18,9 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -30,8 +30,8 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Birth is what a Life begins with.
-type Birth struct {
+// HarnessConfig is what a Life begins with.
+type HarnessConfig struct {
 	Workload client.Object
 	// Nodes are those of the cluster; one if there are none.
 	Nodes []*corev1.Node
@@ -41,13 +41,13 @@ type Birth struct {
 	Gates  rollout.Gates
 }
 
-// Life is a cluster with one workload, whose time and events a test turns by hand: its cache
+// Harness is a cluster with one workload, whose time and events a test turns by hand: its cache
 // lags behind until the life lets it catch up, what is deleted stays until it has stopped, and
 // any write of the controller may fail. At every write the kind is held to what it promises.
 // It is for tests of kinds of workloads.
-type Life struct {
+type Harness struct {
 	T
-	Birth
+	HarnessConfig
 	Now    time.Time
 	Events *record.FakeRecorder
 	// Timer is when the controller wants to look again; zero for never.
@@ -68,37 +68,37 @@ type Life struct {
 	Unreachable bool
 
 	cluster    *cluster
-	machines   *machines
+	machines   *fakeNodes
 	controller *rollout.Controller
 	retrier    *requeue.Retrier
-	holds      holds
+	holds      holdChecker
 	// guard has the webhooks of pods and the controller of budgets, guards what tells it of pods; nil without ProtectPods.
 	guard  *Simulation
 	guards []watcher
 	broken string // the first promise, hold or budget that was broken
 }
 
-// Live puts a workload into a cluster of its own, with a controller that has just started.
-func Live(t T, b Birth) *Life {
+// NewHarness puts a workload into a cluster of its own, with a controller that has just started.
+func NewHarness(t T, b HarnessConfig) *Harness {
 	t.Helper()
-	l := &Life{T: t, Birth: b, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Turn: 500 * time.Millisecond}
+	l := &Harness{T: t, HarnessConfig: b, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Turn: 500 * time.Millisecond}
 	ctx := context.Background()
 	var err error
 	if l.cluster, err = emptyCluster(ctx, b.Kind(), func() time.Time { return l.Now }); err != nil {
 		t.Fatalf("making a cluster: %v", err)
 	}
-	l.holds = holds{l: l, begun: map[string]int{}}
+	l.holds = holdChecker{l: l, begun: map[string]int{}}
 	c := l.cluster
 	c.slow = true
 	if c.nodes = b.Nodes; len(c.nodes) == 0 {
 		c.nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
 	}
-	c.faults = &faults{next: l.next, deny: l.denies}
+	c.faults = &faults{next: l.nextFault, deny: l.denyWrite}
 	c.unreachable = func() bool { return l.Unreachable }
-	c.asked = l.judge
+	c.asked = l.checkWrite
 	c.requested = func(o *kruise.ContainerRecreateRequest) { l.recordBreach(l.restartBroken(o)) }
 	c.workload = b.Workload.DeepCopyObject().(client.Object)
-	l.machines = newMachines(c, Fleet{}, options{})
+	l.machines = newMachines(c, ClusterState{}, options{})
 	l.machines.gradual = true
 	begin := []client.Object{c.workload}
 	if c.typ.NodeOf != nil {
@@ -107,40 +107,40 @@ func Live(t T, b Birth) *Life {
 		}
 	}
 	for _, o := range begin {
-		l.do(c.put(ctx, o))
-		l.do(c.commit(ctx, o, false))
+		l.requireNoError(c.storeObject(ctx, o))
+		l.requireNoError(c.commitWrite(ctx, o, false))
 	}
-	l.Restart()
+	l.RestartController()
 	return l
 }
 
-func (l *Life) do(err error) {
+func (l *Harness) requireNoError(err error) {
 	if err != nil {
 		l.Helper()
-		l.Fatalf("the simulated cluster fails: %v%s", err, l.Story())
+		l.Fatalf("the simulated cluster fails: %v%s", err, l.DescribeState())
 	}
 }
 
-func (l *Life) next() Fault {
+func (l *Harness) nextFault() Fault {
 	if l.Fault == nil {
 		return NoFault
 	}
 	return l.Fault()
 }
 
-func (l *Life) denies(o client.Object, what string) error {
+func (l *Harness) denyWrite(o client.Object, what string) error {
 	if l.Deny == nil {
 		return nil
 	}
 	return l.Deny(o, what)
 }
 
-// judge holds a write of the controller to what it promises at every instant. Writes are
+// checkWrite holds a write of the controller to what it promises at every instant. Writes are
 // made by goroutines, which may not fail a test.
-func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
+func (l *Harness) checkWrite(before invariant.Observation, was, now *corev1.Pod) {
 	c := l.cluster
-	why := c.witness.Broken(c.workload, before, c.look())
-	if held := l.holds.broken(before, was, now); why == "" {
+	why := c.witness.BrokenPromise(c.workload, before, c.countPods())
+	if held := l.holds.writeViolation(before, was, now); why == "" {
 		why = held
 	}
 	if why == "" {
@@ -150,29 +150,29 @@ func (l *Life) judge(before witness.Sight, was, now *corev1.Pod) {
 }
 
 // recordBreach notes what the last write has broken, "" if nothing.
-func (l *Life) recordBreach(why string) {
+func (l *Harness) recordBreach(why string) {
 	if c := l.cluster; why != "" && l.broken == "" {
 		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
 	}
 }
 
-// Restart starts a controller: its cache has all there is, and nothing is remembered.
-func (l *Life) Restart() {
+// RestartController starts a controller: its cache has all there is, and nothing is remembered.
+func (l *Harness) RestartController() {
 	c := l.cluster
 	c.faults.ended, l.Timer, l.Failures = false, time.Time{}, 0
 	c.watchers, c.nodesTo = nil, nil
 	c.catchUp()
 	l.Events = record.NewFakeRecorder(100_000)
 	options := append([]rollout.Option{
-		rollout.WithGates(l.Gates), rollout.WithClock(c.now), rollout.WithWindow(inflight.Fixed(1)), rollout.WithTurn(l.Turn),
+		rollout.WithGates(l.Gates), rollout.WithClock(c.now), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithTurn(l.Turn),
 	}, l.Options...)
-	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.client(), Live: c.live(), Events: l.Events}, l.Engine, options...)
+	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.cachedClient(), Live: c.liveReader(), Events: l.Events}, l.Engine, options...)
 	l.retrier = requeue.NewRetrier(l.controller, nil, c.now)
 	c.watchers = append([]watcher{{l.controller.PodEvents(), &c.queue}}, l.guards...)
 	if c.typ.NodeOf != nil {
 		c.nodesTo = l.controller.NodeEvents()
-		for _, n := range sorted[*corev1.Node](c.cache) {
-			watcher{c.nodesTo, &c.queue}.tell(context.Background(), nil, n)
+		for _, n := range listSorted[*corev1.Node](c.cache) {
+			watcher{c.nodesTo, &c.queue}.dispatchEvent(context.Background(), nil, n)
 		}
 	} else {
 		for _, n := range c.nodes { // all kinds know where nodes are
@@ -183,29 +183,29 @@ func (l *Life) Restart() {
 }
 
 // Reconcile does one round, as a worker of the controller does.
-func (l *Life) Reconcile() {
+func (l *Harness) Reconcile() {
 	l.Helper()
 	c := l.cluster
 	l.countBudgets()
 	c.queue.dirty, l.Timer = false, time.Time{}
-	c.faults.note("reconcile")
+	c.faults.appendHistory("reconcile")
 	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.workload)}
 	result, err := l.retrier.Reconcile(context.Background(), req)
-	c.cache.each(func(o client.Object) {
-		if !reflect.DeepEqual(o, c.shown.get(o)) {
+	c.cache.forEachObject(func(o client.Object) {
+		if !reflect.DeepEqual(o, c.shown.getObject(o)) {
 			l.Fatalf("%T %s was changed in the cache by its reader", o, o.GetName())
 		}
 	})
 	if l.broken != "" {
-		l.Fatalf("%s%s", l.broken, l.Story())
+		l.Fatalf("%s%s", l.broken, l.DescribeState())
 	}
 	switch {
 	case c.faults.ended:
-		c.faults.note("the controller starts again")
-		l.Restart()
+		c.faults.appendHistory("the controller starts again")
+		l.RestartController()
 	case err != nil:
 		l.Failures++
-		c.faults.note("error: " + err.Error())
+		c.faults.appendHistory("error: " + err.Error())
 		l.Timer = l.Now.Add(l.retrier.When(req))
 		return
 	case result.RequeueAfter > 0:
@@ -215,35 +215,35 @@ func (l *Life) Reconcile() {
 	l.retrier.Forget(req)
 }
 
-// Due says whether the controller has anything to do now.
-func (l *Life) Due() bool {
+// IsDue says whether the controller has anything to do now.
+func (l *Harness) IsDue() bool {
 	return l.cluster.queue.dirty || !l.Timer.IsZero() && !l.Timer.After(l.Now)
 }
 
-// Work does a round if there is anything to do, and says so.
-func (l *Life) Work() bool {
+// ReconcileIfDue does a round if there is anything to do, and says so.
+func (l *Harness) ReconcileIfDue() bool {
 	l.Helper()
-	if !l.Due() {
+	if !l.IsDue() {
 		return false
 	}
 	l.Reconcile()
 	return true
 }
 
-// Settle lets everything happen until nothing does, for as long as an hour.
-func (l *Life) Settle() {
+// RunUntilStable lets everything happen until nothing does, for as long as an hour.
+func (l *Harness) RunUntilStable() {
 	l.Helper()
 	end := l.Now.Add(time.Hour)
 	for range 2000 {
 		did := false
-		for _, p := range l.Pods() {
-			did = l.Step(p.Name) || did
-			did = l.Answer(p.Name) || did
+		for _, p := range l.ExplainPods() {
+			did = l.StepPod(p.Name) || did
+			did = l.CompleteHooks(p.Name) || did
 		}
-		did = l.Claims() || did
+		did = l.CollectClaims() || did
 		did = l.RestartContainers() || did
 		l.ShowAll(nil)
-		did = l.Work() || did
+		did = l.ReconcileIfDue() || did
 		if did {
 			continue
 		}
@@ -252,11 +252,11 @@ func (l *Life) Settle() {
 		}
 		l.Now = l.Timer
 	}
-	l.Fatalf("it never comes to rest: %s", l.tail())
+	l.Fatalf("it never comes to rest: %s", l.recentHistory())
 }
 
-// Told says whether an event begins with a text. It takes the events up to that one.
-func (l *Life) Told(text string) bool {
+// HasEvent says whether an event begins with a text. It takes the events up to that one.
+func (l *Harness) HasEvent(text string) bool {
 	for {
 		select {
 		case e := <-l.Events.Events:
@@ -269,30 +269,30 @@ func (l *Life) Told(text string) bool {
 	}
 }
 
-// History has the writes that the controller made or tried, and its rounds.
-func (l *Life) History() []string { return l.cluster.faults.history }
+// ActionHistory has the writes that the controller made or tried, and its rounds.
+func (l *Harness) ActionHistory() []string { return l.cluster.faults.history }
 
-// Story is all there is to know, for people.
-func (l *Life) Story() string {
+// DescribeState is all there is to know, for people.
+func (l *Harness) DescribeState() string {
 	out := []string{""}
-	l.cluster.objects.each(func(o client.Object) {
+	l.cluster.objects.forEachObject(func(o client.Object) {
 		switch p := o.(type) {
 		case *corev1.Pod:
 			out = append(out, fmt.Sprintf("pod %s %v deleted %v, annotations %v, image %s, node %q, conditions %v", p.Name, p.Labels, p.DeletionTimestamp != nil, p.Annotations, p.Spec.Containers[0].Image, p.Spec.NodeName, p.Status.Conditions))
 		default:
 			if reflect.TypeOf(o) == reflect.TypeOf(l.cluster.workload) {
-				spec := l.cluster.spec()
+				spec := l.cluster.workloadSpec()
 				out = append(out, fmt.Sprintf("%T %s: replicas %d, %+v, minReady %s, lifecycle %+v, status %+v", o, o.GetName(), spec.Replicas, spec.Strategy, spec.MinReady, spec.Lifecycle, l.cluster.typ.Status(o)))
 				return
 			}
 			out = append(out, fmt.Sprintf("%T %s deleted %v", o, o.GetName(), o.GetDeletionTimestamp() != nil))
 		}
 	})
-	return strings.Join(append(out, l.tail()), "\n")
+	return strings.Join(append(out, l.recentHistory()), "\n")
 }
 
-func (l *Life) tail() string {
-	h := l.History()
+func (l *Harness) recentHistory() string {
+	h := l.ActionHistory()
 	if len(h) > 200 {
 		h = h[len(h)-200:]
 	}

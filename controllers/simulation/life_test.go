@@ -35,7 +35,7 @@ type ordinals struct {
 
 const wanted = 3
 
-func (*ordinals) Type() rollout.Type {
+func (*ordinals) WorkloadType() rollout.Type {
 	return rollout.Type{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
 		New:              func() client.Object { return &appsv1.ReplicaSet{} },
@@ -44,7 +44,7 @@ func (*ordinals) Type() rollout.Type {
 	}
 }
 
-func (*ordinals) Spec(o client.Object) (rollout.Spec, error) {
+func (*ordinals) ReadSpec(o client.Object) (rollout.Spec, error) {
 	selector, err := metav1.LabelSelectorAsSelector(o.(*appsv1.ReplicaSet).Spec.Selector)
 	return rollout.Spec{
 		Replicas: wanted, Selector: selector,
@@ -52,24 +52,24 @@ func (*ordinals) Spec(o client.Object) (rollout.Spec, error) {
 	}, err
 }
 
-func (k *ordinals) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+func (k *ordinals) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*appsv1.ReplicaSet)
-	return r.History(ctx, revision.Owner{Kind: k.Type().GroupVersionKind, Selector: set.Spec.Selector, Template: &set.Spec.Template}, inplace.NewClassifier())
+	return r.ResolveHistory(ctx, revision.Owner{Kind: k.WorkloadType().GroupVersionKind, Selector: set.Spec.Selector, Template: &set.Spec.Template}, inplace.NewClassifier())
 }
 
 func (*ordinals) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
-func (*ordinals) Difference(f *rollout.Facts) rollout.Difference {
+func (*ordinals) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	old := 0
 	for _, p := range f.Pods {
 		if !p.Facts.Updated {
 			old++
 		}
 	}
-	return rollout.Difference{Update: old, MaxUnavailable: 1}
+	return rollout.UpdateDelta{Update: old, MaxUnavailable: 1}
 }
 
-func (k *ordinals) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
+func (k *ordinals) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
 	var acts []func() error
 	for i := range wanted {
 		name := fmt.Sprint(r.Workload.GetName(), "-", i)
@@ -81,12 +81,12 @@ func (k *ordinals) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts
 			set, t := r.Workload.(*appsv1.ReplicaSet), f.Templates.(*rollout.PodTemplates)
 			pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 			pod.Namespace, pod.Name = set.Namespace, name
-			pod.Labels[rollout.RevisionLabel] = t.Label(t.Update())
-			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, k.Type().GroupVersionKind)}
-			if err := r.Client().Create(ctx, pod); err != nil {
+			pod.Labels[rollout.RevisionLabel] = t.LabelValue(t.UpdateRevision())
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, k.WorkloadType().GroupVersionKind)}
+			if err := r.CachedClient().Create(ctx, pod); err != nil {
 				return &rollout.CreateError{Err: err}
 			}
-			r.Created(pod)
+			r.RecordCreated(pod)
 			return nil
 		})
 	}
@@ -100,12 +100,12 @@ func (k *ordinals) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts
 	return len(acts) > 0, r.SlowStart(false, acts)
 }
 
-func (*ordinals) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+func (*ordinals) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	return r.DeletePod(ctx, f, p)
 }
 
-func (*ordinals) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, _ rollout.Result) error {
-	c := f.Counts()
+func (*ordinals) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, _ rollout.Result) error {
+	c := f.CountPods()
 	return r.WriteStatus(ctx, &appsv1.ReplicaSetStatus{Replicas: int32(c.Total), ReadyReplicas: int32(c.Ready)})
 }
 
@@ -113,12 +113,12 @@ func (*ordinals) TruncateHistory(context.Context, *rollout.Round, *rollout.Facts
 	return nil
 }
 
-func live(t simulation.T, e *engine.Engine, hasty bool) *simulation.Life {
+func live(t simulation.T, e *engine.Engine, hasty bool) *simulation.Harness {
 	labels := map[string]string{"app": "db"}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Generation: 1}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db:1"}}}}
-	return simulation.Live(t, simulation.Birth{Workload: set, Engine: e, Kind: func() rollout.Kind { return &ordinals{hasty: hasty} }})
+	return simulation.NewHarness(t, simulation.HarnessConfig{Workload: set, Engine: e, Kind: func() rollout.Kind { return &ordinals{hasty: hasty} }})
 }
 
 func next(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "db:2" }
@@ -142,13 +142,13 @@ func TestAKindIsLivedThroughItsAdapterAlone(t *testing.T) {
 					}
 					return simulation.NoFault
 				}
-				l.Settle()
-				l.Change(next)
-				l.Settle()
-				if got := l.Look(); got.Active != wanted || got.Available != wanted || got.Updated != wanted {
-					t.Fatalf("at write %d: in the end there are %+v, want %d that are updated%s", at, got, wanted, l.Story())
+				l.RunUntilStable()
+				l.ChangeWorkload(next)
+				l.RunUntilStable()
+				if got := l.CountPods(); got.Active != wanted || got.Available != wanted || got.Updated != wanted {
+					t.Fatalf("at write %d: in the end there are %+v, want %d that are updated%s", at, got, wanted, l.DescribeState())
 				}
-				if ended := fault == simulation.EndsBefore || fault == simulation.EndsAfter; at <= writes && ended != slices.Contains(l.History(), "the controller starts again") {
+				if ended := fault == simulation.EndsBefore || fault == simulation.EndsAfter; at <= writes && ended != slices.Contains(l.ActionHistory(), "the controller starts again") {
 					t.Errorf("at write %d the controller has ended: %t", at, !ended)
 				}
 				if at > writes {
@@ -166,34 +166,34 @@ func TestTheCacheOfALifeLagsBehind(t *testing.T) {
 	l := live(t, patient(t), false)
 	l.Reconcile()
 	creates := func() (n int) {
-		for _, h := range l.History() {
+		for _, h := range l.ActionHistory() {
 			if strings.HasPrefix(h, "create Pod/") {
 				n++
 			}
 		}
 		return n
 	}
-	if n := len(l.Pods()); n != wanted || creates() != wanted {
+	if n := len(l.ExplainPods()); n != wanted || creates() != wanted {
 		t.Fatalf("%d pods are made by %d writes, want %d", n, creates(), wanted)
 	}
 	l.Reconcile() // it sees none, and remembers
 	if creates() != wanted {
 		t.Errorf("while the cache lags behind %d pods are made", creates())
 	}
-	if shown := l.Show(&corev1.PersistentVolumeClaim{}); shown {
+	if shown := l.ShowNext(&corev1.PersistentVolumeClaim{}); shown {
 		t.Error("the cache shows a claim that is none")
 	}
-	if !l.Show(&corev1.Pod{}) || !l.Due() {
+	if !l.ShowNext(&corev1.Pod{}) || !l.IsDue() {
 		t.Error("a pod that the cache shows has nothing to be done")
 	}
-	l.Settle()
-	p := l.Pods()[0]
+	l.RunUntilStable()
+	p := l.ExplainPods()[0]
 	l.Delete(p)
-	if got := l.Pod(p.Name); got == nil || got.DeletionTimestamp == nil {
+	if got := l.FindPod(p.Name); got == nil || got.DeletionTimestamp == nil {
 		t.Fatalf("a pod that is deleted does not terminate: %v", got)
 	}
-	l.Settle()
-	if got := l.Pod(p.Name); got == nil || got.UID == p.UID {
+	l.RunUntilStable()
+	if got := l.FindPod(p.Name); got == nil || got.UID == p.UID {
 		t.Error("the pod is not replaced once its kubelet has stopped it")
 	}
 }
@@ -208,13 +208,13 @@ func (f *failing) Fatalf(format string, args ...any) {
 }
 
 // settle lets everything happen until nothing does, or the test fails.
-func settle(l *simulation.Life, f *failing) {
+func settle(l *simulation.Harness, f *failing) {
 	defer func() {
 		if r := recover(); r != nil && r != f {
 			panic(r)
 		}
 	}()
-	l.Settle()
+	l.RunUntilStable()
 }
 
 // With a budget that is used up no pod is moved. Where one is all the same, the life fails.
@@ -230,7 +230,7 @@ func TestABudgetHoldsTheWritesOfALife(t *testing.T) {
 			if passes {
 				l.LetAllWritesPass()
 			}
-			l.Change(next)
+			l.ChangeWorkload(next)
 			settle(l, f)
 			if found := strings.Contains(f.why, "leaves 2 pods of PodUnavailableBudget life available, which wants 3"); found != passes || !passes && f.why != "" {
 				t.Fatalf("it failed with %q", f.why)
@@ -238,12 +238,12 @@ func TestABudgetHoldsTheWritesOfALife(t *testing.T) {
 			if passes {
 				return
 			}
-			if got := l.Look(); got.Updated != 0 || got.Available != wanted {
-				t.Errorf("with a budget that is used up there are %+v%s", got, l.Story())
+			if got := l.CountPods(); got.Updated != 0 || got.Available != wanted {
+				t.Errorf("with a budget that is used up there are %+v%s", got, l.DescribeState())
 			}
 			l.DropBudget()
 			settle(l, f)
-			if got := l.Look(); got.Updated != wanted || f.why != "" {
+			if got := l.CountPods(); got.Updated != wanted || f.why != "" {
 				t.Errorf("without a budget there are %+v: %s", got, f.why)
 			}
 		})
@@ -253,8 +253,8 @@ func TestABudgetHoldsTheWritesOfALife(t *testing.T) {
 func TestABrokenPromiseFailsALife(t *testing.T) {
 	f := &failing{}
 	l := live(f, patient(t), true)
-	l.Settle()
-	l.Change(next)
+	l.RunUntilStable()
+	l.ChangeWorkload(next)
 	settle(l, f)
 	if !strings.Contains(f.why, "leaves 1 pods available, there must be 2") {
 		t.Errorf("it failed with %q", f.why)

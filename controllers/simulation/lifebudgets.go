@@ -25,78 +25,78 @@ const lifeBudget = "life"
 // ProtectPods puts the webhooks of pods before the API server, the controller of budgets beside it, and starts the controller of
 // the workload anew, which asks for updates in place. Budgets are counted before each round of that controller: each write of it
 // that leaves fewer pods available than the budget wants is a breach.
-func (l *Life) ProtectPods() {
+func (l *Harness) ProtectPods() {
 	l.Helper()
 	gates, err := features.New()
-	l.do(err)
-	l.do(gates.Set("PodUnavailableBudgetUpdateGate=true"))
-	l.do(gates.Resolve(""))
-	c, ctx, namespace := l.cluster, context.Background(), l.Current().GetNamespace()
-	l.do(c.put(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "namespace"}}))
+	l.requireNoError(err)
+	l.requireNoError(gates.Set("PodUnavailableBudgetUpdateGate=true"))
+	l.requireNoError(gates.ResolveDependencies(""))
+	c, ctx, namespace := l.cluster, context.Background(), l.CurrentWorkload().GetNamespace()
+	l.requireNoError(c.storeObject(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "namespace"}}))
 	g := &Simulation{options: options{gates: gates}, engine: l.Engine, cluster: c, namespace: labels.Set{corev1.LabelMetadataName: namespace}}
-	g.judge = &judge{s: g, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
+	g.judge = &invariantChecker{s: g, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
 	c.watchers = nil
 	named := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lifeBudget}}
-	budget, err := g.protect(ctx, Fleet{Workload: c.workload, Budgets: []*policy.PodUnavailableBudget{named}}, c.now)
-	l.do(err)
+	budget, err := g.setupProtection(ctx, ClusterState{Workload: c.workload, Budgets: []*policy.PodUnavailableBudget{named}}, c.now)
+	l.requireNoError(err)
 	l.guard, l.guards = g, c.watchers
 	l.Options = append(l.Options, rollout.WithBudget(budget))
-	l.Restart()
+	l.RestartController()
 }
 
 // SetBudget has a budget of the pods of the Life, in place of the one before. The controller of the workload sees at once which pods it
 // protects: no webhook looks at the writes of a pod's status, by which an update in place begins, so that the budget of a pod holds
 // from when the cache shows the annotation that names it.
-func (l *Life) SetBudget(spec policy.PodUnavailableBudgetSpec) {
+func (l *Harness) SetBudget(spec policy.PodUnavailableBudgetSpec) {
 	l.Helper()
 	l.DropBudget()
-	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: l.Current().GetNamespace(), Name: lifeBudget, Generation: 1}, Spec: spec}
-	l.do(l.cluster.put(context.Background(), b))
+	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: l.CurrentWorkload().GetNamespace(), Name: lifeBudget, Generation: 1}, Spec: spec}
+	l.requireNoError(l.cluster.storeObject(context.Background(), b))
 	l.countBudgets()
 	l.ShowAll(&corev1.Pod{})
 }
 
 // DropBudget deletes the budget, if there is one.
-func (l *Life) DropBudget() {
+func (l *Harness) DropBudget() {
 	l.Helper()
 	b := &policy.PodUnavailableBudget{}
-	key := client.ObjectKey{Namespace: l.Current().GetNamespace(), Name: lifeBudget}
+	key := client.ObjectKey{Namespace: l.CurrentWorkload().GetNamespace(), Name: lifeBudget}
 	if err := l.cluster.server.Get(context.Background(), key, b); err != nil {
-		l.do(client.IgnoreNotFound(err))
+		l.requireNoError(client.IgnoreNotFound(err))
 		return
 	}
 	b.Finalizers = nil
-	l.do(l.cluster.server.Update(context.Background(), b))
-	l.do(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), b)))
+	l.requireNoError(l.cluster.server.Update(context.Background(), b))
+	l.requireNoError(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), b)))
 }
 
 // countBudgets counts the pods of the budget as they are now, and says whether its status is another one by that.
-func (l *Life) countBudgets() bool {
+func (l *Harness) countBudgets() bool {
 	l.Helper()
 	if l.guard == nil {
 		return false
 	}
-	l.guard.counters.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.Current().GetNamespace(), Name: lifeBudget}})
-	did, _, err := l.guard.counters.work(context.Background())
-	l.do(err)
+	l.guard.counters.agenda.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.CurrentWorkload().GetNamespace(), Name: lifeBudget}})
+	did, _, err := l.guard.counters.reconcileDue(context.Background())
+	l.requireNoError(err)
 	l.noteIgnoredPods()
 	return did
 }
 
 // noteIgnoredPods has the judge count pods as available that the budget leaves out and that are so now: until the budget is counted again
 // it does not know, in OpenKruise neither, which of them have gone.
-func (l *Life) noteIgnoredPods() {
+func (l *Harness) noteIgnoredPods() {
 	j := l.guard.judge
 	j.ignored = map[types.UID]bool{}
-	for _, p := range l.Pods() {
-		if b := j.budgetOf(p); b != nil && isIgnored(b, p) && availability.Available(p) {
+	for _, p := range l.ExplainPods() {
+		if b := j.budgetOf(p); b != nil && isIgnored(b, p) && availability.IsAvailable(p) {
 			j.ignored[p.UID] = true
 		}
 	}
 }
 
 // findOverdraw says what a write breaks of the budget, "" if nothing.
-func (l *Life) findOverdraw(was, now *corev1.Pod) string {
+func (l *Harness) findOverdraw(was, now *corev1.Pod) string {
 	if l.guard == nil {
 		return ""
 	}
@@ -104,4 +104,4 @@ func (l *Life) findOverdraw(was, now *corev1.Pod) string {
 }
 
 // LetAllWritesPass takes the webhooks away that ProtectPods put before the API server, to try out that a breach is found.
-func (l *Life) LetAllWritesPass() { l.cluster.admits = nil }
+func (l *Harness) LetAllWritesPass() { l.cluster.admits = nil }

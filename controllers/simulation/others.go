@@ -13,131 +13,133 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 )
 
 // What others than the controller do in a Life, and what they see.
 
-// Look counts what there is.
-func (l *Life) Look() witness.Sight { return l.cluster.look() }
+// CountPods counts what there is.
+func (l *Harness) CountPods() invariant.Observation { return l.cluster.countPods() }
 
-// Current is the workload as the API server has it.
-func (l *Life) Current() client.Object { return l.cluster.workload }
+// CurrentWorkload is the workload as the API server has it.
+func (l *Harness) CurrentWorkload() client.Object { return l.cluster.workload }
 
-// Pods are those there are, terminating ones too, by name.
-func (l *Life) Pods() []*corev1.Pod { return l.cluster.all() }
+// ExplainPods are those there are, terminating ones too, by name.
+func (l *Harness) ExplainPods() []*corev1.Pod { return l.cluster.sortedPods() }
 
-// Pod is one of them, nil if there is none.
-func (l *Life) Pod(name string) *corev1.Pod { return l.cluster.pod(name) }
+// FindPod is one of them, nil if there is none.
+func (l *Harness) FindPod(name string) *corev1.Pod { return l.cluster.findPod(name) }
 
-// Every is all there is of a type, by name.
-func Every[O client.Object](l *Life) []O { return sorted[O](l.cluster.objects) }
+// ListObjects is all there is of a type, by name.
+func ListObjects[O client.Object](l *Harness) []O { return listSorted[O](l.cluster.objects) }
 
-// Show lets the cache take the next event of a type, nil for any, and says whether there
+// ShowNext lets the cache take the next event of a type, nil for any, and says whether there
 // was one.
-func (l *Life) Show(of client.Object) bool { return l.cluster.show(context.Background(), of) }
+func (l *Harness) ShowNext(of client.Object) bool {
+	return l.cluster.showNext(context.Background(), of)
+}
 
 // ShowAll lets the cache catch up with a type, nil for all.
-func (l *Life) ShowAll(of client.Object) {
-	for l.Show(of) {
+func (l *Harness) ShowAll(of client.Object) {
+	for l.ShowNext(of) {
 	}
 }
 
-// Change changes the workload as a user does, and the cache shows it at once.
-func (l *Life) Change(edit func(client.Object)) {
+// ChangeWorkload changes the workload as a user does, and the cache shows it at once.
+func (l *Harness) ChangeWorkload(edit func(client.Object)) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
 	now := c.workload.DeepCopyObject().(client.Object)
 	edit(now)
 	now.SetGeneration(now.GetGeneration() + 1)
-	l.do(c.server.Update(ctx, now))
-	l.do(c.commit(ctx, now, false))
+	l.requireNoError(c.server.Update(ctx, now))
+	l.requireNoError(c.commitWrite(ctx, now, false))
 	l.ShowAll(c.workload)
 }
 
-// Orphan deletes the workload as kubectl delete --cascade=orphan does, and creates it again: its
+// OrphanDependents deletes the workload as kubectl delete --cascade=orphan does, and creates it again: its
 // pods, revisions and claims lose their owner. The cache shows the new workload at once, and the
 // rest later.
-func (l *Life) Orphan() {
+func (l *Harness) OrphanDependents() {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
 	old := c.workload
-	c.objects.each(func(o client.Object) {
+	c.objects.forEachObject(func(o client.Object) {
 		refs := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == old.GetUID() })
 		if len(refs) == len(o.GetOwnerReferences()) {
 			return
 		}
 		o = o.DeepCopyObject().(client.Object)
 		o.SetOwnerReferences(refs)
-		l.do(c.server.Update(ctx, o))
-		l.do(c.commit(ctx, o, false))
+		l.requireNoError(c.server.Update(ctx, o))
+		l.requireNoError(c.commitWrite(ctx, o, false))
 	})
 	now := old.DeepCopyObject().(client.Object)
-	l.do(c.server.Delete(ctx, old.DeepCopyObject().(client.Object)))
+	l.requireNoError(c.server.Delete(ctx, old.DeepCopyObject().(client.Object)))
 	reflect.ValueOf(c.typ.Status(now)).Elem().SetZero()
 	now.SetUID("")
 	now.SetGeneration(1)
-	l.do(c.put(ctx, now))
-	l.do(c.commit(ctx, now, false))
+	l.requireNoError(c.storeObject(ctx, now))
+	l.requireNoError(c.commitWrite(ctx, now, false))
 	l.ShowAll(now)
 }
 
 // Update changes a pod as a user does. The cache does not show it yet.
-func (l *Life) Update(p *corev1.Pod) {
+func (l *Harness) Update(p *corev1.Pod) {
 	l.Helper()
-	l.do(client.IgnoreNotFound(l.cluster.server.Update(context.Background(), p)))
-	l.do(l.cluster.commit(context.Background(), p, false))
+	l.requireNoError(client.IgnoreNotFound(l.cluster.server.Update(context.Background(), p)))
+	l.requireNoError(l.cluster.commitWrite(context.Background(), p, false))
 }
 
 // UpdateStatus changes the status of a pod as a kubelet does. The cache does not show it
 // yet.
-func (l *Life) UpdateStatus(p *corev1.Pod) {
+func (l *Harness) UpdateStatus(p *corev1.Pod) {
 	l.Helper()
-	l.do(l.cluster.server.Status().Update(context.Background(), p))
-	l.do(l.cluster.commit(context.Background(), p, false))
+	l.requireNoError(l.cluster.server.Status().Update(context.Background(), p))
+	l.requireNoError(l.cluster.commitWrite(context.Background(), p, false))
 }
 
 // SetNode adds or changes a node; the cache shows it at once. Only kinds that read nodes see
 // it.
-func (l *Life) SetNode(n *corev1.Node) {
+func (l *Harness) SetNode(n *corev1.Node) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
 	n = n.DeepCopy()
-	if c.objects.get(n) == nil {
-		l.do(c.put(ctx, n))
+	if c.objects.getObject(n) == nil {
+		l.requireNoError(c.storeObject(ctx, n))
 		c.nodes = append(c.nodes, n)
 	} else {
 		status := n.Status.DeepCopy()
-		l.do(c.server.Update(ctx, n))
+		l.requireNoError(c.server.Update(ctx, n))
 		n.Status = *status
-		l.do(c.server.Status().Update(ctx, n))
+		l.requireNoError(c.server.Status().Update(ctx, n))
 	}
-	l.do(c.commit(ctx, n, false))
+	l.requireNoError(c.commitWrite(ctx, n, false))
 	l.ShowAll(n)
 }
 
 // DropNode removes a node. Its pods stay until the garbage collector deletes them.
-func (l *Life) DropNode(name string) {
+func (l *Harness) DropNode(name string) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	l.do(c.server.Delete(ctx, n))
+	l.requireNoError(c.server.Delete(ctx, n))
 	c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(o *corev1.Node) bool { return o.Name == name })
-	l.do(c.commit(ctx, n, true))
+	l.requireNoError(c.commitWrite(ctx, n, true))
 	l.ShowAll(n)
 }
 
-// Put adds an object of others; the cache shows it at once.
-func (l *Life) Put(o client.Object) {
+// AddObject adds an object of others; the cache shows it at once.
+func (l *Harness) AddObject(o client.Object) {
 	l.Helper()
 	o = o.DeepCopyObject().(client.Object)
-	l.do(l.cluster.put(context.Background(), o))
-	l.do(l.cluster.commit(context.Background(), o, false))
+	l.requireNoError(l.cluster.storeObject(context.Background(), o))
+	l.requireNoError(l.cluster.commitWrite(context.Background(), o, false))
 	l.ShowAll(o)
 }
 
-// Fail has a pod end with an error.
-func (l *Life) Fail(p *corev1.Pod) {
+// FailPod has a pod end with an error.
+func (l *Harness) FailPod(p *corev1.Pod) {
 	l.Helper()
 	p = p.DeepCopy()
 	p.Status.Phase = corev1.PodFailed
@@ -145,44 +147,44 @@ func (l *Life) Fail(p *corev1.Pod) {
 }
 
 // SetReady has the first container of a pod, and with it the pod, become ready or not.
-func (l *Life) SetReady(p *corev1.Pod, ready bool) {
+func (l *Harness) SetReady(p *corev1.Pod, ready bool) {
 	l.Helper()
 	p = p.DeepCopy()
 	p.Status.ContainerStatuses[0].Ready = ready
-	l.machines.ready(p)
+	l.machines.setReadyCondition(p)
 	l.UpdateStatus(p)
 }
 
 // Delete deletes a pod as kubectl delete and a drain do: it terminates until its kubelet
 // has stopped it.
-func (l *Life) Delete(p *corev1.Pod) {
+func (l *Harness) Delete(p *corev1.Pod) {
 	l.Helper()
-	l.do(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), p.DeepCopy())))
-	l.do(l.cluster.commit(context.Background(), p, false))
+	l.requireNoError(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), p.DeepCopy())))
+	l.requireNoError(l.cluster.commitWrite(context.Background(), p, false))
 	l.ShowAll(p)
 }
 
 // DropClaim removes a claim, as kubectl delete does for one whose pods are on no node.
-func (l *Life) DropClaim(c *corev1.PersistentVolumeClaim) {
+func (l *Harness) DropClaim(c *corev1.PersistentVolumeClaim) {
 	l.Helper()
-	l.do(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
+	l.requireNoError(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
 	l.letGo(c, inUse)
-	l.do(l.cluster.commit(context.Background(), c, true))
+	l.requireNoError(l.cluster.commitWrite(context.Background(), c, true))
 	l.ShowAll(c)
 }
 
-// Vanish has the cache show the end of a pod that only terminates.
-func (l *Life) Vanish(p *corev1.Pod) {
+// DropPodFromCache has the cache show the end of a pod that only terminates.
+func (l *Harness) DropPodFromCache(p *corev1.Pod) {
 	l.Helper()
-	l.do(l.cluster.server.Delete(context.Background(), p.DeepCopy()))
-	l.cluster.take(context.Background(), p, nil)
+	l.requireNoError(l.cluster.server.Delete(context.Background(), p.DeepCopy()))
+	l.cluster.updateCache(context.Background(), p, nil)
 }
 
-// Step does the next thing for a pod, for its node and the scheduler, and says whether there
+// StepPod does the next thing for a pod, for its node and the scheduler, and says whether there
 // was any.
-func (l *Life) Step(name string) bool {
+func (l *Harness) StepPod(name string) bool {
 	l.Helper()
-	was := l.Pod(name)
+	was := l.FindPod(name)
 	if was == nil {
 		return false
 	}
@@ -191,54 +193,54 @@ func (l *Life) Step(name string) bool {
 	case p.DeletionTimestamp != nil:
 		return l.letGo(p, stopping)
 	case p.Spec.NodeName == "":
-		l.machines.schedule(p)
+		l.machines.schedulePod(p)
 	default:
-		l.machines.run(p)
+		l.machines.runPod(p)
 	}
-	return l.updates(was, p)
+	return l.updateIfChanged(was, p)
 }
 
-// Answer lets a pod go on where a lifecycle hook holds it, as the operator does whose hook
+// CompleteHooks lets a pod go on where a lifecycle hook holds it, as the operator does whose hook
 // it is, and says whether it did.
-func (l *Life) Answer(name string) bool {
+func (l *Harness) CompleteHooks(name string) bool {
 	l.Helper()
-	was := l.Pod(name)
+	was := l.FindPod(name)
 	if was == nil || was.DeletionTimestamp != nil {
 		return false
 	}
 	p := was.DeepCopy()
-	l.machines.answer(p)
-	return l.updates(was, p)
+	l.machines.completeHooks(p)
+	return l.updateIfChanged(was, p)
 }
 
-func (l *Life) updates(was, p *corev1.Pod) bool {
+func (l *Harness) updateIfChanged(was, p *corev1.Pod) bool {
 	l.Helper()
 	if equality.Semantic.DeepEqual(was, p) {
 		return false
 	}
-	l.do(l.cluster.update(context.Background(), was, p))
+	l.requireNoError(l.cluster.updatePod(context.Background(), was, p))
 	return true
 }
 
 // letGo takes a finalizer off, if it is there.
-func (l *Life) letGo(o client.Object, finalizer string) bool {
+func (l *Harness) letGo(o client.Object, finalizer string) bool {
 	l.Helper()
 	for _, f := range o.GetFinalizers() {
 		if f == finalizer {
-			l.do(l.cluster.letGo(context.Background(), o, finalizer))
-			l.do(l.cluster.commit(context.Background(), o, false))
+			l.requireNoError(l.cluster.letGo(context.Background(), o, finalizer))
+			l.requireNoError(l.cluster.commitWrite(context.Background(), o, false))
 			return true
 		}
 	}
 	return false
 }
 
-// Claims lets claims go that no pod uses, collects those whose pods are gone, and says
+// CollectClaims lets claims go that no pod uses, collects those whose pods are gone, and says
 // whether there were any.
-func (l *Life) Claims() bool {
+func (l *Harness) CollectClaims() bool {
 	l.Helper()
 	used, pods := map[string]bool{}, map[types.UID]bool{}
-	for _, p := range l.Pods() {
+	for _, p := range l.ExplainPods() {
 		pods[p.UID] = true
 		for _, v := range p.Spec.Volumes {
 			if v.PersistentVolumeClaim != nil {
@@ -247,7 +249,7 @@ func (l *Life) Claims() bool {
 		}
 	}
 	did := false
-	for _, c := range Every[*corev1.PersistentVolumeClaim](l) {
+	for _, c := range ListObjects[*corev1.PersistentVolumeClaim](l) {
 		orphaned := len(c.OwnerReferences) > 0 && !slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool {
 			return r.Kind != "Pod" || pods[r.UID]
 		})
@@ -256,8 +258,8 @@ func (l *Life) Claims() bool {
 		case c.DeletionTimestamp != nil:
 			did = l.letGo(c, inUse) || did
 		case orphaned:
-			l.do(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
-			l.do(l.cluster.commit(context.Background(), c, false))
+			l.requireNoError(l.cluster.server.Delete(context.Background(), c.DeepCopy()))
+			l.requireNoError(l.cluster.commitWrite(context.Background(), c, false))
 			did = true
 		}
 	}

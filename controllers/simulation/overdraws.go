@@ -24,31 +24,31 @@ import (
 // findOverdraw is what a write that takes an available pod from its budget breaks of
 // what that promises, "" if nothing. It counts pods itself: neither the ledger nor
 // the status that the ledger lives on is asked how many are available.
-func (j *judge) findOverdraw(was, now *corev1.Pod) string {
-	if was == nil || !availability.Available(was) || now != nil && availability.Available(now) || availability.NoProtect(was) || j.exempt[was.Name] {
+func (j *invariantChecker) findOverdraw(was, now *corev1.Pod) string {
+	if was == nil || !availability.IsAvailable(was) || now != nil && availability.IsAvailable(now) || availability.NoProtect(was) || j.exempt[was.Name] {
 		return ""
 	}
 	operation := policy.PubDeleteOperation
 	if now != nil {
 		operation = policy.PubUpdateOperation // by its status too: it is the first write of an update in place
-		if availability.Operation(was, now) == protection.Resize {
+		if availability.ClassifyChange(was, now) == protection.Resize {
 			operation = policy.PubResizeOperation
 		}
 	}
-	if !j.guarded(operation) {
+	if !j.isGuarded(operation) {
 		return ""
 	}
 	b := j.budgetOf(was)
-	if b == nil || !protects(b, was, operation) {
+	if b == nil || !budgetProtects(b, was, operation) {
 		return ""
 	}
 	wanted, total, err := wantedBy(b)
 	if err != nil {
 		return fmt.Sprintf("cannot be judged by PodUnavailableBudget %s: %v", b.Name, err)
 	}
-	left, has := len(j.ignored), covering(b)
-	for _, p := range j.s.everybody() {
-		if has(p) && availability.Available(p) && !j.ignored[p.UID] {
+	left, has := len(j.ignored), budgetMatcher(b)
+	for _, p := range j.s.allPods() {
+		if has(p) && availability.IsAvailable(p) && !j.ignored[p.UID] {
 			left++
 		}
 	}
@@ -67,16 +67,16 @@ func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 	}
 	switch {
 	case b.Spec.MaxUnavailable != nil:
-		wanted, err = budget.Percent(*b.Spec.MaxUnavailable, total, true)
+		wanted, err = budget.ResolvePercent(*b.Spec.MaxUnavailable, total, true)
 		wanted = total - wanted
 	case b.Spec.MinAvailable != nil:
-		wanted, err = budget.Percent(*b.Spec.MinAvailable, total, true)
+		wanted, err = budget.ResolvePercent(*b.Spec.MinAvailable, total, true)
 	}
 	return wanted, total, err
 }
 
-// guarded says whether the installation has budgets hold back an operation at all.
-func (j *judge) guarded(operation policy.PubOperation) bool {
+// isGuarded says whether the installation has budgets hold back an operation at all.
+func (j *invariantChecker) isGuarded(operation policy.PubOperation) bool {
 	on, namespace := j.s.gates.Enabled, j.s.cluster.workload.GetNamespace()
 	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[webhookconfig.SwitchKey] == webhookconfig.SwitchOff {
 		return false
@@ -88,7 +88,7 @@ func (j *judge) guarded(operation policy.PubOperation) bool {
 }
 
 // budgetOf is the one that a pod names, or the first that has it.
-func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
+func (j *invariantChecker) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	list := &policy.PodUnavailableBudgetList{}
 	if err := j.s.cluster.server.List(context.Background(), list, client.InNamespace(pod.Namespace)); err != nil {
 		return nil // it is in memory
@@ -96,10 +96,10 @@ func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	var first *policy.PodUnavailableBudget
 	for i := range list.Items {
 		b := &list.Items[i]
-		if !Covers(b, pod) {
+		if !BudgetCovers(b, pod) {
 			continue
 		}
-		if b.Name == availability.Budget(pod) {
+		if b.Name == availability.BudgetName(pod) {
 			return b
 		}
 		if first == nil {
@@ -109,28 +109,28 @@ func (j *judge) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	return first
 }
 
-// Covers says whether a budget is of a pod, by its selector or its target.
-func Covers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool { return covering(b)(pod) }
+// BudgetCovers says whether a budget is of a pod, by its selector or its target.
+func BudgetCovers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool { return budgetMatcher(b)(pod) }
 
-// covering is Covers for many pods.
-func covering(b *policy.PodUnavailableBudget) func(*corev1.Pod) bool {
+// budgetMatcher is Covers for many pods.
+func budgetMatcher(b *policy.PodUnavailableBudget) func(*corev1.Pod) bool {
 	t := b.Spec.TargetReference
 	if t == nil {
-		return selecting(b.Spec.Selector)
+		return selectorMatcher(b.Spec.Selector)
 	}
 	kind := scale.Reference{APIVersion: t.APIVersion, Kind: t.Kind}.GroupKind()
 	return func(pod *corev1.Pod) bool {
 		owner := metav1.GetControllerOf(pod)
-		return owner != nil && owner.Name == t.Name && scale.Of(owner).GroupKind() == kind
+		return owner != nil && owner.Name == t.Name && scale.NewReference(owner).GroupKind() == kind
 	}
 }
 
-func selecting(selector *metav1.LabelSelector) func(*corev1.Pod) bool {
+func selectorMatcher(selector *metav1.LabelSelector) func(*corev1.Pod) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return func(pod *corev1.Pod) bool { return err == nil && !s.Empty() && s.Matches(labels.Set(pod.Labels)) }
 }
 
-func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.PubOperation) bool {
+func budgetProtects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.PubOperation) bool {
 	if isIgnored(b, pod) {
 		return false
 	}
@@ -143,12 +143,12 @@ func protects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation policy.
 
 // isIgnored reports whether a budget takes a pod out of its protection, though it counts it.
 func isIgnored(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
-	return b.Spec.IgnoredPodSelector != nil && selecting(b.Spec.IgnoredPodSelector)(pod)
+	return b.Spec.IgnoredPodSelector != nil && selectorMatcher(b.Spec.IgnoredPodSelector)(pod)
 }
 
-// everybody are the pods of the CloneSet, and those of others that budgets have.
-func (s *Simulation) everybody() []*corev1.Pod {
-	pods := s.cluster.all()
+// allPods are the pods of the CloneSet, and those of others that budgets have.
+func (s *Simulation) allPods() []*corev1.Pod {
+	pods := s.cluster.sortedPods()
 	for _, o := range s.others {
 		if p, ok := o.(*corev1.Pod); ok {
 			pods = append(pods, p)

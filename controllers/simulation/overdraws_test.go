@@ -79,13 +79,13 @@ func TestTheJudgeFindsABudgetThatIsOverdrawn(t *testing.T) {
 			}
 			defer s.Close()
 			was := f.Pods[0]
-			s.judge.Record(decision.Record{
+			s.judge.RecordDecision(decision.Record{
 				Input: protection.BudgetInput{Object: protection.Object{Name: was.Name}}, Output: protection.BudgetOutput{Allow: true, Exempt: tc.exempt},
 			})
 			now := tc.write(was.DeepCopy())
-			s.cluster.objects.set(was, nil)
+			s.cluster.objects.setObject(was, nil)
 			if now != nil {
-				s.cluster.objects.set(was, now)
+				s.cluster.objects.setObject(was, now)
 			}
 			if got := s.judge.findOverdraw(was, now); got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
 				t.Errorf("got %q, want %q", got, tc.want)

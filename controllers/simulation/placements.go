@@ -35,14 +35,16 @@ deny contains {"rule": "drawn.denied", "reason": "Denied", "message": "a subset 
 `
 
 // HoldsPlacement says whether no subset may get, or lose, a pod by a decision.
-func (h Holding) HoldsPlacement() bool { return h[HoldPlacement] == "All" || h[FailPlacement] != "" }
+func (h ActiveHolds) HoldsPlacement() bool {
+	return h[HoldPlacement] == "All" || h[FailPlacement] != ""
+}
 
 // HoldsSubset says whether a subset may get, or lose, no pod by a decision.
-func (h Holding) HoldsSubset(name string) bool {
+func (h ActiveHolds) HoldsSubset(name string) bool {
 	return h.HoldsPlacement() || h[HoldPlacement] != "" && h[HoldPlacement] == name
 }
 
 // DeniesSubset says whether a subset may get no more pods by a decision.
-func (h Holding) DeniesSubset(name string) bool {
+func (h ActiveHolds) DeniesSubset(name string) bool {
 	return h.HoldsSubset(name) || h[DenyPlacement] != "" && h[DenyPlacement] == name
 }

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
@@ -39,21 +39,21 @@ import (
 // printed.
 const unhurried = time.Hour
 
-// protect puts the webhooks of pods before the API server, and the controller of
+// setupProtection puts the webhooks of pods before the API server, and the controller of
 // budgets beside it. The budget is asked by the controller of CloneSets; nil if the
 // gates say so.
-func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Time) (rollout.Budget, error) {
+func (s *Simulation) setupProtection(ctx context.Context, f ClusterState, clock func() time.Time) (rollout.Budget, error) {
 	on := s.gates.Enabled
 	gates := webhookconfig.GatesOf(on)
 	s.counters = &counters{
-		agenda: &agenda{now: clock, due: map[reconcile.Request]time.Time{}},
+		agenda: &budgetQueue{now: clock, due: map[reconcile.Request]time.Time{}},
 		others: slices.ContainsFunc(f.Others, func(o client.Object) bool { _, pod := o.(*corev1.Pod); return pod }),
 	}
-	c := s.counters.client(s.cluster)
+	c := s.counters.budgetClient(s.cluster)
 	finder := podunavailablebudget.NewFinder(c, scale.NewFinder(c, unscaled{}))
-	book := ledger.New(c, s.cluster.server, ledger.By(s.engine), ledger.WithClock(clock), ledger.WithResizes(on(features.InPlacePodVerticalScaling)))
+	book := accounting.New(c, s.cluster.server, accounting.NewEngineDecider(s.engine), accounting.WithClock(clock), accounting.WithResizes(on(features.InPlacePodVerticalScaling)))
 	recent, answers := protection.NewRecent(clock), explain.NewStore()
-	enabled, err := steps.Of(on, steps.Needs{
+	enabled, err := steps.ListEnabled(on, steps.Needs{
 		Finder: finder, Ledger: book, Recent: recent, Reporter: protection.NewReporter(s.engine, answers),
 		Cached: s.cluster.server, Live: s.cluster.server, Engine: s.engine, Namespace: home,
 	})
@@ -63,18 +63,18 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	mutator, validator := webhookpod.New(s.cluster.server, enabled, unhurried)
 	if on(features.PodWebhook) {
 		config := webhookconfig.Config{
-			Namespace: home, Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
+			Namespace: home, Pods: true, Created: enabled.CreatedMatches(), Stored: enabled.StoredMatches(), PodFailurePolicy: registrationv1.Fail, TimeoutSeconds: 3,
 		}
 		var budgeted []string
 		if len(f.Budgets) > 0 {
 			budgeted = []string{f.Workload.GetNamespace()}
 		}
-		sent, err := webhookconfig.NewRules(s.engine, gates).Webhooks(ctx, config, budgeted)
+		sent, err := webhookconfig.NewRules(s.engine, gates).RenderWebhooks(ctx, config, budgeted)
 		if err != nil {
 			return nil, fmt.Errorf("asking what is protected: %w", err)
 		}
-		a := &admitter{namespace: f.Workload.GetNamespace(), answers: answers, handlers: map[string]admission.Handler{webhookconfig.MutatePodPath: mutator, webhookconfig.ValidatePodPath: validator}}
-		if a.change, a.check, err = hooks(s.namespace, sent.Mutating, sent.Validating); err != nil {
+		a := &admissionChain{namespace: f.Workload.GetNamespace(), answers: answers, handlers: map[string]admission.Handler{webhookconfig.MutatePodPath: mutator, webhookconfig.ValidatePodPath: validator}}
+		if a.change, a.check, err = compileWebhooks(s.namespace, sent.Mutating, sent.Validating); err != nil {
 			return nil, err
 		}
 		s.cluster.admits = a
@@ -98,7 +98,7 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 	if !gates.BudgetUpdate {
 		return nil, nil
 	}
-	ask := book.Updates(ledger.Account(home), recent, unhurried)
+	ask := book.NewUpdateCheck(accounting.ManagerUser(home), recent, unhurried)
 	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 		hold, err := ask(ctx, pod)
 		if hold != nil {
@@ -109,7 +109,7 @@ func (s *Simulation) protect(ctx context.Context, f Fleet, clock func() time.Tim
 }
 
 // labelsOf are those of the namespace, of which each has at least its name.
-func labelsOf(f Fleet) labels.Set {
+func labelsOf(f ClusterState) labels.Set {
 	out := labels.Set{}
 	if f.Namespace != nil {
 		out = labels.Merge(out, f.Namespace.Labels)
@@ -123,7 +123,7 @@ func labelsOf(f Fleet) labels.Set {
 func refusalOf(write string, pod *corev1.Pod, rule, reason, message, until string) *Refusal {
 	r := &Refusal{Write: write, Pod: pod.Name, Rule: rule, Reason: reason, Message: message, Until: until}
 	if strings.HasPrefix(rule, "protection.budget.") || rule == "clamp" || rule == "ledger" {
-		r.Budget = availability.Budget(pod)
+		r.Budget = availability.BudgetName(pod)
 	}
 	return r
 }
@@ -149,9 +149,9 @@ const (
 	longestWait = 1000 * time.Second
 )
 
-// retry is when to ask again after a round with refusals, of which nothing is
+// retryTime is when to ask again after a round with refusals, of which nothing is
 // known but the times that they name.
-func (s *Simulation) retry(refused []Refusal) time.Time {
+func (s *Simulation) retryTime(refused []Refusal) time.Time {
 	at := s.now.Add(min(askAgain<<min(s.denials, 10), longestWait))
 	s.denials++
 	var first time.Time

@@ -22,19 +22,19 @@ type Report struct {
 	Began      time.Time   `json:"began"`
 	Steps      []Step      `json:"steps"`
 	Waves      int         `json:"waves"`
-	End        End         `json:"end"`
+	End        Outcome     `json:"end"`
 	Violations []Violation `json:"violations"`
 }
 
-// Took is how long it all took.
-func (r Report) Took() time.Duration { return r.End.At.Sub(r.Began) }
+// TotalDuration is how long it all took.
+func (r Report) TotalDuration() time.Duration { return r.End.At.Sub(r.Began) }
 
 // Step is one round of the controller.
 type Step struct {
 	At time.Time `json:"at"`
 	// Wave counts the rounds in which pods were moved; 0 is none of them.
-	Wave  int     `json:"wave,omitempty"`
-	Moved []Moved `json:"moved,omitempty"`
+	Wave  int          `json:"wave,omitempty"`
+	Moved []UpdatedPod `json:"moved,omitempty"`
 	// Created counts the pods that were made.
 	Created int `json:"created,omitempty"`
 	// The counts are those after the round.
@@ -48,7 +48,7 @@ type Step struct {
 	Rule    string          `json:"rule,omitempty"`
 	Until   string          `json:"until,omitempty"`
 	// Why counts the pods that are not where they should be by what keeps them.
-	Why []explain.Tally `json:"why,omitempty"`
+	Why []explain.ReasonCount `json:"why,omitempty"`
 	// Refused are the writes of the round that a budget, or a rule of protection, was
 	// against.
 	Refused []Refusal `json:"refused,omitempty"`
@@ -88,8 +88,8 @@ const (
 	writeDelete = "delete"
 )
 
-// Moved is a pod whose update began.
-type Moved struct {
+// UpdatedPod is a pod whose update began.
+type UpdatedPod struct {
 	Name   string            `json:"name"`
 	Zone   string            `json:"zone,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -102,8 +102,8 @@ const (
 	Stopped = "Stopped" // as far as it was to go
 )
 
-// End is how it ended.
-type End struct {
+// Outcome is how it ended.
+type Outcome struct {
 	At  time.Time `json:"at"`
 	How string    `json:"how"`
 	// Since is when anything happened last, if it is stuck.

@@ -26,9 +26,9 @@ func WithEveryAgent() rollout.Option {
 }
 
 // AskRestart has a user ask to restart the pods in place.
-func (l *Life) AskRestart() {
+func (l *Harness) AskRestart() {
 	l.Helper()
-	l.Change(func(o client.Object) {
+	l.ChangeWorkload(func(o client.Object) {
 		all := maps.Clone(o.GetAnnotations())
 		if all == nil {
 			all = map[string]string{}
@@ -39,12 +39,12 @@ func (l *Life) AskRestart() {
 }
 
 // EndRestart has a user take back what cannot be done: a restart in place where no pod may be unavailable.
-func (l *Life) EndRestart() {
+func (l *Harness) EndRestart() {
 	l.Helper()
-	if l.cluster.spec().Strategy.MaxUnavailable > 0 {
+	if l.cluster.workloadSpec().Strategy.MaxUnavailable > 0 {
 		return
 	}
-	l.Change(func(o client.Object) {
+	l.ChangeWorkload(func(o client.Object) {
 		all := maps.Clone(o.GetAnnotations())
 		delete(all, kruise.RestartInPlaceKey)
 		o.SetAnnotations(all)
@@ -52,24 +52,24 @@ func (l *Life) EndRestart() {
 }
 
 // MustHaveRestarted fails if a restart in place has not come to its end.
-func (l *Life) MustHaveRestarted() {
+func (l *Harness) MustHaveRestarted() {
 	l.Helper()
 	if asked := l.cluster.workload.GetAnnotations()[kruise.RestartInPlaceKey]; asked != "" {
-		l.Fatalf("in the end the restart that was asked for at %s is not done%s", asked, l.Story())
+		l.Fatalf("in the end the restart that was asked for at %s is not done%s", asked, l.DescribeState())
 	}
 }
 
 // RestartContainers takes each ContainerRecreateRequest a step on, as a manager and the node agents do: first the containers are
 // down, and once the pod is ready again the request is complete. It says whether there was anything to do.
-func (l *Life) RestartContainers() (did bool) {
+func (l *Harness) RestartContainers() (did bool) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
-	for _, was := range Every[*kruise.ContainerRecreateRequest](l) {
-		o, pod := was.DeepCopy(), l.Pod(was.Spec.PodName)
+	for _, was := range ListObjects[*kruise.ContainerRecreateRequest](l) {
+		o, pod := was.DeepCopy(), l.FindPod(was.Spec.PodName)
 		switch {
 		case pod == nil: // the garbage collector
-			l.do(client.IgnoreNotFound(c.server.Delete(ctx, o)))
-			l.do(c.commit(ctx, o, true))
+			l.requireNoError(client.IgnoreNotFound(c.server.Delete(ctx, o)))
+			l.requireNoError(c.commitWrite(ctx, o, true))
 			did = true
 			continue
 		case o.Status.CompletionTime != nil, pod.DeletionTimestamp != nil:
@@ -81,16 +81,16 @@ func (l *Life) RestartContainers() (did bool) {
 				st.Ready, st.RestartCount = false, st.RestartCount+1
 				st.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(l.Now)}}
 			}
-			l.machines.ready(down)
-			l.updates(pod, down)
+			l.machines.setReadyCondition(down)
+			l.updateIfChanged(pod, down)
 			o.Status.Phase = kruise.ContainerRecreateRequestRecreating
 		case slices.ContainsFunc(pod.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }):
 			continue
 		default:
 			o.Status.Phase, o.Status.CompletionTime = kruise.ContainerRecreateRequestCompleted, &metav1.Time{Time: l.Now}
 		}
-		l.do(c.server.Update(ctx, o))
-		l.do(c.commit(ctx, o, false))
+		l.requireNoError(c.server.Update(ctx, o))
+		l.requireNoError(c.commitWrite(ctx, o, false))
 		did = true
 	}
 	return did
@@ -103,9 +103,9 @@ func (c *cluster) deleteAllOf(ctx context.Context, server client.WithWatch, of c
 	}
 	var asked client.DeleteAllOfOptions
 	asked.ApplyOptions(opts)
-	for _, o := range sorted[*kruise.ContainerRecreateRequest](c.objects) {
+	for _, o := range listSorted[*kruise.ContainerRecreateRequest](c.objects) {
 		if asked.LabelSelector != nil && asked.LabelSelector.Matches(labels.Set(o.Labels)) {
-			if err := client.IgnoreNotFound(c.delete(ctx, server, o.DeepCopy())); err != nil {
+			if err := client.IgnoreNotFound(c.deleteObject(ctx, server, o.DeepCopy())); err != nil {
 				return err
 			}
 		}
@@ -115,22 +115,22 @@ func (c *cluster) deleteAllOf(ctx context.Context, server client.WithWatch, of c
 
 // restartBroken says what a request to restart a pod breaks, "" if nothing: a hold of its pod, or maxUnavailable together with the
 // pods that are unavailable or restart already.
-func (l *Life) restartBroken(o *kruise.ContainerRecreateRequest) string {
+func (l *Harness) restartBroken(o *kruise.ContainerRecreateRequest) string {
 	c := l.cluster
-	pod := l.Pod(o.Spec.PodName)
+	pod := l.FindPod(o.Spec.PodName)
 	if pod == nil {
 		return ""
 	}
-	seen, _ := c.cache.get(pod).(*corev1.Pod)
-	if holding := HoldingOf(c.workload); seen != nil && holding.Pod(pod.Name, l.holds.zone(seen)) {
+	seen, _ := c.cache.getObject(pod).(*corev1.Pod)
+	if holding := HoldingOf(c.workload); seen != nil && holding.HoldsPod(pod.Name, l.holds.podZone(seen)) {
 		return fmt.Sprintf("restarts pod %s, which is held by %v", pod.Name, holding)
 	}
-	spec := c.spec()
+	spec := c.workloadSpec()
 	if c.typ.NodeOf != nil { // what it may is by node
 		return ""
 	}
-	left := c.look().Available
-	for _, p := range c.all() {
+	left := c.countPods().Available
+	for _, p := range c.sortedPods() {
 		if l.isRestarting(p) && p.DeletionTimestamp == nil && l.isAvailable(p) {
 			left--
 		}
@@ -142,14 +142,14 @@ func (l *Life) restartBroken(o *kruise.ContainerRecreateRequest) string {
 }
 
 // isAvailable says whether a pod counts as available.
-func (l *Life) isAvailable(p *corev1.Pod) bool {
+func (l *Harness) isAvailable(p *corev1.Pod) bool {
 	c := l.cluster
-	return c.witness.Look(c.workload, []*corev1.Pod{p}, nil, l.Now).Available > 0
+	return c.witness.CountPods(c.workload, []*corev1.Pod{p}, nil, l.Now).Available > 0
 }
 
 // isRestarting says whether a request to restart a pod is not complete.
-func (l *Life) isRestarting(p *corev1.Pod) bool {
-	return slices.ContainsFunc(Every[*kruise.ContainerRecreateRequest](l), func(o *kruise.ContainerRecreateRequest) bool {
+func (l *Harness) isRestarting(p *corev1.Pod) bool {
+	return slices.ContainsFunc(ListObjects[*kruise.ContainerRecreateRequest](l), func(o *kruise.ContainerRecreateRequest) bool {
 		return o.Spec.PodName == p.Name && o.Status.CompletionTime == nil && slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == p.UID })
 	})
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -48,8 +48,8 @@ type Simulation struct {
 	now        time.Time
 	engine     *engine.Engine
 	cluster    *cluster
-	machines   *machines
-	judge      *judge
+	machines   *fakeNodes
+	judge      *invariantChecker
 	rounds     *explain.Store
 	reconciler *rollout.Controller
 	retrier    *requeue.Retrier
@@ -66,7 +66,7 @@ type Simulation struct {
 
 // New makes a simulation that begins at a time. Policies are the built-in ones
 // with a set of bundles.
-func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (*Simulation, error) {
+func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Option) (*Simulation, error) {
 	s := &Simulation{
 		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
 		now:     at.UTC(), happened: at.UTC(), rounds: explain.NewStore(explain.WithMaxBytes(math.MaxInt)), others: f.Others, namespace: labelsOf(f),
@@ -74,7 +74,7 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 	for _, o := range opts {
 		o(&s.options)
 	}
-	s.judge = &judge{s: s, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
+	s.judge = &invariantChecker{s: s, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
 	ctx := context.Background()
 	clock := func() time.Time { return s.now }
 	var err error
@@ -83,7 +83,7 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 			return nil, err
 		}
 	}
-	if err := s.gates.Resolve(""); err != nil {
+	if err := s.gates.ResolveDependencies(""); err != nil {
 		return nil, err
 	}
 	kind, err := f.Kind(s.gates.Enabled)
@@ -98,26 +98,26 @@ func New(builtin fs.FS, set bundle.Set, f Fleet, at time.Time, opts ...Option) (
 	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6)); err != nil {
 		return nil, err
 	}
-	if err := s.engine.Activate(ctx, set); err != nil {
+	if err := s.engine.ActivateBundles(ctx, set); err != nil {
 		s.engine.Close()
 		return nil, err
 	}
-	budget, err := s.protect(ctx, f, clock)
+	budget, err := s.setupProtection(ctx, f, clock)
 	if err != nil {
 		s.engine.Close()
 		return nil, err
 	}
-	c := s.cluster.client()
+	c := s.cluster.cachedClient()
 	s.reconciler = rollout.New(kind, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
-		rollout.WithClock(clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
+		rollout.WithClock(clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
 	s.retrier = requeue.NewRetrier(s.reconciler, nil, clock)
 	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
-	s.cluster.asked = func(before witness.Sight, was, now *corev1.Pod) {
+	s.cluster.asked = func(before invariant.Observation, was, now *corev1.Pod) {
 		if now == nil {
-			s.machines.gone(was)
+			s.machines.forgetPod(was)
 		}
-		s.judge.asked(before, was, now)
-		s.tell()
+		s.judge.checkWrite(before, was, now)
+		s.reportProgress()
 	}
 	for _, n := range f.Nodes {
 		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n}, &s.cluster.queue)
@@ -132,21 +132,21 @@ func (s *Simulation) Close() { s.engine.Close() }
 // the options say.
 func (s *Simulation) Run(ctx context.Context) (Report, error) {
 	rand.Seed(s.seed)
-	snapshot := s.engine.Snapshot()
-	r := Report{Began: s.now, Replicas: s.replicas(), Policies: snapshot.Revision(), Bundles: snapshot.Bundles().IDs(), Steps: []Step{}, Violations: []Violation{}}
+	snapshot := s.engine.ActiveSnapshot()
+	r := Report{Began: s.now, Replicas: s.workloadReplicas(), Policies: snapshot.Revision(), Bundles: snapshot.UserBundles().IDs(), Steps: []Step{}, Violations: []Violation{}}
 	s.cluster.queue.dirty = true
 	for {
 		if err := ctx.Err(); err != nil {
 			return r, fmt.Errorf("simulating: %w", err)
 		}
-		did, next, err := s.machines.work(ctx)
+		did, next, err := s.machines.syncPods(ctx)
 		if err != nil {
 			return r, err
 		}
 		if did {
 			s.happened, s.idle = s.now, 0
 		}
-		counted, due, err := s.counters.work(ctx)
+		counted, due, err := s.counters.reconcileDue(ctx)
 		if err != nil {
 			return r, err
 		}
@@ -157,29 +157,29 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 			}
 		}
 		if s.cluster.queue.dirty || (!s.timer.IsZero() && !s.timer.After(s.now)) {
-			step := s.round(ctx, &r)
+			step := s.runRound(ctx, &r)
 			r.Steps = append(r.Steps, step)
-			s.tell()
+			s.reportProgress()
 			if s.waves > 0 && r.Waves >= s.waves {
-				return s.end(r, Stopped), nil
+				return s.finishReport(r, Stopped), nil
 			}
 			if s.idle > mostIdle {
-				return s.end(r, Stuck), nil
+				return s.finishReport(r, Stuck), nil
 			}
 			continue
 		}
 		if did {
 			continue
 		}
-		if how := s.pass(r, next, due); how != "" {
-			return s.end(r, how), nil
+		if how := s.advanceClock(r, next, due); how != "" {
+			return s.finishReport(r, how), nil
 		}
 	}
 }
 
-// pass moves the clock to when something happens to pods, or when a budget is due,
+// advanceClock moves the clock to when something happens to pods, or when a budget is due,
 // or says how it ends.
-func (s *Simulation) pass(r Report, next, due time.Time) string {
+func (s *Simulation) advanceClock(r Report, next, due time.Time) string {
 	resting := len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Verdict == explain.UpToDate
 	if resting && next.IsZero() {
 		return Done
@@ -204,17 +204,17 @@ func (s *Simulation) pass(r Report, next, due time.Time) string {
 	return ""
 }
 
-// round has the controller decide and act once.
-func (s *Simulation) round(ctx context.Context, r *Report) Step {
+// runRound has the controller decide and act once.
+func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 	workload := s.cluster.workload
-	before := make(map[string]Moved, len(s.cluster.pods()))
-	for _, p := range s.cluster.all() {
+	before := make(map[string]UpdatedPod, len(s.cluster.podsByName()))
+	for _, p := range s.cluster.sortedPods() {
 		name := p.Name
-		before[name] = Moved{Name: name, Zone: s.nodeLabels(p.Spec.NodeName)[corev1.LabelTopologyZone], Labels: p.Labels}
+		before[name] = UpdatedPod{Name: name, Zone: s.nodeLabels(p.Spec.NodeName)[corev1.LabelTopologyZone], Labels: p.Labels}
 	}
-	was := s.cluster.look()
+	was := s.cluster.countPods()
 	s.cluster.queue.dirty, s.timer = false, time.Time{}
-	s.judge.begin()
+	s.judge.beginRound()
 	s.refusals = nil
 	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)}
 	result, err := s.retrier.Reconcile(ctx, req)
@@ -230,14 +230,14 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	default:
 		s.retrier.Forget(req)
 	}
-	for name := range s.cluster.pods() {
+	for name := range s.cluster.podsByName() {
 		if _, was := before[name]; !was {
 			step.Created++
 		}
 	}
-	sight := s.cluster.look()
+	sight := s.cluster.countPods()
 	step.Available, step.Pods, step.Updated = sight.Available, sight.Active, sight.Updated
-	a, _ := s.rounds.Workload(s.cluster.typ.GroupKind(), workload.GetNamespace(), workload.GetName())
+	a, _ := s.rounds.ExplainWorkload(s.cluster.typ.GroupKind(), workload.GetNamespace(), workload.GetName())
 	if r.To == "" {
 		r.Workload, r.From, r.To = a.Subject, a.From, a.To
 	}
@@ -261,13 +261,13 @@ func (s *Simulation) round(ctx context.Context, r *Report) Step {
 	if len(step.Refused) == 0 {
 		s.denials = 0
 	} else if err != nil || result.RequeueAfter == 0 || result.RequeueAfter >= askAgain {
-		s.timer = s.retry(step.Refused)
+		s.timer = s.retryTime(step.Refused)
 	}
 	return step
 }
 
-func (s *Simulation) end(r Report, how string) Report {
-	r.End = End{At: s.now, How: how}
+func (s *Simulation) finishReport(r Report, how string) Report {
+	r.End = Outcome{At: s.now, How: how}
 	if how == Stuck {
 		r.End.Since = &s.happened
 	}
@@ -275,16 +275,16 @@ func (s *Simulation) end(r Report, how string) Report {
 	return r
 }
 
-// tell tells how far it is.
-func (s *Simulation) tell() {
+// reportProgress tells how far it is.
+func (s *Simulation) reportProgress() {
 	if s.progress != nil {
-		sight := s.cluster.look()
-		s.progress(Progress{At: s.now, Wave: s.wave, Pods: sight.Active, Updated: sight.Updated, Replicas: s.replicas()})
+		sight := s.cluster.countPods()
+		s.progress(Progress{At: s.now, Wave: s.wave, Pods: sight.Active, Updated: sight.Updated, Replicas: s.workloadReplicas()})
 	}
 }
 
-func (s *Simulation) replicas() int {
-	return s.cluster.spec().Replicas
+func (s *Simulation) workloadReplicas() int {
+	return s.cluster.workloadSpec().Replicas
 }
 
 func (s *Simulation) nodeLabels(name string) map[string]string {

@@ -26,7 +26,7 @@ import (
 func start() time.Time { return time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC) }
 
 // fleet has six pods in two zones, which are to have another image.
-func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
+func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.ClusterState {
 	t.Helper()
 	labels := map[string]string{"app": "web"}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
@@ -43,12 +43,12 @@ func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	if edit != nil {
 		edit(&set.Spec)
 	}
-	f := simulation.Fleet{Workload: set, Kind: adapters.Under(set), Room: map[string]int{}}
+	f := simulation.ClusterState{Workload: set, Kind: adapters.NewFactory(set), Room: map[string]int{}}
 	for _, zone := range []string{"a", "b"} {
 		f.Room["node-"+zone] = 3
 		f.Nodes = append(f.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}})
 	}
-	f, err := simulation.Grow(t.Context(), policies.Builtin, f, start(), 1)
+	f, err := simulation.GrowFleet(t.Context(), policies.Builtin, f, start(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func fleet(t testing.TB, edit func(*kruise.CloneSetSpec)) simulation.Fleet {
 	return f
 }
 
-func run(t testing.TB, f simulation.Fleet, rego string, opts ...simulation.Option) simulation.Report {
+func run(t testing.TB, f simulation.ClusterState, rego string, opts ...simulation.Option) simulation.Report {
 	t.Helper()
 	var set bundle.Set
 	if rego != "" {
@@ -85,10 +85,10 @@ func story(r simulation.Report) string {
 	for _, s := range r.Steps {
 		out += fmt.Sprintf("%s wave %d moved %d available %d of %d updated %d %s %s %s %s\n", s.At.Format(time.RFC3339), s.Wave, len(s.Moved), s.Available, s.Pods, s.Updated, s.Verdict, s.Reason, s.Undecided, s.Error)
 		for _, y := range s.Why {
-			out += "    " + y.Words() + "\n"
+			out += "    " + y.DisplayText() + "\n"
 		}
 	}
-	return out + fmt.Sprintf("%s after %s, %v", r.End.How, r.Took(), r.Violations)
+	return out + fmt.Sprintf("%s after %s, %v", r.End.How, r.TotalDuration(), r.Violations)
 }
 
 func TestSomebodyIsToldOfTheProgress(t *testing.T) {
@@ -132,7 +132,7 @@ func extend(rules string) string {
 
 // shapesFor are the fleets that a test case is tried on: with the race detector one
 // is enough, another for each case.
-func shapesFor(i int, fleets map[string]simulation.Fleet) []string {
+func shapesFor(i int, fleets map[string]simulation.ClusterState) []string {
 	names := slices.Sorted(maps.Keys(fleets))
 	if proptest.Race {
 		return names[i%len(names):][:1]
@@ -162,7 +162,7 @@ func TestPoliciesThatAnswerNonsense(t *testing.T) {
 			s.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: h, PreDelete: h}
 		},
 	}
-	fleets := map[string]simulation.Fleet{}
+	fleets := map[string]simulation.ClusterState{}
 	for name, edit := range shapes {
 		fleets[name] = fleet(t, edit)
 	}
@@ -227,7 +227,7 @@ func TestHowItEnds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := run(t, fleet(t, nil), tc.rego, tc.opts...)
-			if r.End.How != tc.how || r.Took() != tc.took || r.Waves != tc.waves {
+			if r.End.How != tc.how || r.TotalDuration() != tc.took || r.Waves != tc.waves {
 				t.Errorf("want %s after %s in %d waves, got %s", tc.how, tc.took, tc.waves, story(r))
 			}
 		})

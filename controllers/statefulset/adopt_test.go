@@ -22,8 +22,8 @@ import (
 // podUIDs has the UIDs of the pods that the set controls, by name.
 func (s *life) podUIDs() map[string]types.UID {
 	out := map[string]types.UID{}
-	for _, p := range s.Pods() {
-		if metav1.IsControlledBy(p, s.Current()) {
+	for _, p := range s.ExplainPods() {
+		if metav1.IsControlledBy(p, s.CurrentWorkload()) {
 			out[p.Name] = p.UID
 		}
 	}
@@ -35,21 +35,21 @@ func TestAdoptsWhatASetOfItsNameLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newLife(t, testEngine(t), testSet(3, nil))
-			s.Settle()
+			s.RunUntilStable()
 			before := s.podUIDs()
-			s.Orphan()
+			s.OrphanDependents()
 			s.ShowAll(shown) // of pods alone: a revision of the name is met when it is created
 			s.Reconcile()
-			s.Settle()
+			s.RunUntilStable()
 			after := s.podUIDs()
 			for _, pod := range []string{"db-0", "db-1", "db-2"} {
 				if after[pod] == "" || after[pod] != before[pod] {
-					t.Errorf("the set controls %s as %q, want %q%s", pod, after[pod], before[pod], s.Story())
+					t.Errorf("the set controls %s as %q, want %q%s", pod, after[pod], before[pod], s.DescribeState())
 				}
 			}
-			revisions := simulation.Every[*appsv1.ControllerRevision](s.Life)
-			if len(revisions) != 1 || !metav1.IsControlledBy(revisions[0], s.Current()) {
-				t.Errorf("got revisions %v, want the one there was, of the new set%s", revisions, s.Story())
+			revisions := simulation.ListObjects[*appsv1.ControllerRevision](s.Harness)
+			if len(revisions) != 1 || !metav1.IsControlledBy(revisions[0], s.CurrentWorkload()) {
+				t.Errorf("got revisions %v, want the one there was, of the new set%s", revisions, s.DescribeState())
 			}
 			if got := s.set().Status; got.UpdatedReplicas != 3 || got.ReadyReplicas != 3 || got.Conditions != nil {
 				t.Errorf("got status %+v, want 3 updated and ready replicas", got)
@@ -60,37 +60,37 @@ func TestAdoptsWhatASetOfItsNameLeft(t *testing.T) {
 
 func TestAdoptsAPodThatIsLabelledBack(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(2, nil))
-	s.Settle()
+	s.RunUntilStable()
 	before := s.podUIDs()
-	pod := s.Pod("db-1").DeepCopy()
+	pod := s.FindPod("db-1").DeepCopy()
 	delete(pod.Labels, "app")
 	s.Update(pod)
 	s.ShowAll(nil)
-	s.Work()
+	s.ReconcileIfDue()
 	s.ShowAll(nil)
 	if got := s.podUIDs(); len(got) != 1 {
 		t.Errorf("the set controls %v, want db-0 alone", got)
 	}
-	pod = s.Pod("db-1").DeepCopy()
+	pod = s.FindPod("db-1").DeepCopy()
 	pod.Labels["app"] = "db"
 	s.Update(pod)
-	s.Settle()
+	s.RunUntilStable()
 	if got := s.podUIDs(); got["db-1"] != before["db-1"] {
-		t.Errorf("the set controls %v, want %v%s", got, before, s.Story())
+		t.Errorf("the set controls %v, want %v%s", got, before, s.DescribeState())
 	}
 }
 
 func TestReleasesAPodThatHasEnded(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(1, nil))
-	s.Settle()
-	pod := s.Pod("db-0").DeepCopy()
+	s.RunUntilStable()
+	pod := s.FindPod("db-0").DeepCopy()
 	delete(pod.Labels, "app")
 	s.Update(pod)
-	s.Fail(s.Pod("db-0"))
+	s.FailPod(s.FindPod("db-0"))
 	s.ShowAll(nil)
-	s.Work()
-	if p := s.Pod("db-0"); p == nil || p.DeletionTimestamp != nil || metav1.IsControlledBy(p, s.Current()) {
-		t.Errorf("got pod %v, want the one that a user took out of the set to look at%s", p, s.Story())
+	s.ReconcileIfDue()
+	if p := s.FindPod("db-0"); p == nil || p.DeletionTimestamp != nil || metav1.IsControlledBy(p, s.CurrentWorkload()) {
+		t.Errorf("got pod %v, want the one that a user took out of the set to look at%s", p, s.DescribeState())
 	}
 }
 

@@ -28,7 +28,7 @@ func TestAClaimGrowsOnAnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rollout.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := rollout.AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test")}

@@ -22,10 +22,10 @@ func claimName(set *kruise.StatefulSet, template string, ordinal int) string {
 	return template + "-" + set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// stale says whether a claim of an ordinal is still owned by a pod that is gone: it goes as
+// hasStaleClaim says whether a claim of an ordinal is still owned by a pod that is gone: it goes as
 // well, and a pod that took it would wait for ever (ASTS-13).
-func (s *scaler) stale(ordinal int) bool {
-	if !s.k.Gates.AutoDeletePVC || !deletes(s.retention().WhenScaled) {
+func (s *scaler) hasStaleClaim(ordinal int) bool {
+	if !s.k.Gates.AutoDeletePVC || !deletesClaims(s.retentionPolicy().WhenScaled) {
 		return false
 	}
 	for _, t := range slices.Concat(s.set.Spec.VolumeClaimTemplates, s.claimTemplates(s.t.History.Current)) { // it will be of either revision
@@ -59,44 +59,44 @@ func (s *scaler) createClaims(ctx context.Context, ordinal int, templates []core
 		}
 		maps.Copy(claim.Labels, t.Labels)
 		maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
-		claim.OwnerReferences = s.owners(nil, nil, true)
-		err := s.r.Client().Create(ctx, claim)
+		claim.OwnerReferences = s.claimOwners(nil, nil, true)
+		err := s.r.CachedClient().Create(ctx, claim)
 		switch {
 		case apierrors.IsAlreadyExists(err): // the cache does not show it yet
 		case err != nil:
-			s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s failed error: %v", name, podName(s.set, ordinal), s.set.Name, err))
+			s.r.RecordWarning(kruise.FailedCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s failed error: %v", name, podName(s.set, ordinal), s.set.Name, err))
 			return fmt.Errorf("creating claim %s: %w", name, err)
 		default:
-			s.r.Normal(kruise.SuccessfulCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, ordinal), s.set.Name))
+			s.r.RecordNormal(kruise.SuccessfulCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, ordinal), s.set.Name))
 		}
 	}
 	return nil
 }
 
-// retention is what becomes of claims; both are kept if the set does not say.
-func (s *scaler) retention() kruise.StatefulSetPersistentVolumeClaimRetentionPolicy {
+// retentionPolicy is what becomes of claims; both are kept if the set does not say.
+func (s *scaler) retentionPolicy() kruise.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	if p := s.set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
 		return *p
 	}
 	return kruise.StatefulSetPersistentVolumeClaimRetentionPolicy{}
 }
 
-func deletes(p appsv1.PersistentVolumeClaimRetentionPolicyType) bool {
+func deletesClaims(p appsv1.PersistentVolumeClaimRetentionPolicyType) bool {
 	return p == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 }
 
-// owners are the owner references that a claim is to have (ASTS-13): those of others stay.
+// claimOwners are the owner references that a claim is to have (ASTS-13): those of others stay.
 // pod is the pod of the claim, nil where there is none yet.
-func (s *scaler) owners(have []metav1.OwnerReference, pod *corev1.Pod, wanted bool) []metav1.OwnerReference {
+func (s *scaler) claimOwners(have []metav1.OwnerReference, pod *corev1.Pod, wanted bool) []metav1.OwnerReference {
 	out := slices.DeleteFunc(slices.Clone(have), func(o metav1.OwnerReference) bool {
 		return o.UID == s.set.UID || pod != nil && o.UID == pod.UID
 	})
 	if !s.k.Gates.AutoDeletePVC {
 		return slices.Clone(have)
 	}
-	policy, kind := s.retention(), OwnerKind()
-	byPod := deletes(policy.WhenScaled) && !wanted
-	if deletes(policy.WhenDeleted) && (wanted || !byPod) {
+	policy, kind := s.retentionPolicy(), OwnerKind()
+	byPod := deletesClaims(policy.WhenScaled) && !wanted
+	if deletesClaims(policy.WhenDeleted) && (wanted || !byPod) {
 		out = append(out, metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: s.set.Name, UID: s.set.UID})
 	}
 	if byPod && pod != nil {
@@ -112,35 +112,35 @@ func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (a
 	if !s.k.Gates.AutoDeletePVC {
 		return nil
 	}
-	wanted := s.ordinals.Spans(ordinal)
+	wanted := s.ordinals.IsInBounds(ordinal)
 	for _, t := range s.claimTemplates(s.t.RevisionOf(pod)) {
 		name := claimName(s.set, t.Name, ordinal)
 		c := s.claims.named[name]
 		switch {
-		case c == nil && (wanted || !deletes(s.retention().WhenScaled)):
+		case c == nil && (wanted || !deletesClaims(s.retentionPolicy().WhenScaled)):
 		case c == nil:
 			acts = append(acts, func() error {
 				c := &corev1.PersistentVolumeClaim{}
-				if err := s.r.Live().Get(ctx, client.ObjectKey{Namespace: s.set.Namespace, Name: name}, c); err != nil {
+				if err := s.r.LiveReader().Get(ctx, client.ObjectKey{Namespace: s.set.Namespace, Name: name}, c); err != nil {
 					return client.IgnoreNotFound(err)
 				}
-				return s.own(ctx, c, pod, wanted)
+				return s.patchClaimOwners(ctx, c, pod, wanted)
 			})
-		case !sameOwners(c.OwnerReferences, s.owners(c.OwnerReferences, pod, wanted)):
-			acts = append(acts, func() error { return s.own(ctx, c, pod, wanted) })
+		case !sameOwners(c.OwnerReferences, s.claimOwners(c.OwnerReferences, pod, wanted)):
+			acts = append(acts, func() error { return s.patchClaimOwners(ctx, c, pod, wanted) })
 		}
 	}
 	return acts
 }
 
-// own writes the owners of a claim.
-func (s *scaler) own(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod, wanted bool) error {
+// patchClaimOwners writes the owners of a claim.
+func (s *scaler) patchClaimOwners(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod, wanted bool) error {
 	next := c.DeepCopy()
-	next.OwnerReferences = s.owners(c.OwnerReferences, pod, wanted)
+	next.OwnerReferences = s.claimOwners(c.OwnerReferences, pod, wanted)
 	if sameOwners(c.OwnerReferences, next.OwnerReferences) {
 		return nil
 	}
-	if err := s.r.Client().Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	if err := s.r.CachedClient().Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("updating the owners of claim %s: %w", c.Name, err)
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// create makes the pods of some ordinals, the lowest first.
-func (s *scaler) create(ctx context.Context, ordinals []int) error {
+// createPods makes the pods of some ordinals, the lowest first.
+func (s *scaler) createPods(ctx context.Context, ordinals []int) error {
 	acts := make([]func() error, len(ordinals))
 	for i, n := range ordinals {
 		acts[i] = func() error { return s.createPod(ctx, n) }
@@ -65,7 +65,7 @@ func (s *scaler) notUpdated(ordinal int) (n int) {
 	for _, i := range s.wanted {
 		switch p := s.active[i]; {
 		case i == ordinal:
-		case p == nil && i < ordinal, p != nil && !s.t.Is(p.Pod, s.t.Update()):
+		case p == nil && i < ordinal, p != nil && !s.t.HasRevision(p.Pod, s.t.UpdateRevision()):
 			n++
 		}
 	}
@@ -87,17 +87,17 @@ func (s *scaler) createPod(ctx context.Context, ordinal int) error {
 		}
 	}
 	if err != nil {
-		s.r.Warn(kruise.FailedCreateReason, fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", podName(s.set, ordinal), s.set.Name, err))
+		s.r.RecordWarning(kruise.FailedCreateReason, fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", podName(s.set, ordinal), s.set.Name, err))
 		return &rollout.CreateError{Err: err}
 	}
 	s.r.ForgetReplaced(pod.Name)
-	s.r.Created(pod)
+	s.r.RecordCreated(pod)
 	return nil
 }
 
 // newPod makes the pod of an ordinal from a revision's template.
 func (s *scaler) newPod(rev *appsv1.ControllerRevision, ordinal int) (*corev1.Pod, error) {
-	template, err := revision.Template(rev)
+	template, err := revision.DecodeTemplate(rev)
 	if err != nil {
 		return nil, err
 	}
@@ -111,16 +111,16 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, ordinal int) (*corev1.Po
 		},
 		Spec: template.Spec,
 	}
-	s.k.identify(pod, ordinal)
-	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.Label(rev.Name)
+	s.k.setIdentityLabels(pod, ordinal)
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.t.LabelValue(rev.Name)
 	pod.Spec.Hostname, pod.Spec.Subdomain = name, s.set.Spec.ServiceName
 	inplace.AddGate(pod, kruise.KruisePodReady)
 	state := kruise.LifecycleStateNormal
 	if l := s.set.Spec.Lifecycle; l != nil && l.PreNormal != nil && !lifecycle.AllHooked(l.PreNormal, pod) {
 		state = kruise.LifecycleStatePreparingNormal
 	}
-	lifecycle.Set(pod, state, s.f.Now)
-	pod.Spec.Volumes = claims.Volumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
+	lifecycle.SetState(pod, state, s.f.Now)
+	pod.Spec.Volumes = claims.PodVolumes(pod.Spec.Volumes, s.claimTemplates(rev), func(template string) string {
 		return claimName(s.set, template, ordinal)
 	})
 	s.findLostVolumes(pod, rev, ordinal)

@@ -15,21 +15,21 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// differing is the condition that reports claims which differ from their templates and are not
+// claimsDifferCondition is the condition that reports claims which differ from their templates and are not
 // brought there, nil if there are none: an edited template is taken, and its claims stay as they are.
-func (k *Kind) differing(f *rollout.Facts) *kruise.WorkloadCondition {
+func (k *Kind) claimsDifferCondition(f *rollout.Facts) *kruise.WorkloadCondition {
 	set, found := f.Workload.(*kruise.StatefulSet), f.Found.(*claimSet)
 	told := map[string][]string{} // by reason
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
 		names := map[string][]string{} // by what differs
 		var kinds []difference
-		for _, n := range k.wanted(set).All() {
+		for _, n := range k.desiredOrdinals(set).AllOrdinals() {
 			claim := found.named[claimName(set, template.Name, n)]
 			if claim == nil {
 				continue
 			}
-			d := k.lasting(set, found, n, claim, template)
+			d := k.lastingDifference(set, found, n, claim, template)
 			if d == nil {
 				continue
 			}
@@ -39,7 +39,7 @@ func (k *Kind) differing(f *rollout.Facts) *kruise.WorkloadCondition {
 			names[d.text] = append(names[d.text], claim.Name)
 		}
 		for _, d := range kinds {
-			told[d.reason] = append(told[d.reason], fmt.Sprintf("%s: %s.", some(names[d.text]), d.text))
+			told[d.reason] = append(told[d.reason], fmt.Sprintf("%s: %s.", summarizeClaims(names[d.text]), d.text))
 		}
 	}
 	for _, reason := range []string{kruise.VolumeClaimsCannotGrowReason, kruise.VolumeClaimsOnDeleteReason, kruise.VolumeClaimsLargerReason} {
@@ -55,21 +55,21 @@ func (k *Kind) differing(f *rollout.Facts) *kruise.WorkloadCondition {
 // difference is one that lasts.
 type difference struct{ reason, text string }
 
-// lasting is how a claim differs that is not being brought to its template, nil if it does not.
-func (k *Kind) lasting(set *kruise.StatefulSet, found *claimSet, ordinal int, claim, template *corev1.PersistentVolumeClaim) *difference {
+// lastingDifference is how a claim differs that is not being brought to its template, nil if it does not.
+func (k *Kind) lastingDifference(set *kruise.StatefulSet, found *claimSet, ordinal int, claim, template *corev1.PersistentVolumeClaim) *difference {
 	asks, wants := claim.Spec.Resources.Requests.Storage(), template.Spec.Resources.Requests.Storage()
-	if k.grows(set) {
+	if k.growsClaims(set) {
 		for _, c := range found.growth[ordinal].Differ {
 			if c.Claim == claim.Name && c.Obstacle != "" {
-				return &difference{kruise.VolumeClaimsCannotGrowReason, cannot(c)}
+				return &difference{kruise.VolumeClaimsCannotGrowReason, describeObstacle(c)}
 			}
 		}
-	} else if fixed := immutable(points.ClaimChange{}, claim, template); len(fixed) > 0 {
-		return &difference{kruise.VolumeClaimsOnDeleteReason, fmt.Sprintf("%s %s, not %s; %s", words(fixed[0].What), fixed[0].From, fixed[0].To, onDelete)}
+	} else if fixed := immutableDifferences(points.ClaimChange{}, claim, template); len(fixed) > 0 {
+		return &difference{kruise.VolumeClaimsOnDeleteReason, fmt.Sprintf("%s %s, not %s; %s", describeField(fixed[0].What), fixed[0].From, fixed[0].To, onDelete)}
 	} else if asks.Cmp(*wants) < 0 {
 		return &difference{kruise.VolumeClaimsOnDeleteReason, fmt.Sprintf("size %s, not %s; %s", asks, wants, onDelete)}
 	}
-	if asks.Cmp(*wants) > 0 && !(k.grows(set) && resizes(set, claim, template)) {
+	if asks.Cmp(*wants) > 0 && !(k.growsClaims(set) && needsResize(set, claim, template)) {
 		return &difference{kruise.VolumeClaimsLargerReason, fmt.Sprintf("size %s is more than the %s of the template; Kubernetes never shrinks a claim", asks, wants)}
 	}
 	return nil
@@ -77,17 +77,17 @@ func (k *Kind) lasting(set *kruise.StatefulSet, found *claimSet, ordinal int, cl
 
 const onDelete = "with volumeClaimUpdateStrategy OnDelete a claim stays as it is until a client deletes it"
 
-func cannot(c points.ClaimChange) string {
+func describeObstacle(c points.ClaimChange) string {
 	switch c.Obstacle {
 	case points.ObstacleClass:
 		return fmt.Sprintf("size %s, not %s, and storage class %s does not allow volumes to grow", c.From, c.To, c.Class)
 	case points.ObstacleNoClass:
 		return fmt.Sprintf("size %s, not %s, and storage class %q is not there to say whether volumes may grow", c.From, c.To, c.Class)
 	}
-	return fmt.Sprintf("%s %s, not %s, which Kubernetes never changes on a claim", words(c.What), c.From, c.To)
+	return fmt.Sprintf("%s %s, not %s, which Kubernetes never changes on a claim", describeField(c.What), c.From, c.To)
 }
 
-func words(what string) string {
+func describeField(what string) string {
 	switch what {
 	case points.ClaimClass:
 		return "storage class"
@@ -97,8 +97,8 @@ func words(what string) string {
 	return what
 }
 
-// some names the first of claims, and says how many more there are.
-func some(names []string) string {
+// summarizeClaims names the first of claims, and says how many more there are.
+func summarizeClaims(names []string) string {
 	if len(names) == 1 {
 		return "Claim " + names[0]
 	}
@@ -109,9 +109,9 @@ func some(names []string) string {
 	return fmt.Sprintf("Claims %s and %s", strings.Join(names[:last], ", "), names[last])
 }
 
-// Tell implements rollout.Teller.
-func (k *Kind) Tell(f *rollout.Facts) []explain.Fact {
-	if c := k.differing(f); c != nil {
+// ExtraFacts implements rollout.Teller.
+func (k *Kind) ExtraFacts(f *rollout.Facts) []explain.Fact {
+	if c := k.claimsDifferCondition(f); c != nil {
 		return []explain.Fact{{Name: "volumeClaims.differ", Value: c.Message}}
 	}
 	return nil
@@ -120,14 +120,14 @@ func (k *Kind) Tell(f *rollout.Facts) []explain.Fact {
 // tellDiffering adds the condition of claims that differ, with an event of those that cannot
 // grow.
 func (s *scaler) tellDiffering(conditions []kruise.WorkloadCondition) []kruise.WorkloadCondition {
-	c := s.k.differing(s.f)
+	c := s.k.claimsDifferCondition(s.f)
 	if c == nil {
 		return conditions
 	}
 	out, _ := rollout.WithCondition(conditions, *c, s.set.Status.Conditions, s.f.Now)
 	was := rollout.FindCondition(s.set.Status.Conditions, string(c.Type))
 	if c.Reason == kruise.VolumeClaimsCannotGrowReason && (was == nil || was.Message != c.Message) {
-		s.r.Warn(kruise.FailedUpdatePVCReason, c.Message)
+		s.r.RecordWarning(kruise.FailedUpdatePVCReason, c.Message)
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			return rollout.New(New(Gates{}), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithParallelWrites(1))
+				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"StatefulSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges, "PersistentVolumeClaim": faultinjection.NoChanges},

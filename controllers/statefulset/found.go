@@ -22,11 +22,11 @@ import (
 type claimSet struct {
 	named map[string]*corev1.PersistentVolumeClaim
 	// growth is where the claims of each ordinal are that follow their templates.
-	growth map[int]rollout.Growth
+	growth map[int]rollout.ClaimResize
 }
 
-// Resolve implements rollout.Resolver: it finds the claims of the set.
-func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
+// ResolveSpec implements rollout.Resolver: it finds the claims of the set.
+func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	found := &claimSet{}
 	spec.Found = found
 	if len(r.Workload.(*kruise.StatefulSet).Spec.VolumeClaimTemplates) == 0 {
@@ -40,25 +40,25 @@ func (k *Kind) Resolve(ctx context.Context, r *rollout.Round, spec *rollout.Spec
 func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet) error {
 	set := r.Workload.(*kruise.StatefulSet)
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := r.Client().List(ctx, list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.CachedClient().List(ctx, list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing claims: %w", err)
 	}
-	m := r.Memory().(*memory)
-	found.named, found.growth = map[string]*corev1.PersistentVolumeClaim{}, map[int]rollout.Growth{}
+	m := r.KindMemory().(*memory)
+	found.named, found.growth = map[string]*corev1.PersistentVolumeClaim{}, map[int]rollout.ClaimResize{}
 	ordinals := map[int]bool{}
 	for i := range list.Items {
 		if n, ok := claimOrdinal(set, list.Items[i].Name); ok {
 			own := list.Items[i] // the claims of the whole namespace would stay in memory with it
-			found.named[own.Name] = m.newest(&own)
+			found.named[own.Name] = m.newestClaim(&own)
 			ordinals[n] = true
 		}
 	}
 	maps.DeleteFunc(m.own, func(name string, _ *corev1.PersistentVolumeClaim) bool { return found.named[name] == nil })
-	if !k.grows(set) {
+	if !k.growsClaims(set) {
 		return nil
 	}
 	for n := range ordinals {
-		g, err := found.growthOf(ctx, r.Client(), set, n)
+		g, err := found.growthOf(ctx, r.CachedClient(), set, n)
 		if err != nil {
 			return err
 		}
@@ -69,14 +69,14 @@ func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet
 
 // claimOrdinal is the ordinal of a claim by its name, if that ends with the name of a pod of the set.
 func claimOrdinal(set *kruise.StatefulSet, name string) (int, bool) {
-	n, ok := facts.Ordinal(name)
+	n, ok := facts.PodOrdinal(name)
 	suffix := "-" + podName(set, n)
 	return n, ok && len(name) > len(suffix) && strings.HasSuffix(name, suffix)
 }
 
-// wrote keeps a claim as it was written: the cache may not show it yet, and the pod would seem
+// rememberClaim keeps a claim as it was written: the cache may not show it yet, and the pod would seem
 // not to have been begun with.
-func (m *memory) wrote(c *corev1.PersistentVolumeClaim) {
+func (m *memory) rememberClaim(c *corev1.PersistentVolumeClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.own == nil {
@@ -85,21 +85,21 @@ func (m *memory) wrote(c *corev1.PersistentVolumeClaim) {
 	m.own[c.Name] = c
 }
 
-// newest is a claim as it was last written by us, if the cache shows an older one.
-func (m *memory) newest(cached *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+// newestClaim is a claim as it was last written by us, if the cache shows an older one.
+func (m *memory) newestClaim(cached *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	own := m.own[cached.Name]
 	if own == nil {
 		return cached
 	}
-	if versions.Newer(own, cached) {
+	if versions.IsNewer(own, cached) {
 		return own
 	}
 	delete(m.own, cached.Name)
 	return cached
 }
 
-// claimed names the set that resizes a claim, which a change of the claim concerns.
-func claimed(o client.Object) []types.NamespacedName {
+// setsResizingClaim names the set that resizes a claim, which a change of the claim concerns.
+func setsResizingClaim(o client.Object) []types.NamespacedName {
 	if name := o.GetAnnotations()[kruise.OwnedByAdvancedStatefulSetKey]; name != "" {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
 	}

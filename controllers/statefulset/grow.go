@@ -15,9 +15,9 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Grow implements rollout.Grower.
-func (k *Kind) Grow(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
-	s := k.scaler(r, f)
+// GrowClaims implements rollout.Grower.
+func (k *Kind) GrowClaims(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	s := k.newScaler(r, f)
 	ordinal, _ := ordinalOf(s.set, p.Name)
 	return s.growClaims(ctx, ordinal)
 }
@@ -48,13 +48,13 @@ func (s *scaler) growClaim(ctx context.Context, claim, template *corev1.Persiste
 	}
 	next.Annotations[kruise.OwnedByAdvancedStatefulSetKey] = s.set.Name
 	what := fmt.Sprintf("resize Claim %s Pod %s in StatefulSet %s", claim.Name, podName(s.set, ordinal), s.set.Name)
-	if err := s.r.Client().Patch(ctx, next, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		if !rollout.Conflict(err) {
-			s.r.Warn(kruise.FailedResizeReason, what+" failed error: "+rollout.OneLine(err.Error()))
+	if err := s.r.CachedClient().Patch(ctx, next, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
+		if !rollout.IsConflict(err) {
+			s.r.RecordWarning(kruise.FailedResizeReason, what+" failed error: "+rollout.OneLine(err.Error()))
 		}
 		return fmt.Errorf("growing claim %s: %w", claim.Name, err)
 	}
-	s.memory.wrote(next)
-	s.r.Normal(kruise.SuccessfulResizeReason, fmt.Sprintf("%s success: from %s to %s", what, claim.Spec.Resources.Requests.Storage(), next.Spec.Resources.Requests.Storage()))
+	s.memory.rememberClaim(next)
+	s.r.RecordNormal(kruise.SuccessfulResizeReason, fmt.Sprintf("%s success: from %s to %s", what, claim.Spec.Resources.Requests.Storage(), next.Spec.Resources.Requests.Storage()))
 	return nil
 }

@@ -20,83 +20,83 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// grows says whether claims follow their templates while pods are updated (ASTS-14).
-func (k *Kind) grows(set *kruise.StatefulSet) bool {
+// growsClaims says whether claims follow their templates while pods are updated (ASTS-14).
+func (k *Kind) growsClaims(set *kruise.StatefulSet) bool {
 	return k.Gates.AutoResizePVC && set.Spec.VolumeClaimUpdateStrategy.Type == kruise.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
 
-// Growth implements rollout.Grower.
-func (k *Kind) Growth(f *rollout.Facts, pod *corev1.Pod) rollout.Growth {
+// ClaimGrowth implements rollout.Grower.
+func (k *Kind) ClaimGrowth(f *rollout.Facts, pod *corev1.Pod) rollout.ClaimResize {
 	if c, ok := f.Found.(*claimSet); ok {
 		if n, ok := ordinalOf(f.Workload.(*kruise.StatefulSet), pod.Name); ok {
 			return c.growth[n]
 		}
 	}
-	return rollout.Growth{}
+	return rollout.ClaimResize{}
 }
 
 // growthOf finds where the claims of an ordinal are. Those that terminate or are not bound are
 // left out: Kubernetes changes neither.
-func (c *claimSet) growthOf(ctx context.Context, r client.Reader, set *kruise.StatefulSet, ordinal int) (g rollout.Growth, err error) {
+func (c *claimSet) growthOf(ctx context.Context, r client.Reader, set *kruise.StatefulSet, ordinal int) (g rollout.ClaimResize, err error) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
 		claim := c.named[claimName(set, template.Name, ordinal)]
-		if !bound(claim) {
+		if !isBound(claim) {
 			continue
 		}
-		differ, err := differences(ctx, r, set, claim, template)
+		differ, err := claimDifferences(ctx, r, set, claim, template)
 		if err != nil {
-			return rollout.Growth{}, err
+			return rollout.ClaimResize{}, err
 		}
 		g.Differ = append(g.Differ, differ...)
-		if grown(claim, template) {
+		if hasGrown(claim, template) {
 			continue
 		}
 		if g.Growing == "" {
 			g.Growing = fmt.Sprintf("Claim %s grows from %s to %s", claim.Name, claim.Status.Capacity.Storage(), claim.Spec.Resources.Requests.Storage())
 		}
-		g.Pending = g.Pending || !told(claim, corev1.PersistentVolumeClaimFileSystemResizePending)
+		g.Pending = g.Pending || !hasCondition(claim, corev1.PersistentVolumeClaimFileSystemResizePending)
 		if g.Trouble == "" {
-			g.Trouble = trouble(claim)
+			g.Trouble = resizeError(claim)
 		}
 	}
 	return g, nil
 }
 
-func bound(claim *corev1.PersistentVolumeClaim) bool {
+func isBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim != nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimBound
 }
 
-// differences are those that keep a claim from being what its template asks for. A claim that
+// claimDifferences are those that keep a claim from being what its template asks for. A claim that
 // is larger is (ASTS-14).
-func differences(ctx context.Context, r client.Reader, set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) ([]points.ClaimChange, error) {
+func claimDifferences(ctx context.Context, r client.Reader, set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) ([]points.ClaimChange, error) {
 	change := points.ClaimChange{Claim: claim.Name, Template: template.Name, Class: ptr.Deref(claim.Spec.StorageClassName, "")}
-	out := immutable(change, claim, template)
-	if len(out) > 0 || !resizes(set, claim, template) {
+	out := immutableDifferences(change, claim, template)
+	if len(out) > 0 || !needsResize(set, claim, template) {
 		return out, nil
 	}
 	change.What = points.ClaimSize
 	change.From, change.To = claim.Spec.Resources.Requests.Storage().String(), template.Spec.Resources.Requests.Storage().String()
 	var err error
-	change.Obstacle, err = obstacle(ctx, r, change.Class)
+	change.Obstacle, err = growthObstacle(ctx, r, change.Class)
 	return []points.ClaimChange{change}, err
 }
 
-// immutable are the differences that Kubernetes never makes up for.
-func immutable(change points.ClaimChange, claim, template *corev1.PersistentVolumeClaim) (out []points.ClaimChange) {
+// immutableDifferences are the differences that Kubernetes never makes up for.
+func immutableDifferences(change points.ClaimChange, claim, template *corev1.PersistentVolumeClaim) (out []points.ClaimChange) {
 	change.Obstacle = points.ObstacleImmutable
 	if a, b := claim.Spec.StorageClassName, template.Spec.StorageClassName; a != nil && b != nil && *a != *b {
 		change.What, change.From, change.To = points.ClaimClass, *a, *b
 		out = append(out, change)
 	}
 	if a, b := claim.Spec.AccessModes, template.Spec.AccessModes; !slices.Equal(a, b) {
-		change.What, change.From, change.To = points.ClaimAccessModes, modes(a), modes(b)
+		change.What, change.From, change.To = points.ClaimAccessModes, joinAccessModes(a), joinAccessModes(b)
 		out = append(out, change)
 	}
 	return out
 }
 
-func modes(all []corev1.PersistentVolumeAccessMode) string {
+func joinAccessModes(all []corev1.PersistentVolumeAccessMode) string {
 	out := make([]string, len(all))
 	for i, m := range all {
 		out[i] = string(m)
@@ -104,10 +104,10 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(out, ",")
 }
 
-// resizes says whether a claim is to ask for another size: for more, or for less where it has
+// needsResize says whether a claim is to ask for another size: for more, or for less where it has
 // not come to what we had it ask for. The API server takes less than a claim asked for while it
 // is more than the claim has.
-func resizes(set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) bool {
+func needsResize(set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) bool {
 	asks, wants, has := claim.Spec.Resources.Requests.Storage(), template.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
 	if asks.Cmp(*wants) < 0 {
 		return true
@@ -115,8 +115,8 @@ func resizes(set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeCl
 	return asks.Cmp(*wants) > 0 && wants.Cmp(*has) > 0 && claim.Annotations[kruise.OwnedByAdvancedStatefulSetKey] == set.Name
 }
 
-// obstacle is why a claim of a storage class cannot grow, "" if it can.
-func obstacle(ctx context.Context, r client.Reader, name string) (string, error) {
+// growthObstacle is why a claim of a storage class cannot grow, "" if it can.
+func growthObstacle(ctx context.Context, r client.Reader, name string) (string, error) {
 	if name == "" {
 		return points.ObstacleNoClass, nil
 	}
@@ -133,21 +133,21 @@ func obstacle(ctx context.Context, r client.Reader, name string) (string, error)
 	return "", nil
 }
 
-// grown says whether a claim has the size that it asks for, or that its template does: growth
+// hasGrown says whether a claim has the size that it asks for, or that its template does: growth
 // that fails and is taken back leaves a claim that asks for more than it will ever have.
-func grown(claim, template *corev1.PersistentVolumeClaim) bool {
+func hasGrown(claim, template *corev1.PersistentVolumeClaim) bool {
 	has := claim.Status.Capacity.Storage()
-	return hasRequested(claim) || immutable(points.ClaimChange{}, claim, template) == nil && has.Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
+	return hasRequested(claim) || immutableDifferences(points.ClaimChange{}, claim, template) == nil && has.Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
 }
 
-func told(claim *corev1.PersistentVolumeClaim, t corev1.PersistentVolumeClaimConditionType) bool {
+func hasCondition(claim *corev1.PersistentVolumeClaim, t corev1.PersistentVolumeClaimConditionType) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == t && c.Status == corev1.ConditionTrue
 	})
 }
 
-// trouble is why a claim does not grow, in the words of what resizes it.
-func trouble(claim *corev1.PersistentVolumeClaim) string {
+// resizeError is why a claim does not grow, in the words of what resizes it.
+func resizeError(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if (c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimNodeResizeError) && c.Status == corev1.ConditionTrue {
 			return fmt.Sprintf("%s: %s", c.Type, c.Message)

@@ -327,7 +327,7 @@ func TestClaimsOfDifferentSizes(t *testing.T) {
 	if want := map[string]string{"data-db-0": "db", "data-db-1": "", "data-db-2": "db"}; !maps.Equal(owned, want) {
 		t.Errorf("annotations %v, want %v", owned, want)
 	}
-	if got, want := claimed(s.claim("data-db-0")), "[shop/db]"; fmt.Sprint(got) != want || claimed(s.claim("data-db-1")) != nil {
+	if got, want := setsResizingClaim(s.claim("data-db-0")), "[shop/db]"; fmt.Sprint(got) != want || setsResizingClaim(s.claim("data-db-1")) != nil {
 		t.Errorf("a change of claim data-db-0 concerns %v, want %v", got, want)
 	}
 }
@@ -390,19 +390,19 @@ func TestClaimsAreSeenAsTheyWereWritten(t *testing.T) {
 	old := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", UID: "1", ResourceVersion: "7"}}
 	written := old.DeepCopy()
 	written.ResourceVersion = "9"
-	m.wrote(written)
-	if got := m.newest(old); got != written {
+	m.rememberClaim(written)
+	if got := m.newestClaim(old); got != written {
 		t.Errorf("an older one is taken for newer: %s", got.ResourceVersion)
 	}
 	later := old.DeepCopy()
 	later.ResourceVersion = "12"
-	if got := m.newest(later); got != later {
+	if got := m.newestClaim(later); got != later {
 		t.Errorf("a newer one is taken for older: %s", got.ResourceVersion)
 	}
-	m.wrote(written)
+	m.rememberClaim(written)
 	another := old.DeepCopy()
 	another.UID = "2"
-	if got := m.newest(another); got != another {
+	if got := m.newestClaim(another); got != another {
 		t.Error("another claim of the name is taken for the same")
 	}
 }
@@ -415,7 +415,7 @@ func TestARestartWaitsForAClaimThatGrows(t *testing.T) {
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
 	})
 	s.r = rollout.New(New(Gates{AutoResizePVC: true}), rollout.Clients{Client: s.c, Live: s.c, Events: s.events}, e, rollout.WithClock(func() time.Time { return s.now }),
-		rollout.WithWindow(inflight.Fixed(1)), rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
+		rollout.WithWindow(inflight.NewFixed(1)), rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
 	run := func() {
 		for range 6 {
 			s.reconcile()

@@ -11,14 +11,14 @@ import (
 // askHold asks which of the pods that are missing are held at the current revision: those that would be of the update revision, and that the
 // update did not take before.
 func (s *scaler) askHold(ctx context.Context, n need) error {
-	if s.t.Current() == s.t.Update() {
+	if s.t.CurrentRevision() == s.t.UpdateRevision() {
 		return nil
 	}
-	replaced := s.r.Replaced(s.f)
+	replaced := s.r.ReplacedNames(s.f)
 	var ordinals []int
 	var missing []*corev1.Pod
 	for _, i := range n.create {
-		if s.revisionOf(i).Name != s.t.Update() || replaced[podName(s.set, i)] {
+		if s.revisionOf(i).Name != s.t.UpdateRevision() || replaced[podName(s.set, i)] {
 			continue
 		}
 		pod, err := s.newPod(s.t.History.Current, i)

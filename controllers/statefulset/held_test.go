@@ -19,13 +19,13 @@ import (
 func (s *life) pass(broken string) {
 	s.Helper()
 	for range 60 {
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			if p.Spec.Containers[0].Image != broken || p.DeletionTimestamp != nil {
-				s.Step(p.Name)
+				s.StepPod(p.Name)
 			}
 		}
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 		s.Now = s.Now.Add(time.Second)
 	}
 }
@@ -33,7 +33,7 @@ func (s *life) pass(broken string) {
 // pods are those that do not terminate, with their images.
 func (s *life) pods() string {
 	var out []string
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if p.DeletionTimestamp == nil {
 			out = append(out, p.Name+"="+p.Spec.Containers[0].Image)
 		}
@@ -70,16 +70,16 @@ func TestACondemnedPodKeepsNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newLife(t, e, testSet(3, tc.edit))
-			s.Settle()
+			s.RunUntilStable()
 			if tc.broken != "" {
-				for _, p := range s.Pods() {
+				for _, p := range s.ExplainPods() {
 					s.SetReady(p, false)
 				}
 			}
 			s.change(tc.change)
 			s.pass(tc.broken)
 			if got := s.pods(); got != tc.want {
-				t.Errorf("there are %q, want %q%s", got, tc.want, s.Story())
+				t.Errorf("there are %q, want %q%s", got, tc.want, s.DescribeState())
 			}
 		})
 	}
@@ -87,20 +87,20 @@ func TestACondemnedPodKeepsNoOther(t *testing.T) {
 
 func TestAPodThatHasEndedGoesByItsHook(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(2, hooked))
-	s.Settle()
-	s.Fail(s.Pod("db-1"))
+	s.RunUntilStable()
+	s.FailPod(s.FindPod("db-1"))
 	s.pass("")
-	p := s.Pod("db-1")
+	p := s.FindPod("db-1")
 	if p == nil || p.DeletionTimestamp != nil || p.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) {
-		t.Fatalf("got %v, want a pod that its hook holds%s", p, s.Story())
+		t.Fatalf("got %v, want a pod that its hook holds%s", p, s.DescribeState())
 	}
 	failed := p.UID
 	p = p.DeepCopy()
 	delete(p.Labels, "hook")
 	s.Update(p)
 	s.pass("")
-	if p := s.Pod("db-1"); p == nil || p.UID == failed || p.Status.Phase != corev1.PodRunning {
-		t.Errorf("got %v, want another pod%s", p, s.Story())
+	if p := s.FindPod("db-1"); p == nil || p.UID == failed || p.Status.Phase != corev1.PodRunning {
+		t.Errorf("got %v, want another pod%s", p, s.DescribeState())
 	}
 }
 
@@ -120,32 +120,32 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 			set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, MarkPodNotReady: true}}
 			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateStatefulSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
 			s := newLife(t, e, set)
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "db:2" })
-			state := func() string { return s.Pods()[0].Labels[kruise.LifecycleStateKey] }
+			state := func() string { return s.ExplainPods()[0].Labels[kruise.LifecycleStateKey] }
 			for range 8 { // the hook does not let go
-				s.Step(s.Pods()[0].Name)
+				s.StepPod(s.ExplainPods()[0].Name)
 				s.ShowAll(nil)
-				s.Work()
+				s.ReconcileIfDue()
 			}
 			if state() != string(kruise.LifecycleStatePreparingUpdate) {
-				t.Fatalf("the pod is in state %q%s", state(), s.Story())
+				t.Fatalf("the pod is in state %q%s", state(), s.DescribeState())
 			}
 			b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": "package extend.rollout.hold\n\nhold contains {\"rule\": \"hold\", \"reason\": \"Held\", \"message\": \"held\"} if " + tc.condition + "\n"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 				t.Fatal(err)
 			}
-			s.Settle()
+			s.RunUntilStable()
 			if tc.fails {
 				s.Now = s.Now.Add(2 * time.Minute)
-				s.Settle()
+				s.RunUntilStable()
 			}
-			p := s.Pods()[0]
+			p := s.ExplainPods()[0]
 			if p.Spec.Containers[0].Image != "db:1" || state() != string(kruise.LifecycleStateNormal) {
-				t.Errorf("image %s in state %q; want db:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.Story())
+				t.Errorf("image %s in state %q; want db:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.DescribeState())
 			}
 		})
 	}

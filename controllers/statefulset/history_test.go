@@ -22,28 +22,28 @@ func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 		set.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
 	}))
-	s.Settle()
+	s.RunUntilStable()
 	first := s.set().Status.CurrentRevision
 	s.refuse(func(name string) bool { return name == "db-1" })
-	s.Delete(s.Pod("db-1"))
+	s.Delete(s.FindPod("db-1"))
 	for _, tag := range []string{"2", "3", "4", "5", "6"} {
 		s.change(image(tag))
 		s.pass("")
 	}
 	if c := rollout.FindCondition(s.set().Status.Conditions, string(kruise.StatefulSetFailedCreatePod)); c == nil {
-		t.Fatalf("nothing fails%s", s.Story())
+		t.Fatalf("nothing fails%s", s.DescribeState())
 	}
 	var names []string
-	for _, rev := range simulation.Every[*appsv1.ControllerRevision](s.Life) {
+	for _, rev := range simulation.ListObjects[*appsv1.ControllerRevision](s.Harness) {
 		names = append(names, rev.Name)
 	}
 	if len(names) != 3 || !slices.Contains(names, first) { // current, update and one that is idle
-		t.Errorf("the revisions are %v, and the current one is %s%s", names, first, s.Story())
+		t.Errorf("the revisions are %v, and the current one is %s%s", names, first, s.DescribeState())
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		label := p.Labels[rollout.RevisionLabel]
-		if !slices.ContainsFunc(names, func(name string) bool { return revision.Same(name, label) }) {
-			t.Errorf("revision %s of pod %s is gone%s", label, p.Name, s.Story())
+		if !slices.ContainsFunc(names, func(name string) bool { return revision.SameHash(name, label) }) {
+			t.Errorf("revision %s of pod %s is gone%s", label, p.Name, s.DescribeState())
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestAnOverrideThatWantsEverythingIsClamped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld(t, e, Gates{}, testSet(4, func(set *kruise.StatefulSet) {

@@ -51,8 +51,8 @@ func New(g Gates) *Kind { return &Kind{Gates: g, classifier: inplace.NewClassifi
 // OwnerKind is the kind in the owner reference of pods and revisions.
 func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("StatefulSet") }
 
-// Type implements rollout.Kind.
-func (k *Kind) Type() rollout.Type {
+// WorkloadType implements rollout.Kind.
+func (k *Kind) WorkloadType() rollout.Type {
 	t := rollout.Type{
 		GroupVersionKind: OwnerKind(),
 		New:              func() client.Object { return &kruise.StatefulSet{} },
@@ -78,7 +78,7 @@ func (k *Kind) Type() rollout.Type {
 		Memory: func() any { return &memory{} },
 	}
 	if k.Gates.AutoResizePVC {
-		t.Related = []rollout.Related{{Object: &corev1.PersistentVolumeClaim{}, Workloads: claimed}}
+		t.Related = []rollout.RelatedObject{{Object: &corev1.PersistentVolumeClaim{}, Workloads: setsResizingClaim}}
 	}
 	return t
 }
@@ -92,15 +92,15 @@ type memory struct {
 	proven string
 }
 
-// Spec implements rollout.Kind.
-func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
+// ReadSpec implements rollout.Kind.
+func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.StatefulSet)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return rollout.Spec{}, fmt.Errorf("reading spec.selector: %w", err)
 	}
-	out := rollout.Spec{Replicas: replicas(set), Selector: selector, Lifecycle: set.Spec.Lifecycle}
-	out.Strategy, out.Invalid = resolve(set)
+	out := rollout.Spec{Replicas: desiredReplicas(set), Selector: selector, Lifecycle: set.Spec.Lifecycle}
+	out.Strategy, out.Invalid = resolveStrategy(set)
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil {
 		if ru.MinReadySeconds != nil {
 			out.MinReady = time.Duration(*ru.MinReadySeconds) * time.Second
@@ -117,14 +117,14 @@ func (k *Kind) Spec(o client.Object) (rollout.Spec, error) {
 	return out, nil
 }
 
-// resolve turns the strategy into numbers of pods: both limits round down and are at
+// resolveStrategy turns the strategy into numbers of pods: both limits round down and are at
 // least 1. A number that cannot be read counts as 1, the least that gets on.
-func resolve(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
+func resolveStrategy(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
 	limit := func(v *intstr.IntOrString, unset int) int {
 		if v == nil {
 			return unset
 		}
-		n, err := budget.Percent(*v, replicas(set), false)
+		n, err := budget.ResolvePercent(*v, desiredReplicas(set), false)
 		if err != nil && invalid == nil {
 			invalid = err
 		}
@@ -148,7 +148,7 @@ func resolve(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
 		s.Policy = string(ru.PodUpdatePolicy)
 	}
 	if ru.Partition != nil {
-		s.Partition = min(max(int(*ru.Partition), 0), replicas(set))
+		s.Partition = min(max(int(*ru.Partition), 0), desiredReplicas(set))
 	}
 	s.Paused, s.Ordered = ru.Paused, ru.UnorderedUpdate == nil
 	s.MaxUnavailable = limit(ru.MaxUnavailable, 1)
@@ -158,9 +158,9 @@ func resolve(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
 	return s, invalid
 }
 
-// Templates implements rollout.Kind. A revision records its claim templates, which are no part
+// ResolveTemplates implements rollout.Kind. A revision records its claim templates, which are no part
 // of its data.
-func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
+func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.StatefulSet)
 	owner := revision.Owner{
 		Kind: OwnerKind(), Selector: set.Spec.Selector, Template: &set.Spec.Template, WithoutClaims: true,
@@ -169,11 +169,11 @@ func (k *Kind) Templates(ctx context.Context, r *rollout.Round) (rollout.Templat
 	if set.Status.CollisionCount != nil {
 		owner.Collisions = *set.Status.CollisionCount
 	}
-	t, err := r.History(ctx, owner, k.classifier)
+	t, err := r.ResolveHistory(ctx, owner, k.classifier)
 	if err != nil {
 		return nil, err
 	}
-	if len(set.Spec.VolumeClaimTemplates) == 0 && t.Current() != t.Update() && slices.ContainsFunc(t.History.All, hadClaims) {
+	if len(set.Spec.VolumeClaimTemplates) == 0 && t.CurrentRevision() != t.UpdateRevision() && slices.ContainsFunc(t.History.All, hadClaims) {
 		return t, k.findClaims(ctx, r, r.Spec.Found.(*claimSet))
 	}
 	return t, nil
@@ -185,15 +185,15 @@ func (k *Kind) DeletionAsked(_ client.Object, pod *corev1.Pod) bool {
 	return ok
 }
 
-// Bound implements rollout.Bounder (ASTS-11): only members are moved, and if the update
+// MovableFilter implements rollout.Bounder (ASTS-11): only members are moved, and if the update
 // is ordered none whose position is below the partition, even where reserved ordinals leave
 // fewer pods than that.
-func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
+func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 	set := f.Workload.(*kruise.StatefulSet)
-	o := k.wanted(set)
+	o := k.desiredOrdinals(set)
 	lowest := o.Start
 	if f.Strategy.Ordered {
-		all := o.All()
+		all := o.AllOrdinals()
 		if f.Strategy.Partition >= len(all) {
 			return func(*facts.Pod) bool { return false } // the last may have an ordinal beyond the partition
 		}
@@ -201,65 +201,65 @@ func (k *Kind) Bound(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 	}
 	return func(p *facts.Pod) bool {
 		n, ok := ordinalOf(set, p.Name)
-		return ok && o.Has(n) && n >= lowest
+		return ok && o.HasOrdinal(n) && n >= lowest
 	}
 }
 
-// Difference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
+// ComputeDifference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
 // way out are unavailable as well. One that is recreated needs room in scaleStrategy too: where
 // that is used up, it would not be created again.
-func (k *Kind) Difference(f *rollout.Facts) rollout.Difference {
+func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	s := k.newReadOnlyScaler(f)
 	old, updated := 0, 0
 	for _, p := range f.Pods {
 		n, ok := ordinalOf(s.set, p.Name)
 		switch {
-		case !ok || !s.ordinals.Has(n):
+		case !ok || !s.ordinals.HasOrdinal(n):
 		case p.Facts.Updated:
 			updated++
-		case f.Bound(p):
+		case f.CanMove(p):
 			old++
 		}
 	}
-	missing := s.need().missing
+	missing := s.computeNeed().missing
 	if !f.Strategy.Ordered {
 		old = max(min(old, f.Replicas-f.Strategy.Partition-updated-missing.Total), 0)
 	}
-	return rollout.Difference{
+	return rollout.UpdateDelta{
 		Update: old, MaxUnavailable: f.Strategy.MaxUnavailable, MaxRecreated: s.scaleLimit(), Missing: &missing,
 		UnavailableBefore: s.countUnavailableBefore(),
 		Settled:           old == 0 || f.Strategy.Type == rollout.OnDelete,
 		Condemned: func(p *facts.Pod) bool {
 			n, ok := ordinalOf(s.set, p.Name)
-			return !ok || !s.ordinals.Has(n)
+			return !ok || !s.ordinals.HasOrdinal(n)
 		},
 	}
 }
 
-// Refresh implements rollout.Refresher: it keeps the labels that name a pod and its ordinal
+// RefreshPod implements rollout.Refresher: it keeps the labels that name a pod and its ordinal
 // (ASTS-06).
-func (k *Kind) Refresh(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
+func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	set := r.Workload.(*kruise.StatefulSet)
 	n, ok := ordinalOf(set, p.Name)
-	if !ok || k.identified(p.Pod, n) {
+	if !ok || k.hasIdentityLabels(p.Pod, n) {
 		return nil
 	}
 	return func(ctx context.Context) (*corev1.Pod, error) {
 		pod := p.Pod.DeepCopy()
-		k.identify(pod, n)
-		if err := r.Client().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
+		k.setIdentityLabels(pod, n)
+		if err := r.CachedClient().Patch(ctx, pod, client.StrategicMergeFrom(p.Pod, client.MergeFromWithOptimisticLock{})); err != nil {
 			return nil, fmt.Errorf("labelling pod %s with its ordinal: %w", pod.Name, err)
 		}
 		return pod, nil
 	}
 }
 
-func (k *Kind) identified(pod *corev1.Pod, ordinal int) bool {
+func (k *Kind) hasIdentityLabels(pod *corev1.Pod, ordinal int) bool {
 	return pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name &&
 		(!k.Gates.PodIndexLabel || pod.Labels[appsv1.PodIndexLabel] == strconv.Itoa(ordinal))
 }
 
-func (k *Kind) identify(pod *corev1.Pod, ordinal int) {
+func (k *Kind) setIdentityLabels(pod *corev1.Pod, ordinal int) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}

@@ -31,7 +31,7 @@ import (
 
 // life is that of a StatefulSet.
 type life struct {
-	*simulation.Life
+	*simulation.Harness
 	// broken is the first promise of StatefulSets that a write broke.
 	broken string
 	// claimed has the names of the claims that were made.
@@ -41,19 +41,19 @@ type life struct {
 func newLife(t simulation.T, e *engine.Engine, set *kruise.StatefulSet) *life {
 	t.Helper()
 	s := &life{claimed: map[string]bool{}}
-	s.Life = simulation.Live(t, simulation.Birth{
-		Workload: set, Engine: e, Gates: rollout.Gates{EnvFromMetadata: true}, Nodes: lives.Nodes(3),
+	s.Harness = simulation.NewHarness(t, simulation.HarnessConfig{
+		Workload: set, Engine: e, Gates: rollout.Gates{EnvFromMetadata: true}, Nodes: lives.NewNodes(3),
 		Kind: func() rollout.Kind { return New(Gates{AutoDeletePVC: true, StartOrdinal: true, PodIndexLabel: true}) },
 	})
 	s.Deny = s.judge
 	return s
 }
 
-func (s *life) set() *kruise.StatefulSet { return s.Current().(*kruise.StatefulSet) }
+func (s *life) set() *kruise.StatefulSet { return s.CurrentWorkload().(*kruise.StatefulSet) }
 
 func (s *life) change(edit func(*kruise.StatefulSet)) {
 	s.Helper()
-	s.Change(func(o client.Object) { edit(o.(*kruise.StatefulSet)) })
+	s.ChangeWorkload(func(o client.Object) { edit(o.(*kruise.StatefulSet)) })
 }
 
 // judge holds each write of the controller to what a StatefulSet promises beside the numbers
@@ -87,8 +87,8 @@ func (s *life) judge(o client.Object, what string) error {
 		if what != "create" || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 			return nil
 		}
-		for _, below := range New(Gates{StartOrdinal: true}).wanted(set).All() {
-			if p := s.Pod(podName(set, below)); below < n && (p == nil || p.DeletionTimestamp != nil) {
+		for _, below := range New(Gates{StartOrdinal: true}).desiredOrdinals(set).AllOrdinals() {
+			if p := s.FindPod(podName(set, below)); below < n && (p == nil || p.DeletionTimestamp != nil) {
 				complain("%s is created before %s is there", o.Name, podName(set, below))
 			}
 		}
@@ -104,14 +104,14 @@ func mountsItsClaims(pod *corev1.Pod) bool {
 // ahead says whether a pod has the update revision before the partition lets it.
 func (s *life) ahead(set *kruise.StatefulSet, pod *corev1.Pod, ordinal int) bool {
 	partition := int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
-	position := slices.Index(New(Gates{StartOrdinal: true}).wanted(set).All(), ordinal)
+	position := slices.Index(New(Gates{StartOrdinal: true}).desiredOrdinals(set).AllOrdinals(), ordinal)
 	newest, current := s.newest().Name, set.Status.CurrentRevision
-	return position < partition && current != "" && current != newest && revision.Same(pod.Labels[rollout.RevisionLabel], newest)
+	return position < partition && current != "" && current != newest && revision.SameHash(pod.Labels[rollout.RevisionLabel], newest)
 }
 
 func (s *life) newest() *appsv1.ControllerRevision {
 	newest := &appsv1.ControllerRevision{}
-	for _, r := range simulation.Every[*appsv1.ControllerRevision](s.Life) {
+	for _, r := range simulation.ListObjects[*appsv1.ControllerRevision](s.Harness) {
 		if r.Revision > newest.Revision {
 			newest = r
 		}
@@ -123,10 +123,10 @@ func (s *life) newest() *appsv1.ControllerRevision {
 // collector deletes it when the pod is gone.
 func (s *life) goesWithItsClaim(set *kruise.StatefulSet, pod *corev1.Pod, ordinal int) bool {
 	policy := set.Spec.PersistentVolumeClaimRetentionPolicy
-	if policy == nil || !deletes(policy.WhenScaled) || New(Gates{StartOrdinal: true}).wanted(set).Spans(ordinal) {
+	if policy == nil || !deletesClaims(policy.WhenScaled) || New(Gates{StartOrdinal: true}).desiredOrdinals(set).IsInBounds(ordinal) {
 		return true
 	}
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		if c.Name == claimName(set, "data", ordinal) && c.DeletionTimestamp == nil {
 			return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == pod.UID })
 		}
@@ -137,11 +137,11 @@ func (s *life) goesWithItsClaim(set *kruise.StatefulSet, pod *corev1.Pod, ordina
 // unbroken fails if a promise was broken, and notes which claims there are.
 func (s *life) unbroken() {
 	s.Helper()
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		s.claimed[c.Name] = true
 	}
 	if s.broken != "" {
-		s.Fatalf("%s%s", s.broken, s.Story())
+		s.Fatalf("%s%s", s.broken, s.DescribeState())
 	}
 }
 
@@ -190,17 +190,17 @@ func (s *life) user(t *rapid.T) {
 			}
 		})
 	case "orphan":
-		s.Orphan()
+		s.OrphanDependents()
 	case "logs":
 		s.change(mount("logs"))
 	case "delete all":
-		for _, p := range s.Pods() {
+		for _, p := range s.ExplainPods() {
 			s.Delete(p)
 		}
 	case "relabel":
-		lives.Relabel(t, s.Life, "app", "db")
+		lives.RelabelPod(t, s.Harness, "app", "db")
 	case "specified delete", "delete":
-		pods := s.Pods()
+		pods := s.ExplainPods()
 		if len(pods) == 0 {
 			return
 		}
@@ -227,16 +227,16 @@ func TestAnyLifeOfAStatefulSet(t *testing.T) {
 			s.Turn = 0
 		}
 		s.Options = append(s.Options, simulation.WithEveryAgent())
-		s.Restart()
-		more := lives.DrawDisruptions(s.Life)
+		s.RestartController()
+		more := lives.DrawDisruptions(s.Harness)
 		more[""] = func(*rapid.T) { s.unbroken() }
-		lives.DrawActions(t, s.Life, s.user, more, lives.DrawBudget(t, s.Life, s.set().Spec.Selector))
-		lives.Release(s.Life)
+		lives.DrawActions(t, s.Harness, s.user, more, lives.DrawBudget(t, s.Harness, s.set().Spec.Selector))
+		lives.ReleaseHolds(s.Harness)
 		s.DropBudget()
 		s.EndRestart()
-		lives.LabelBack(s.Life, "app", "db")
+		lives.LabelBack(s.Harness, "app", "db")
 		s.change(func(set *kruise.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = false })
-		s.Settle()
+		s.RunUntilStable()
 		s.unbroken()
 		s.finished()
 		s.MustHaveRestarted()
@@ -248,24 +248,24 @@ func (s *life) finished() {
 	s.Helper()
 	set := s.set()
 	var want, got []string
-	for _, n := range New(Gates{StartOrdinal: true}).wanted(set).All() {
+	for _, n := range New(Gates{StartOrdinal: true}).desiredOrdinals(set).AllOrdinals() {
 		want = append(want, podName(set, n))
 	}
-	for _, p := range s.Pods() {
+	for _, p := range s.ExplainPods() {
 		if p.DeletionTimestamp == nil {
 			got = append(got, p.Name)
 		}
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))) {
-		s.Fatalf("in the end there are the pods %v, want %v%s", got, want, s.Story())
+		s.Fatalf("in the end there are the pods %v, want %v%s", got, want, s.DescribeState())
 	}
-	sight, n := s.Look(), len(want)
+	sight, n := s.CountPods(), len(want)
 	partition := min(int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0)), n)
 	if sight.Available != n || sight.Going != 0 || sight.Updated < n-partition {
-		s.Fatalf("in the end there are %+v, want %d that are available and %d that are updated%s", sight, n, n-partition, s.Story())
+		s.Fatalf("in the end there are %+v, want %d that are available and %d that are updated%s", sight, n, n-partition, s.DescribeState())
 	}
 	if diff := cmp.Diff(s.wantStatus(n, sight.Updated), *withoutConditions(set)); diff != "" {
-		s.Fatalf("the status is not what there is (-want +got):\n%s%s", diff, s.Story())
+		s.Fatalf("the status is not what there is (-want +got):\n%s%s", diff, s.DescribeState())
 	}
 	s.claims(want)
 }
@@ -298,21 +298,21 @@ func (s *life) claims(pods []string) {
 	s.Helper()
 	set := s.set()
 	there := map[string]bool{}
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		there[c.Name] = c.DeletionTimestamp == nil
 	}
 	want := map[string]bool{}
 	for _, pod := range pods {
-		for _, claim := range strings.Fields(claimNames(s.Pod(pod))) {
+		for _, claim := range strings.Fields(claimNames(s.FindPod(pod))) {
 			want[claim] = true
 		}
 	}
-	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy == nil || !deletes(policy.WhenScaled) {
+	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy == nil || !deletesClaims(policy.WhenScaled) {
 		maps.Copy(want, s.claimed)
 	}
 	for name := range want {
 		if !there[name] {
-			s.Fatalf("in the end the claim %s is gone, want %v%s", name, slices.Sorted(maps.Keys(want)), s.Story())
+			s.Fatalf("in the end the claim %s is gone, want %v%s", name, slices.Sorted(maps.Keys(want)), s.DescribeState())
 		}
 	}
 }

@@ -79,15 +79,15 @@ func TestAnUpdateRepairsWhatMissingPodsWaitFor(t *testing.T) {
 // maxUnavailable leaves room for, though these are not ready.
 func TestPodsThatCannotBeCreatedUseUpMaxUnavailable(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(3, nil))
-	s.Settle()
-	for _, p := range s.Pods() {
+	s.RunUntilStable()
+	for _, p := range s.ExplainPods() {
 		s.SetReady(p, false)
 	}
 	s.change(image("2"))
 	s.refuse(func(name string) bool { return name == "db-2" })
 	s.pass("db:1")
 	if got := s.pods(); got != "db-0=db:1 db-1=db:1" {
-		t.Errorf("there are %q%s", got, s.Story())
+		t.Errorf("there are %q%s", got, s.DescribeState())
 	}
 }
 
@@ -123,25 +123,25 @@ func TestThePartitionOutlivesAllPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLife(t, e, testSet(3, tc.edit))
-			s.Settle()
+			s.RunUntilStable()
 			s.change(func(set *kruise.StatefulSet) {
 				image("2")(set)
 				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
 			})
-			s.Settle()
+			s.RunUntilStable()
 			want := "db-0=db:1 db-1=db:1 db-2=db:2"
 			if got := s.pods(); got != want {
-				t.Fatalf("before there are %q, want %q%s", got, want, s.Story())
+				t.Fatalf("before there are %q, want %q%s", got, want, s.DescribeState())
 			}
 			s.refuse(func(name string) bool { return slices.Contains(strings.Fields(tc.refused), name) })
-			for _, p := range s.Pods() {
+			for _, p := range s.ExplainPods() {
 				s.Delete(p)
 			}
 			s.pass("")
 			s.refuse(func(string) bool { return false })
-			s.Settle()
+			s.RunUntilStable()
 			if got := s.pods(); got != want {
-				t.Errorf("in the end there are %q, want %q%s", got, want, s.Story())
+				t.Errorf("in the end there are %q, want %q%s", got, want, s.DescribeState())
 			}
 		})
 	}
@@ -229,13 +229,13 @@ func TestAnUpdateLeavesAnUnavailablePodThatWouldStayAway(t *testing.T) {
 				limits(3, tc.limit)(set)
 				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
 			}))
-			s.Settle()
-			s.SetReady(s.Pod("db-0"), false)
-			s.SetReady(s.Pod("db-2"), false)
+			s.RunUntilStable()
+			s.SetReady(s.FindPod("db-0"), false)
+			s.SetReady(s.FindPod("db-2"), false)
 			s.change(image("2"))
 			s.pass("db:1")
 			if got := s.pods(); got != tc.want {
-				t.Errorf("there are %q, want %q%s", got, tc.want, s.Story())
+				t.Errorf("there are %q, want %q%s", got, tc.want, s.DescribeState())
 			}
 		})
 	}
@@ -246,13 +246,13 @@ func TestClaimsThatCannotBeMadeAreToldOnce(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(6, func(set *kruise.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	}))
-	s.Settle()
-	for _, p := range s.Pods() {
+	s.RunUntilStable()
+	for _, p := range s.ExplainPods() {
 		p = p.DeepCopy()
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
 		s.UpdateStatus(p)
 	}
-	for _, c := range simulation.Every[*corev1.PersistentVolumeClaim](s.Life) {
+	for _, c := range simulation.ListObjects[*corev1.PersistentVolumeClaim](s.Harness) {
 		s.DropClaim(c)
 	}
 	s.Deny = func(o client.Object, what string) error {
@@ -261,20 +261,20 @@ func TestClaimsThatCannotBeMadeAreToldOnce(t *testing.T) {
 		}
 		return nil
 	}
-	before := len(s.History())
+	before := len(s.ActionHistory())
 	for range 10 {
 		s.ShowAll(nil)
-		s.Work()
+		s.ReconcileIfDue()
 		s.Now = s.Now.Add(time.Minute)
 	}
 	written := 0
-	for _, h := range s.History()[before:] {
+	for _, h := range s.ActionHistory()[before:] {
 		if strings.HasPrefix(h, "patch status of StatefulSet") {
 			written++
 		}
 	}
 	if written > 2 { // what failed, and that no pod is ready
-		t.Errorf("the status is written %d times%s", written, s.Story())
+		t.Errorf("the status is written %d times%s", written, s.DescribeState())
 	}
 }
 
@@ -301,20 +301,20 @@ func TestARestartLeavesOutCondemnedPods(t *testing.T) {
 		set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
 	}))
 	s.Options = []rollout.Option{rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil })}
-	s.Restart()
-	s.Settle()
+	s.RestartController()
+	s.RunUntilStable()
 	s.change(func(set *kruise.StatefulSet) { // the hook holds db-2, and db-1 waits for that
 		set.Spec.Replicas = ptr.To[int32](1)
 		set.Annotations = map[string]string{kruise.RestartInPlaceKey: s.Now.Add(time.Minute).UTC().Format(time.RFC3339)}
 	})
-	s.SetReady(s.Pod("db-1"), false)
+	s.SetReady(s.FindPod("db-1"), false)
 	s.pass("db:1")
 	var restarted []string
-	for _, o := range simulation.Every[*kruise.ContainerRecreateRequest](s.Life) {
+	for _, o := range simulation.ListObjects[*kruise.ContainerRecreateRequest](s.Harness) {
 		restarted = append(restarted, o.Spec.PodName)
 	}
 	if !slices.Equal(restarted, []string{"db-0"}) {
-		t.Errorf("restarted are %v, want db-0%s", restarted, s.Story())
+		t.Errorf("restarted are %v, want db-0%s", restarted, s.DescribeState())
 	}
 }
 
@@ -341,14 +341,14 @@ func TestAnUpdateBeginsWithBrokenPodsThatOthersWaitFor(t *testing.T) {
 					set.Spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = &kruise.UnorderedUpdateStrategy{}
 				}
 			}))
-			s.Settle()
+			s.RunUntilStable()
 			for _, name := range tc.sick {
-				s.SetReady(s.Pod(name), false)
+				s.SetReady(s.FindPod(name), false)
 			}
 			s.change(image("2"))
 			s.pass("db:1")
 			if got, want := s.pods(), "db-0=db:2 db-1=db:2 db-2=db:2"; got != want {
-				t.Errorf("there are %q, want %q%s", got, want, s.Story())
+				t.Errorf("there are %q, want %q%s", got, want, s.DescribeState())
 			}
 		})
 	}

@@ -10,17 +10,17 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
-	"github.com/regatta-sh/regatta/controllers/workload/witness"
 )
 
-// wanted are the ordinals of a set (ASTS-01).
-func (k *Kind) wanted(set *kruise.StatefulSet) ordinals.Range {
+// desiredOrdinals are the ordinals of a set (ASTS-01).
+func (k *Kind) desiredOrdinals(set *kruise.StatefulSet) ordinals.Range {
 	start := 0
 	if k.Gates.StartOrdinal && set.Spec.Ordinals != nil {
 		start = int(set.Spec.Ordinals.Start)
 	}
-	return ordinals.Of(start, replicas(set), set.Spec.ReserveOrdinals)
+	return ordinals.NewRange(start, desiredReplicas(set), set.Spec.ReserveOrdinals)
 }
 
 func podName(set *kruise.StatefulSet, ordinal int) string {
@@ -29,22 +29,22 @@ func podName(set *kruise.StatefulSet, ordinal int) string {
 
 // ordinalOf is the ordinal of a member of a set (ASTS-02); false for pods of other names.
 func ordinalOf(set *kruise.StatefulSet, pod string) (int, bool) {
-	n, ok := facts.Ordinal(pod)
+	n, ok := facts.PodOrdinal(pod)
 	return n, ok && podName(set, n) == pod
 }
 
-func replicas(set *kruise.StatefulSet) int {
+func desiredReplicas(set *kruise.StatefulSet) int {
 	if set.Spec.Replicas == nil {
 		return 1
 	}
 	return int(*set.Spec.Replicas)
 }
 
-var _ witness.Wanter = &Kind{}
+var _ invariant.KindWithWantedPods = &Kind{}
 
-// Wants implements witness.Wanter: a pod that no ordinal wants is to go.
-func (k *Kind) Wants(o client.Object, pod *corev1.Pod) bool {
+// WantsPod implements witness.Wanter: a pod that no ordinal wants is to go.
+func (k *Kind) WantsPod(o client.Object, pod *corev1.Pod) bool {
 	set := o.(*kruise.StatefulSet)
 	n, ok := ordinalOf(set, pod.Name)
-	return ok && k.wanted(set).Has(n)
+	return ok && k.desiredOrdinals(set).HasOrdinal(n)
 }

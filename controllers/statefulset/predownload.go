@@ -9,11 +9,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 )
 
-// Wish implements predownload.Kind, by annotations alone.
-func (k *Kind) Wish(o client.Object) predownload.Wish {
+// PredownloadSettings implements predownload.Kind, by annotations alone.
+func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.StatefulSet)
-	s, _ := resolve(set) // Spec reports a number that cannot be read
-	out := predownload.Annotated(set, replicas(set))
+	s, _ := resolveStrategy(set) // Spec reports a number that cannot be read
+	out := predownload.ParseAnnotations(set, desiredReplicas(set))
 	out.Selector, out.MaxUnavailable = set.Spec.Selector, s.MaxUnavailable
 	return out
 }

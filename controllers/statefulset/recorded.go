@@ -16,7 +16,7 @@ import (
 // claimTemplates are those that pods of a revision have: of the update revision those of the set.
 func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
 	own := s.set.Spec.VolumeClaimTemplates
-	if rev == nil || rev.Name == s.t.Update() {
+	if rev == nil || rev.Name == s.t.UpdateRevision() {
 		return own
 	}
 	s.recording.Lock()
@@ -35,7 +35,7 @@ func hadClaims(rev *appsv1.ControllerRevision) bool {
 	if recorded, ok := revision.ClaimTemplates(rev); ok {
 		return len(recorded) > 0
 	}
-	template, err := revision.Template(rev)
+	template, err := revision.DecodeTemplate(rev)
 	return err == nil && len(claims.UnknownMounts(&template.Spec)) > 0
 }
 
@@ -43,7 +43,7 @@ func hadClaims(rev *appsv1.ControllerRevision) bool {
 // pods of the ordinal left: the set has lost their templates since, and the revision does not record
 // them.
 func (s *scaler) findLostVolumes(pod *corev1.Pod, rev *appsv1.ControllerRevision, ordinal int) {
-	if rev.Name == s.t.Update() {
+	if rev.Name == s.t.UpdateRevision() {
 		return
 	}
 	for _, name := range claims.UnknownMounts(&pod.Spec) {
@@ -59,7 +59,7 @@ func (s *scaler) findLostVolumes(pod *corev1.Pod, rev *appsv1.ControllerRevision
 // explainRefusal says what helps a pod that was not created because nothing says what it mounts.
 func (s *scaler) explainRefusal(pod *corev1.Pod, rev *appsv1.ControllerRevision, err error) error {
 	lost := claims.UnknownMounts(&pod.Spec)
-	if len(lost) == 0 || rev.Name == s.t.Update() {
+	if len(lost) == 0 || rev.Name == s.t.UpdateRevision() {
 		return err
 	}
 	return fmt.Errorf("%w: revision %s mounts %s, for which spec.volumeClaimTemplates has no template any more and the pod has no claim: "+

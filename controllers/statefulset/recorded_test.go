@@ -177,7 +177,7 @@ func TestAPodWhoseClaimNothingRecordsTellsWhatHelps(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(1, func(set *kruise.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	}))
-	s.Settle()
+	s.RunUntilStable()
 	s.change(func(set *kruise.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].VolumeMounts = nil
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
@@ -190,10 +190,10 @@ func TestAPodWhoseClaimNothingRecordsTellsWhatHelps(t *testing.T) {
 	}
 	s.ShowAll(nil)
 	s.Reconcile()
-	s.Delete(s.Pod("db-0"))
+	s.Delete(s.FindPod("db-0"))
 	s.pass("")
 	c := rollout.FindCondition(s.set().Status.Conditions, string(kruise.StatefulSetFailedCreatePod))
 	if c == nil || !strings.Contains(c.Message, "mounts data, for which spec.volumeClaimTemplates has no template any more") {
-		t.Errorf("the condition is %+v%s", c, s.Story())
+		t.Errorf("the condition is %+v%s", c, s.DescribeState())
 	}
 }

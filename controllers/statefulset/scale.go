@@ -17,8 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/scaledown"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
-	"github.com/regatta-sh/regatta/controllers/workload/victims"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
@@ -49,9 +49,9 @@ type scaler struct {
 	recorded  map[string][]corev1.PersistentVolumeClaim
 }
 
-func (k *Kind) scaler(r *rollout.Round, f *rollout.Facts) *scaler {
+func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	s := k.newReadOnlyScaler(f)
-	s.r, s.memory = r, r.Memory().(*memory)
+	s.r, s.memory = r, r.KindMemory().(*memory)
 	return s
 }
 
@@ -62,8 +62,8 @@ func (k *Kind) newReadOnlyScaler(f *rollout.Facts) *scaler {
 		claims: f.Found.(*claimSet), active: map[int]*facts.Pod{}, gone: map[int]*corev1.Pod{},
 		unowned: map[int]int{}, held: map[int]bool{}, recorded: map[string][]corev1.PersistentVolumeClaim{},
 	}
-	s.ordinals = k.wanted(s.set)
-	s.wanted = s.ordinals.All()
+	s.ordinals = k.desiredOrdinals(s.set)
+	s.wanted = s.ordinals.AllOrdinals()
 	for _, p := range f.Pods {
 		if n, ok := ordinalOf(s.set, p.Name); ok {
 			s.active[n] = p
@@ -95,48 +95,48 @@ type need struct {
 	missing selection.Unavailable
 }
 
-func (s *scaler) monotonic() bool {
+func (s *scaler) isMonotonic() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// Scale implements rollout.Kind (ASTS-06, ASTS-07, ASTS-10): pods that are missing are
+// ScalePods implements rollout.Kind (ASTS-06, ASTS-07, ASTS-10): pods that are missing are
 // created in ascending order, those that no ordinal wants are deleted in descending order.
 // OrderedReady does one at a time, and waits for it.
-func (k *Kind) Scale(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
-	s := k.scaler(r, f)
+func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
+	s := k.newScaler(r, f)
 	if err := s.tidyClaims(ctx); err != nil {
 		return false, err
 	}
-	n := s.need()
+	n := s.computeNeed()
 	if n.stale {
-		s.r.Again(staleAgain) // the end of a claim is no event of the set
+		s.r.RequeueAfter(staleAgain) // the end of a claim is no event of the set
 	}
-	leaving := slices.ContainsFunc(f.Pods, f.Leaves)
+	leaving := slices.ContainsFunc(f.Pods, f.IsLeaving)
 	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
 		return false, nil
 	}
 	if err := s.askHold(ctx, n); err != nil {
 		return false, err
 	}
-	plan := s.decide(ctx, n)
+	plan := s.decideScale(ctx, n)
 	if ended := s.withoutHooked(n.finished); len(ended) > 0 && plan.Create > 0 {
 		return s.deleteFinished(ctx, ended)
 	}
 	if create := n.create[:min(plan.Create, len(n.create))]; len(create) > 0 {
-		err := s.create(ctx, create)
-		return err == nil && s.monotonic(), err
+		err := s.createPods(ctx, create)
+		return err == nil && s.isMonotonic(), err
 	}
-	return s.remove(ctx, n, plan)
+	return s.applyDeletions(ctx, n, plan)
 }
 
-// need walks the ordinals as ASTS-06 says. A pod that is not available, or is on its way,
+// computeNeed walks the ordinals as ASTS-06 says. A pod that is not available, or is on its way,
 // stops OrderedReady; otherwise it spends one of those that scaleStrategy allows.
-func (s *scaler) need() (n need) {
+func (s *scaler) computeNeed() (n need) {
 	limited := s.f.Strategy.ScaleMaxUnavailable
 	spent, blocked := 0, false
 	spend := func() { // it stops OrderedReady
 		spent++
-		blocked = s.monotonic()
+		blocked = s.isMonotonic()
 	}
 	for _, i := range s.wanted {
 		p, gone := s.active[i], s.gone[i]
@@ -153,23 +153,23 @@ func (s *scaler) need() (n need) {
 		case p == nil && gone != nil:
 			n.unavailable++
 			spend()
-		case p == nil && s.stale(i):
-			n.stale, blocked = true, s.monotonic()
+		case p == nil && s.hasStaleClaim(i):
+			n.stale, blocked = true, s.isMonotonic()
 		case p == nil:
 			n.create = append(n.create, i)
 			spend()
-		case s.isCreationBounded() && !s.f.Available(p):
+		case s.isCreationBounded() && !s.f.IsAvailable(p):
 			n.unavailable++
 			spend()
 		}
 	}
-	n.condemned = s.condemned(blocked)
+	n.condemned = s.condemnedPods(blocked)
 	return n
 }
 
 // isCreationBounded says whether pods that are not available keep others from being created.
 func (s *scaler) isCreationBounded() bool {
-	return s.monotonic() || s.scaleLimit() > 0
+	return s.isMonotonic() || s.scaleLimit() > 0
 }
 
 // scaleLimit is scaleStrategy.maxUnavailable as a number of pods, 0 if there is none.
@@ -189,7 +189,7 @@ func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
 	for _, i := range s.wanted {
 		before[i] = n
 		p := s.active[i]
-		countIf(&n, p == nil || !s.f.Available(p))
+		countIf(&n, p == nil || !s.f.IsAvailable(p))
 	}
 	return func(p *facts.Pod) int {
 		ordinal, _ := ordinalOf(s.set, p.Name)
@@ -197,18 +197,18 @@ func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
 	}
 }
 
-// condemned are the pods that may be deleted because no ordinal wants them. OrderedReady
+// condemnedPods are the pods that may be deleted because no ordinal wants them. OrderedReady
 // deletes the highest alone, once nothing terminates and every pod that an ordinal wants is healthy.
 // The other condemned pods need not be: one that never becomes so would keep all of them for ever.
-func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
+func (s *scaler) condemnedPods(blocked bool) (out []*facts.Pod) {
 	for i, p := range s.active {
-		if !s.ordinals.Has(i) {
+		if !s.ordinals.HasOrdinal(i) {
 			out = append(out, p)
 		}
 	}
 	slices.SortFunc(out, func(a, b *facts.Pod) int { return *b.Facts.Ordinal - *a.Facts.Ordinal })
 	owned := func(p *facts.Pod) bool { return s.unowned[*p.Facts.Ordinal] == 0 }
-	if !s.monotonic() || len(out) == 0 {
+	if !s.isMonotonic() || len(out) == 0 {
 		return slices.DeleteFunc(out, func(p *facts.Pod) bool { return !owned(p) })
 	}
 	for _, p := range s.gone {
@@ -222,19 +222,19 @@ func (s *scaler) condemned(blocked bool) (out []*facts.Pod) {
 	return out[:1]
 }
 
-// decide asks rollout/scale and holds the answer to the need.
-func (s *scaler) decide(ctx context.Context, n need) points.ScaleOutput {
+// decideScale asks rollout/scale and holds the answer to the need.
+func (s *scaler) decideScale(ctx context.Context, n need) points.ScaleOutput {
 	in := s.f.ScaleInput()
 	in.Up, in.TotalUnavailable = len(n.create)+len(n.finished), n.unavailable
 	in.Down, in.ReadyLimit = len(n.condemned), len(n.condemned)
 	for _, i := range n.create {
-		if s.revisionOf(i).Name == s.f.Templates.Current() {
+		if s.revisionOf(i).Name == s.f.Templates.CurrentRevision() {
 			in.UpCurrent++
 		}
 	}
 	in.UpWithoutSurge, in.UpCurrentWithoutSurge = in.Up, in.UpCurrent
 	for _, p := range n.condemned {
-		in.Pods = append(in.Pods, s.f.Victim(p))
+		in.Pods = append(in.Pods, s.f.DeletionFacts(p))
 	}
 	out := rollout.AskScale(ctx, s.r, s.f, in)
 	out.Create = max(min(out.Create, in.Up), 0)
@@ -242,30 +242,30 @@ func (s *scaler) decide(ctx context.Context, n need) points.ScaleOutput {
 	return out
 }
 
-// remove deletes the pods whose deletion was asked for or prepared, as far as the answer
+// applyDeletions deletes the pods whose deletion was asked for or prepared, as far as the answer
 // lets them go, and those that no ordinal wants.
-func (s *scaler) remove(ctx context.Context, n need, plan points.ScaleOutput) (bool, error) {
+func (s *scaler) applyDeletions(ctx context.Context, n need, plan points.ScaleOutput) (bool, error) {
 	var out []*facts.Pod
 	if plan.Planned == points.PlannedPrepared || plan.Planned == points.PlannedAll {
-		out = append(out, s.prepared()...)
+		out = append(out, s.preparedPods()...)
 	}
 	if plan.Planned == points.PlannedAll {
-		out = append(out, s.asked()...)
+		out = append(out, s.requestedDeletions()...)
 	}
 	if plan.Delete > 0 {
 		positions := make([]int, len(n.condemned))
 		for i := range positions {
 			positions[i] = i
 		}
-		for _, i := range victims.Order(n.condemned, positions, plan, nil, s.r.Topology())[:plan.Delete] {
+		for _, i := range scaledown.OrderDeletions(n.condemned, positions, plan, nil, s.r.NodeTopology())[:plan.Delete] {
 			out = append(out, n.condemned[i])
 		}
 	}
 	return s.deletePods(ctx, out)
 }
 
-// prepared are wanted pods in PreparingDelete: they were to be recreated.
-func (s *scaler) prepared() (out []*facts.Pod) {
+// preparedPods are wanted pods in PreparingDelete: they were to be recreated.
+func (s *scaler) preparedPods() (out []*facts.Pod) {
 	for _, i := range s.wanted {
 		if p := s.active[i]; p != nil && p.State == kruise.LifecycleStatePreparingDelete {
 			out = append(out, p)
@@ -274,12 +274,12 @@ func (s *scaler) prepared() (out []*facts.Pod) {
 	return out
 }
 
-// asked are wanted pods that a user asked to delete, the highest first: those that are
+// requestedDeletions are wanted pods that a user asked to delete, the highest first: those that are
 // unavailable, and as many of the others as may become so (ASTS-10).
-func (s *scaler) asked() (out []*facts.Pod) {
+func (s *scaler) requestedDeletions() (out []*facts.Pod) {
 	unavailable := 0
 	for _, i := range s.wanted {
-		if p := s.active[i]; p == nil || !s.f.Steady(p) {
+		if p := s.active[i]; p == nil || !s.f.IsSteady(p) {
 			unavailable++
 		}
 	}
@@ -288,7 +288,7 @@ func (s *scaler) asked() (out []*facts.Pod) {
 		if p == nil || !s.f.DeletionAsked(p) || p.State == kruise.LifecycleStatePreparingDelete {
 			continue
 		}
-		if s.f.Steady(p) {
+		if s.f.IsSteady(p) {
 			if unavailable >= s.f.Strategy.MaxUnavailable {
 				continue
 			}
@@ -304,9 +304,9 @@ func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error
 	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.r.DeletePod(ctx, s.f, p) })
 }
 
-// Recreate implements rollout.Kind: it deletes the pod, or tells the hook that holds it.
+// RecreatePod implements rollout.Kind: it deletes the pod, or tells the hook that holds it.
 // The next scale makes another (ASTS-12).
-func (k *Kind) Recreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })
 }
 
@@ -335,7 +335,7 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	for _, i := range slices.Sorted(maps.Keys(s.active)) { // in this order, so that the error is the same in each round
 		p := s.active[i]
 		own(i, p.Pod)
-		if p.Status.Phase == corev1.PodPending && s.ordinals.Has(i) {
+		if p.Status.Phase == corev1.PodPending && s.ordinals.HasOrdinal(i) {
 			acts = append(acts, func() error { return s.createClaims(ctx, i, s.claimTemplates(s.t.RevisionOf(p.Pod))) })
 		}
 	}
@@ -345,7 +345,7 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 			own(i, p)
 		}
 	}
-	return s.r.Parallel(acts)
+	return s.r.RunParallel(acts)
 }
 
 // withoutHooked are the pods that no hook holds: the ordinals of the others do not wait for those.

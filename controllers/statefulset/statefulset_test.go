@@ -79,7 +79,7 @@ func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object)
 		},
 	}).Build()
 	w.r = rollout.New(New(g), rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, e,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithWindow(inflight.Fixed(1)))
+		rollout.WithClock(func() time.Time { return w.now }), rollout.WithWindow(inflight.NewFixed(1)))
 	return w
 }
 
@@ -183,7 +183,7 @@ func (w *world) kubelet() {
 		}
 		image := p.Spec.Containers[0].Image
 		ready := corev1.ConditionStatus("True")
-		if gate := inplace.Condition(p, kruise.InPlaceUpdateReady); w.broken[image] || gate == nil || gate.Status != corev1.ConditionTrue {
+		if gate := inplace.FindCondition(p, kruise.InPlaceUpdateReady); w.broken[image] || gate == nil || gate.Status != corev1.ConditionTrue {
 			ready = "False"
 		}
 		p.Status.Phase = corev1.PodRunning

@@ -15,12 +15,12 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Report implements rollout.Kind: it writes the status if it changed, and the events of
+// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of
 // what changed.
-func (k *Kind) Report(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
-	s := k.scaler(r, f)
-	status := s.status()
-	status.Conditions = r.Conditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
+func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
+	s := k.newScaler(r, f)
+	status := s.computeStatus()
+	status.Conditions = r.BuildConditions(f, res, s.set.Status.Conditions, func(phase string) kruise.WorkloadConditionType {
 		if phase == rollout.PhaseScale {
 			return kruise.StatefulSetFailedCreatePod
 		}
@@ -36,28 +36,28 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, failed)
 }
 
-// status counts the pods (ASTS-18). Pods that are on their way out count as replicas, and
+// computeStatus counts the pods (ASTS-18). Pods that are on their way out count as replicas, and
 // are of no revision.
-func (s *scaler) status() kruise.StatefulSetStatus {
+func (s *scaler) computeStatus() kruise.StatefulSetStatus {
 	f := s.f
 	out := kruise.StatefulSetStatus{
-		ObservedGeneration: s.set.Generation, CurrentRevision: f.Templates.Current(), UpdateRevision: f.Templates.Update(),
+		ObservedGeneration: s.set.Generation, CurrentRevision: f.Templates.CurrentRevision(), UpdateRevision: f.Templates.UpdateRevision(),
 		CollisionCount: ptr.To(s.t.History.Collisions), LabelSelector: f.Selector.String(), VolumeClaims: s.volumeClaims(),
 	}
 	for _, p := range f.Pods {
-		available := f.Available(p)
+		available := f.IsAvailable(p)
 		countIf(&out.Replicas, true)
 		countIf(&out.ReadyReplicas, p.Ready)
 		countIf(&out.AvailableReplicas, available)
-		countIf(&out.CurrentReplicas, revision.Same(f.Templates.Current(), p.Labels[rollout.RevisionLabel]))
-		updated := f.Templates.Is(p.Pod, f.Templates.Update()) // whatever its claims
+		countIf(&out.CurrentReplicas, revision.SameHash(f.Templates.CurrentRevision(), p.Labels[rollout.RevisionLabel]))
+		updated := f.Templates.HasRevision(p.Pod, f.Templates.UpdateRevision()) // whatever its claims
 		countIf(&out.UpdatedReplicas, updated)
 		countIf(&out.UpdatedReadyReplicas, updated && p.Ready)
 		countIf(&out.UpdatedAvailableReplicas, updated && available)
 	}
 	for _, p := range f.Gone {
 		countIf(&out.Replicas, true)
-		ready := inplace.Condition(p, corev1.PodReady)
+		ready := inplace.FindCondition(p, corev1.PodReady)
 		countIf(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
 	}
 	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas && f.Difference.Missing.Total == 0 { // ASTS-15
@@ -79,7 +79,7 @@ func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 		v := kruise.VolumeClaimStatus{VolumeClaimName: t.Name}
 		for _, n := range s.wanted {
 			c := s.claims.named[claimName(s.set, t.Name, n)]
-			if s.active[n] == nil || c == nil || !compatible(c, t) {
+			if s.active[n] == nil || c == nil || !isCompatible(c, t) {
 				continue
 			}
 			v.CompatibleReplicas++
@@ -90,9 +90,9 @@ func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 	return out
 }
 
-// compatible says whether a claim is what a template asks for, and at least as large.
-func compatible(c, template *corev1.PersistentVolumeClaim) bool {
-	return immutable(points.ClaimChange{}, c, template) == nil &&
+// isCompatible says whether a claim is what a template asks for, and at least as large.
+func isCompatible(c, template *corev1.PersistentVolumeClaim) bool {
+	return immutableDifferences(points.ClaimChange{}, c, template) == nil &&
 		c.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
 }
 

@@ -28,35 +28,35 @@ type (
 	updateError    struct{ error }
 )
 
-// act creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
+// applyAllocation creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
 // is neither created nor deleted, but goes on to a new template. A child that cannot be written keeps none of the others.
-func (t *round) act(ctx context.Context, a allocated) error {
+func (t *reconcileRound) applyAllocation(ctx context.Context, a allocated) error {
 	var provisioned, failed error
 	if a.held == nil {
 		provisioned = t.deleteDuplicates(ctx)
-		failed = message.JoinErrors(t.create(ctx), t.reduceSurplus(ctx))
+		failed = message.JoinErrors(t.createChildren(ctx), t.reduceSurplus(ctx))
 		provisioned = message.JoinErrors(provisioned, failed)
 		t.keepWhatIsMissing()
 	}
-	updated := t.update(ctx)
+	updated := t.updateChildren(ctx)
 	t.warnOfFailure(message.JoinErrors(failed, updated))
 	var errs []error
 	if provisioned != nil {
 		errs = append(errs, provisionError{provisioned})
 	}
-	if updated = message.JoinErrors(updated, t.unstick(ctx)); updated != nil {
+	if updated = message.JoinErrors(updated, t.deleteStuckPods(ctx)); updated != nil {
 		errs = append(errs, updateError{updated})
 	}
 	if len(errs) == 0 {
-		t.r.settled(t.d, kruise.FailedUpdateSubsetReason)
+		t.r.resetRecordedEvent(t.d, kruise.FailedUpdateSubsetReason)
 	}
 	return message.JoinErrors(errs...)
 }
 
 // warnOfFailure records an event of a failure, unless the next round finds what it lost a race to.
-func (t *round) warnOfFailure(err error) {
+func (t *reconcileRound) warnOfFailure(err error) {
 	if err = dropConflicts(err); err != nil {
-		t.r.once(t.d, kruise.FailedUpdateSubsetReason, err.Error())
+		t.r.recordEventOnce(t.d, kruise.FailedUpdateSubsetReason, err.Error())
 	}
 }
 
@@ -78,10 +78,10 @@ func dropConflicts(err error) error {
 func (e provisionError) Unwrap() error { return e.error }
 func (e updateError) Unwrap() error    { return e.error }
 
-// create creates the children that are missing.
-func (t *round) create(ctx context.Context) error {
+// createChildren creates the children that are missing.
+func (t *reconcileRound) createChildren(ctx context.Context) error {
 	var errs []error
-	var tried []*part
+	var tried []*subsetState
 	var acts []func() error
 	for _, p := range t.parts {
 		if p.child != nil {
@@ -105,8 +105,8 @@ func (t *round) create(ctx context.Context) error {
 	}
 	// Where no child is missing any more, such as after a subset was taken out of the spec, the next may need room again.
 	// A subset whose child a hold keeps from being created waits for no room.
-	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *part) bool { return p.child == nil && !p.held }) {
-		t.r.memory.Of(t.d).usedRoom = true
+	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *subsetState) bool { return p.child == nil && !p.held }) {
+		t.r.memory.GetOrCreate(t.d).usedRoom = true
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
@@ -117,7 +117,7 @@ func (t *round) create(ctx context.Context) error {
 
 // planChild is what creates the child of a subset, nil where it is not to be created now. The cache may not show one that was created
 // a moment ago, so the API server is asked first.
-func (t *round) planChild(ctx context.Context, p *part) (act func() error, err error) {
+func (t *reconcileRound) planChild(ctx context.Context, p *subsetState) (act func() error, err error) {
 	d, revision, err := t.toCreate(ctx, p)
 	if err != nil || d == nil {
 		p.held = err == nil
@@ -128,16 +128,16 @@ func (t *round) planChild(ctx context.Context, p *part) (act func() error, err e
 	if err := t.r.live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
 		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
 	}
-	there, err := owned(t.d, t.kind, list)
+	there, err := ownedChildren(t.d, t.kind, list)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
 	}
 	if len(there) > 0 {
-		t.sooner(step.Soon)
+		t.requeueWithin(step.Soon)
 		return nil, nil
 	}
 	return func() error {
-		o, err := build(d, t.kind, p.Subset, revision, wanted{replicas: p.replicas, partition: p.partition})
+		o, err := buildChild(d, t.kind, p.Subset, revision, desiredChild{replicas: p.replicas, partition: p.partition})
 		if err == nil {
 			err = t.r.client.Create(ctx, o)
 		}
@@ -154,7 +154,7 @@ func (t *round) planChild(ctx context.Context, p *part) (act func() error, err e
 
 // keepWhatIsMissing has children that are to be scaled in keep as many replicas as those lack that could not be created, beside what
 // stands in for these: the sum stays while pods have nowhere to go.
-func (t *round) keepWhatIsMissing() {
+func (t *reconcileRound) keepWhatIsMissing() {
 	missing := -t.kept
 	for _, p := range t.parts {
 		if p.refused != nil {
@@ -173,20 +173,20 @@ func (t *round) keepWhatIsMissing() {
 }
 
 // deleteAll deletes children, each if it is the one that was seen, and returns those that are gone.
-func (t *round) deleteAll(ctx context.Context, all []*child) (gone []*child, err error) {
+func (t *reconcileRound) deleteAll(ctx context.Context, all []*child) (gone []*child, err error) {
 	acts, done := make([]func() error, len(all)), make([]bool, len(all))
 	for i, c := range all {
 		acts[i] = func() error {
 			uid := c.GetUID()
 			err := t.r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting %s %s of subset %s: %w", c.kind.Kind, c.GetName(), c.name(), err)
+				return fmt.Errorf("deleting %s %s of subset %s: %w", c.kind.Kind, c.GetName(), c.subsetName(), err)
 			}
 			done[i] = true
 			return nil
 		}
 	}
-	err = batch.Parallel(t.r.writes, acts)
+	err = batch.RunParallel(t.r.writes, acts)
 	for i, c := range all {
 		if done[i] {
 			gone = append(gone, c)
@@ -195,8 +195,8 @@ func (t *round) deleteAll(ctx context.Context, all []*child) (gone []*child, err
 	return gone, err
 }
 
-// update writes the children that are not as they are to be (UD-09).
-func (t *round) update(ctx context.Context) error {
+// updateChildren writes the children that are not as they are to be (UD-09).
+func (t *reconcileRound) updateChildren(ctx context.Context) error {
 	var errs []error
 	var acts []func() error
 	for _, p := range t.parts {
@@ -204,14 +204,14 @@ func (t *round) update(ctx context.Context) error {
 		if c == nil || c.GetDeletionTimestamp() != nil || c.GetUID() == "" {
 			continue
 		}
-		w := wanted{selector: c.selector, replicas: p.replicas, partition: p.partition, unavailable: t.unavailable(p)}
+		w := desiredChild{selector: c.selector, replicas: p.replicas, partition: p.partition, unavailable: t.raisedUnavailable(p)}
 		if t.kind.Kind == "Deployment" {
 			w.partition = c.partition
 		}
-		if !t.differs(c, p, w) {
+		if !t.needsUpdate(c, p, w) {
 			continue
 		}
-		if t.moves(c, p, w) {
+		if t.movesPods(c, p, w) {
 			held, err := t.heldTemplate(ctx, p)
 			if err != nil {
 				errs = append(errs, err)
@@ -226,7 +226,7 @@ func (t *round) update(ctx context.Context) error {
 		}
 		acts = append(acts, func() error {
 			o := c.DeepCopyObject().(client.Object)
-			if err := onto(o, t.d, t.kind, p.Subset, t.history.Update.Name, w, true); err != nil {
+			if err := fillChild(o, t.d, t.kind, p.Subset, t.history.Update.Name, w, true); err != nil {
 				return err
 			}
 			if err := t.r.client.Update(ctx, o); err != nil {
@@ -242,7 +242,7 @@ func (t *round) update(ctx context.Context) error {
 	return message.JoinErrors(errs...)
 }
 
-func (t *round) differs(c *child, p *part, w wanted) bool {
+func (t *reconcileRound) needsUpdate(c *child, p *subsetState, w desiredChild) bool {
 	return c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name || c.GetLabels()[kruise.SubsetNameKey] != p.Name ||
 		c.replicas != w.replicas || c.partition != w.partition || t.otherUnavailable(c, p, w) ||
 		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw))
@@ -250,7 +250,7 @@ func (t *round) differs(c *child, p *part, w wanted) bool {
 
 // otherUnavailable reports whether a child has another maxUnavailable than the template, or another one than that
 // it is raised to.
-func (t *round) otherUnavailable(c *child, p *part, w wanted) bool {
+func (t *reconcileRound) otherUnavailable(c *child, p *subsetState, w desiredChild) bool {
 	n, rolls := t.templateUnavailable(p)
 	if w.unavailable > 0 {
 		n = w.unavailable
@@ -258,9 +258,9 @@ func (t *round) otherUnavailable(c *child, p *part, w wanted) bool {
 	return rolls && c.unavailable != n
 }
 
-// unavailable is maxUnavailable of a subset with pods that wait for room, so that they do not
+// raisedUnavailable is maxUnavailable of a subset with pods that wait for room, so that they do not
 // keep an update from the others (UD-06); 0 leaves what the template says.
-func (t *round) unavailable(p *part) int {
+func (t *reconcileRound) raisedUnavailable(p *subsetState) int {
 	if t.strategy != placement.Reserve || p.child == nil || p.reserved == 0 {
 		return 0
 	}
@@ -273,7 +273,7 @@ func (t *round) unavailable(p *part) int {
 
 // templateUnavailable is maxUnavailable as the template has it, and whether children of the template have one
 // that can be raised.
-func (t *round) templateUnavailable(p *part) (n int, rolls bool) {
+func (t *reconcileRound) templateUnavailable(p *subsetState) (n int, rolls bool) {
 	switch {
 	case t.d.Spec.Template.CloneSetTemplate != nil:
 		return cloneSetUnavailable(&t.d.Spec.Template.CloneSetTemplate.Spec, p.replicas), true
@@ -284,9 +284,9 @@ func (t *round) templateUnavailable(p *part) (n int, rolls bool) {
 	return 0, false
 }
 
-// unstick deletes pods of native StatefulSets that an update never reaches: they are not
+// deleteStuckPods deletes pods of native StatefulSets that an update never reaches: they are not
 // ready, and so their StatefulSet waits for them (UD-11).
-func (t *round) unstick(ctx context.Context) error {
+func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	if t.d.Spec.Template.StatefulSetTemplate == nil {
 		return nil
 	}
@@ -304,7 +304,7 @@ func (t *round) unstick(ctx context.Context) error {
 			first += int(set.Spec.Ordinals.Start)
 		}
 		for _, pod := range p.pods {
-			if ordinal(pod.Name) < first || t.updated(pod) || isReady(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
+			if podOrdinal(pod.Name) < first || t.isUpdated(pod) || isReady(pod) || pod.Labels[kruise.ControllerRevisionHashKey] == "" {
 				continue
 			}
 			stuck = append(stuck, pod)
@@ -320,7 +320,7 @@ func (t *round) unstick(ctx context.Context) error {
 	var acts []func() error
 	for _, pod := range stuck {
 		if h, held := a.Held[pod.UID]; held {
-			t.holds.tell(&h)
+			t.holds.recordHold(&h)
 			continue
 		}
 		acts = append(acts, func() error {
@@ -335,11 +335,11 @@ func (t *round) unstick(ctx context.Context) error {
 			return nil
 		})
 	}
-	return batch.Parallel(t.r.writes, acts)
+	return batch.RunParallel(t.r.writes, acts)
 }
 
-// ordinal is that of the pod of a StatefulSet, -1 if the name has none.
-func ordinal(name string) int {
+// podOrdinal is that of the pod of a StatefulSet, -1 if the name has none.
+func podOrdinal(name string) int {
 	n := -1
 	if _, err := fmt.Sscanf(name[strings.LastIndexByte(name, '-')+1:], "%d", &n); err != nil {
 		return -1

@@ -105,11 +105,11 @@ func TestAllocationsOfRandomTopologies(t *testing.T) {
 		if record.Outcome != decision.Decided || len(out.Holds) > 0 {
 			t.Fatalf("%s %v of %+v", record.Error, out.Holds, in)
 		}
-		got, said := out.Permit(in), make([]int, len(in.Subsets))
+		got, said := out.PermittedReplicas(in), make([]int, len(in.Subsets))
 		sum := 0
 		for i, s := range in.Subsets {
 			said[i] = out.Subsets[i].Replicas
-			sum += min(got[i], s.Quota(strategy))
+			sum += min(got[i], s.ReplicaQuota(strategy))
 			if s.Max != nil && got[i] > *s.Max {
 				t.Errorf("%s has %d of at most %d in %+v", s.Name, got[i], *s.Max, in)
 			}
@@ -124,8 +124,8 @@ func TestAllocationsOfRandomTopologies(t *testing.T) {
 			t.Errorf("%s: the sum of %v is %d, want %d in %+v", strategy, got, sum, replicas, in)
 		}
 		again, _ := engine.Decide(t.Context(), e, placement.AllocationPoint(), decision.Subject{Name: "web"}, in)
-		if !slices.Equal(got, again.Permit(in)) {
-			t.Errorf("asked again it is %v, and was %v", again.Permit(in), got)
+		if !slices.Equal(got, again.PermittedReplicas(in)) {
+			t.Errorf("asked again it is %v, and was %v", again.PermittedReplicas(in), got)
 		}
 	}
 }
@@ -149,14 +149,14 @@ func TestTheClampOfAnyAnswer(t *testing.T) {
 			open = open || !denied && in.Subsets[i].Max == nil && in.Subsets[i].Given == nil
 		}
 		sum := 0
-		for i, n := range out.Permit(in) {
+		for i, n := range out.PermittedReplicas(in) {
 			sum += n
 			if d := out.DeniedAt(in.Subsets[i].Name); d != nil && n > *d.Room {
 				t.Errorf("%s has %d and room for %d", in.Subsets[i].Name, n, *d.Room)
 			}
 		}
 		if sum > replicas || open && sum != replicas {
-			t.Errorf("%s: the sum of %v is %d, want %d in %+v, %+v", strategy, out.Permit(in), sum, replicas, in, out)
+			t.Errorf("%s: the sum of %v is %d, want %d in %+v, %+v", strategy, out.PermittedReplicas(in), sum, replicas, in, out)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func serve(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := server.Handlers(scheme, api, server.Options{})
+	handlers, err := server.HandlersByPath(scheme, api, server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (c *cluster) control() {
 		Scheme: c.api.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	c.do(err)
-	c.do(rollout.Index(c.Context(), mgr.GetFieldIndexer()))
+	c.do(rollout.AddIndexes(c.Context(), mgr.GetFieldIndexer()))
 	clients := rollout.Clients{Client: counting{mgr.GetClient(), c.statuses}, Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(kruise.UnitedDeploymentComponent)}
 	c.do(New(clients, newEngine(c.T), WithStatusEvery(500*time.Millisecond)).SetupWithManager(c.Context(), mgr))
 	apiserver.Run(c, mgr)
@@ -156,13 +156,13 @@ func (c *cluster) children() map[string]*child {
 	for _, k := range allKinds() {
 		list := k.makeList()
 		c.do(c.api.List(c.Context(), list, client.InNamespace(c.namespace)))
-		found, err := owned(c.get(), k, list)
+		found, err := ownedChildren(c.get(), k, list)
 		c.do(err)
 		for _, one := range found {
-			if _, twice := out[one.name()]; twice {
-				c.Fatalf("subset %s has two workloads", one.name())
+			if _, twice := out[one.subsetName()]; twice {
+				c.Fatalf("subset %s has two workloads", one.subsetName())
 			}
-			out[one.name()] = one
+			out[one.subsetName()] = one
 		}
 	}
 	return out

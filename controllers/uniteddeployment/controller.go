@@ -70,7 +70,7 @@ type Reconciler struct {
 
 // memory is what is remembered of an object.
 type memory struct {
-	warnings step.Recorded
+	warnings step.RecordedEvents
 	// written is when the status was.
 	written time.Time
 	// marks are the conditions of subsets that were written last, until the cache shows them.
@@ -109,7 +109,7 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 }
 
 // New makes a Reconciler. The client's cache must have the indexes of SetupWithManager and of
-// rollout.Index.
+// rollout.AddIndexes.
 func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c.Client, live: c.Live, events: c.Events, engine: e, rounds: explain.NewStore(),
@@ -118,10 +118,10 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.rounds.ForgetWorkload(string(uid)) })
 	// The garbage collector deletes the children of an object that is deleted.
 	r.frame = step.Frame[*kruise.UnitedDeployment]{
-		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.step, Gone: r.memory.Forget,
+		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.reconcileSubsets, Gone: r.memory.ForgetObject,
 	}
 	return r
 }
@@ -130,7 +130,7 @@ func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("uniteddeployment", r.all))))
+		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("uniteddeployment", r.allRequests))))
 	}
 	b = b.Named(kruise.UnitedDeploymentComponent).
 		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges()))
@@ -138,27 +138,27 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)
 		}
-		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(owner))
+		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(ownerRequests))
 	}
-	b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(marked()))
+	b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(subsetPodPredicate()))
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// Owns says whether an object is a child of a UnitedDeployment.
-func Owns(o client.Object) bool {
+// OwnsObject says whether an object is a child of a UnitedDeployment.
+func OwnsObject(o client.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(o)
 	return ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == OwnerKind().GroupKind()
 }
 
-func owner(_ context.Context, o client.Object) []reconcile.Request {
-	if !Owns(o) {
+func ownerRequests(_ context.Context, o client.Object) []reconcile.Request {
+	if !OwnsObject(o) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: metav1.GetControllerOfNoCopy(o).Name}}}
 }
 
-// marked has pods of subsets, as their places and their readiness change.
-func marked() predicate.Predicate {
+// subsetPodPredicate has pods of subsets, as their places and their readiness change.
+func subsetPodPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return e.Object.GetLabels()[kruise.SubsetNameKey] != "" },
 		DeleteFunc:  func(e event.DeleteEvent) bool { return e.Object.GetLabels()[kruise.SubsetNameKey] != "" },
@@ -195,14 +195,14 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 			if err := r.client.Get(ctx, key, above); err != nil {
 				return nil
 			}
-			return owner(ctx, above)
+			return ownerRequests(ctx, above)
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.Requests(ctx, r.client, &kruise.UnitedDeploymentList{}, step.All[*kruise.UnitedDeployment])
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return step.ListRequests(ctx, r.client, &kruise.UnitedDeploymentList{}, step.AllObjects[*kruise.UnitedDeployment])
 }
 
 // Reconcile takes one object a step further.
@@ -210,12 +210,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// once records a warning of a reason unless the last one of that reason said the same.
-func (r *Reconciler) once(d *kruise.UnitedDeployment, reason, message string) {
-	r.memory.Of(d).warnings.Once(r.events, d, corev1.EventTypeWarning, reason, message)
+// recordEventOnce records a warning of a reason unless the last one of that reason said the same.
+func (r *Reconciler) recordEventOnce(d *kruise.UnitedDeployment, reason, message string) {
+	r.memory.GetOrCreate(d).warnings.RecordOnce(r.events, d, corev1.EventTypeWarning, reason, message)
 }
 
-// settled has the next warning of a reason recorded, whatever it says.
-func (r *Reconciler) settled(d *kruise.UnitedDeployment, reason string) {
-	r.memory.Of(d).warnings.Settled(reason)
+// resetRecordedEvent has the next warning of a reason recorded, whatever it says.
+func (r *Reconciler) resetRecordedEvent(d *kruise.UnitedDeployment, reason string) {
+	r.memory.GetOrCreate(d).warnings.ForgetReason(reason)
 }

@@ -267,7 +267,7 @@ func TestAHoldStopsMoves(t *testing.T) {
 	if told := w.told(); reason(&s, kruise.UnitedDeploymentAllocationHeld) != "Freeze" || len(told) != 1 || told[0] != "Warning AllocationHeld Freeze: No moves today. (rule extend.placement.x)" {
 		t.Errorf("told was %q, %+v", told, s.Conditions)
 	}
-	if a, ok := w.rounds.Workload(OwnerKind().GroupKind(), "shop", "web"); !ok || a.Verdict != "Held" || a.Reason != "Freeze" {
+	if a, ok := w.rounds.ExplainWorkload(OwnerKind().GroupKind(), "shop", "web"); !ok || a.Verdict != "Held" || a.Reason != "Freeze" {
 		t.Errorf("explained is %+v", a)
 	}
 	w.rule(`hold contains {"reason": "Freeze", "message": "m", "target": "nowhere"}`)
@@ -284,7 +284,7 @@ func TestADenialExplainsWhereItBinds(t *testing.T) {
 	w := newWorld(t, nil)
 	w.rule(`deny contains {"rule": "x.most", "reason": "Most", "message": "No more than 3.", "target": target, "room": room} if some target, room in {"a": 3, "c": 9}`)
 	w.reconcile()
-	a, _ := w.rounds.Workload(OwnerKind().GroupKind(), "shop", "web")
+	a, _ := w.rounds.ExplainWorkload(OwnerKind().GroupKind(), "shop", "web")
 	var got []string
 	for _, s := range a.Subsets {
 		got = append(got, fmt.Sprintf("%s %d %s: %s", s.Name, s.Replicas, s.Rule, s.Message))
@@ -376,8 +376,8 @@ func TestARescheduledSubsetIsMarkedBeforeItsPodsGo(t *testing.T) {
 		t.Fatalf("the subsets have %s, a is %s", got, w.condition("a"))
 	}
 	// A round whose cache shows the status of before knows what it wrote.
-	p := &part{Subset: &before.Spec.Topology.Subsets[0]}
-	(&round{r: w.r, d: before}).recallMark(p)
+	p := &subsetState{Subset: &before.Spec.Topology.Subsets[0]}
+	(&reconcileRound{r: w.r, d: before}).recallMark(p)
 	if p.condition == nil || p.condition.Reason != kruise.UnitedDeploymentSubsetRescheduleReason {
 		t.Errorf("the mark is forgotten: %+v", p.condition)
 	}
@@ -417,7 +417,7 @@ func (w *world) withoutOscillation(during time.Duration) {
 		w.run()
 		w.now = w.now.Add(time.Second)
 		for _, c := range w.children() {
-			name, now := c.name(), c.replicas
+			name, now := c.subsetName(), c.replicas
 			if had := history[name]; len(had) > 0 && had[len(had)-1] == now {
 				continue
 			} else if len(had) > 0 {
@@ -597,7 +597,7 @@ func TestClaimTemplatesOfACloneSetReachItsSubsets(t *testing.T) {
 	w.reconcile()
 	for _, c := range w.children() {
 		if claims := c.Object.(*kruise.CloneSet).Spec.VolumeClaimTemplates; len(claims) != 1 || claims[0].Name != "data" {
-			t.Errorf("subset %s has the claim templates %v", c.name(), claims)
+			t.Errorf("subset %s has the claim templates %v", c.subsetName(), claims)
 		}
 	}
 }

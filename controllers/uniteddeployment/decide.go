@@ -29,47 +29,47 @@ type allocated struct {
 	held *placement.Hold
 }
 
-// decide asks how many pods each subset gets.
-func (t *round) decide(ctx context.Context) allocated {
+// decideAllocation asks how many pods each subset gets.
+func (t *reconcileRound) decideAllocation(ctx context.Context) allocated {
 	a := allocated{}
-	in, err := t.facts()
+	in, err := t.buildAllocationInput()
 	if err != nil {
 		a.in = in
 		a.out = placement.AllocationOutput{Holds: []placement.Hold{{Rule: ineffective, Reason: "Ineffective", Message: err.Error()}}}
 	} else {
 		a.in = in
-		a.out, a.record = engine.Decide(ctx, t.r.engine, placement.AllocationPoint(), subject(t.d), in)
-		t.sooner(requeue.Decided(a.record, t.now, a.out.Untils()...))
+		a.out, a.record = engine.Decide(ctx, t.r.engine, placement.AllocationPoint(), decisionSubject(t.d), in)
+		t.requeueWithin(requeue.DecisionDelay(a.record, t.now, a.out.RequeueTimes()...))
 	}
-	a.held, t.placement = a.out.Held(), a.out
-	for i, n := range a.out.Permit(a.in) {
+	a.held, t.placement = a.out.GlobalHold(), a.out
+	for i, n := range a.out.PermittedReplicas(a.in) {
 		p := t.parts[i]
 		p.replicas = int32(n) //nolint:gosec // the clamp keeps it within an int32
 		p.partition = min(t.partitionOf(p), p.replicas)
-		t.grown(p)
+		t.markGrownSubset(p)
 	}
 	return a
 }
 
 // keepsReplaced reports whether a subset that is held has children of another kind, and none of that of the template.
-func (t *round) keepsReplaced(p *part) bool {
+func (t *reconcileRound) keepsReplaced(p *subsetState) bool {
 	return p.child == nil && t.placement.HeldAt(p.Name) != nil && p.replaced > 0
 }
 
 // partitionOf is how many pods of a subset are to stay at the old revision (UD-08).
-func (t *round) partitionOf(p *part) int32 {
+func (t *reconcileRound) partitionOf(p *subsetState) int32 {
 	if update := t.d.Spec.UpdateStrategy.ManualUpdate; update != nil {
 		return max(update.Partitions[p.Name], 0)
 	}
 	return 0
 }
 
-func subject(d *kruise.UnitedDeployment) decision.Subject {
+func decisionSubject(d *kruise.UnitedDeployment) decision.Subject {
 	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "UnitedDeployment", Namespace: d.Namespace, Name: d.Name, UID: string(d.UID)}
 }
 
-// facts are what the decision is made from. The error is of a number that cannot be read.
-func (t *round) facts() (placement.AllocationInput, error) {
+// buildAllocationInput are what the decision is made from. The error is of a number that cannot be read.
+func (t *reconcileRound) buildAllocationInput() (placement.AllocationInput, error) {
 	annotations := make(map[string]string, len(t.d.Annotations))
 	for key, value := range t.d.Annotations {
 		if key != corev1.LastAppliedConfigAnnotation {
@@ -89,7 +89,7 @@ func (t *round) facts() (placement.AllocationInput, error) {
 	var bad error
 	for i, p := range t.parts {
 		s := placement.Subset{
-			Name: p.Name, Nodes: nodesOf(&p.NodeSelectorTerm), Current: p.current(), Placed: p.placed, Reserved: p.reserved,
+			Name: p.Name, Nodes: nodesOf(&p.NodeSelectorTerm), Current: p.currentReplicas(), Placed: p.placed, Reserved: p.reserved,
 			Unschedulable: p.unschedulable, Marked: p.marked, Exists: p.child != nil,
 		}
 		if p.child != nil {
@@ -99,7 +99,7 @@ func (t *round) facts() (placement.AllocationInput, error) {
 			if v == nil {
 				return nil
 			}
-			n, err := budget.Rounded(*v, t.d.Spec.Replicas)
+			n, err := budget.ResolveRounded(*v, t.d.Spec.Replicas)
 			if err != nil && bad == nil {
 				bad = fmt.Errorf("spec.topology.subsets[%d].%s of subset %s: %w", i, field, p.Name, err)
 			}

@@ -32,36 +32,36 @@ func compareChildren(a, b *child) int {
 }
 
 // findDuplicatesToDelete returns the children of subsets that have another one, but for those of subsets that are held.
-func (t *round) findDuplicatesToDelete() []*child {
-	return slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.name()) != nil })
+func (t *reconcileRound) findDuplicatesToDelete() []*child {
+	return slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.subsetName()) != nil })
 }
 
 // deleteDuplicates deletes children of subsets that have another one. The cache may not show that the other one is being deleted or is
 // gone, so the API server is asked first.
-func (t *round) deleteDuplicates(ctx context.Context) error {
+func (t *reconcileRound) deleteDuplicates(ctx context.Context) error {
 	var remove []*child
 	var errs []error
 	for _, c := range t.findDuplicatesToDelete() {
-		stays, err := t.hasLivingChild(ctx, c.name())
+		stays, err := t.hasLivingChild(ctx, c.subsetName())
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case stays:
 			remove = append(remove, c)
 		default:
-			t.sooner(step.Soon)
+			t.requeueWithin(step.Soon)
 		}
 	}
 	_, err := t.deleteAll(ctx, remove)
 	if err = message.JoinErrors(append(errs, err)...); err != nil {
-		t.r.once(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
+		t.r.recordEventOnce(t.d, kruise.FailedDeleteDuplicatedSubsetsReason, err.Error())
 	}
 	return err
 }
 
 // hasLivingChild reports whether the API server has the child that stays in a subset, and nobody deletes it.
-func (t *round) hasLivingChild(ctx context.Context, subset string) (bool, error) {
-	i := slices.IndexFunc(t.parts, func(p *part) bool { return p.Name == subset })
+func (t *reconcileRound) hasLivingChild(ctx context.Context, subset string) (bool, error) {
+	i := slices.IndexFunc(t.parts, func(p *subsetState) bool { return p.Name == subset })
 	if i < 0 || t.parts[i].child == nil {
 		return false, nil
 	}

@@ -33,7 +33,7 @@ func (w *world) deleteSlowly(c *child) {
 func (w *world) countLiving(subset string) (n int) {
 	w.Helper()
 	for _, c := range w.children() {
-		if c.name() == subset && c.GetDeletionTimestamp() == nil {
+		if c.subsetName() == subset && c.GetDeletionTimestamp() == nil {
 			n++
 		}
 	}
@@ -55,7 +55,7 @@ func TestTheLastLivingChildOfASubsetIsNoDuplicate(t *testing.T) {
 			w.settle(2 * time.Second)
 			var second *child
 			for _, c := range w.children() {
-				if c.name() == "a" && c.GetUID() != first.GetUID() {
+				if c.subsetName() == "a" && c.GetUID() != first.GetUID() {
 					second = c
 				}
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// account explains the last allocation of a UnitedDeployment.
-type account struct {
+// explanation explains the last allocation of a UnitedDeployment.
+type explanation struct {
 	subject decision.Subject
 	now     time.Time
 	a       allocated
@@ -25,26 +25,26 @@ type account struct {
 	children map[string]string
 }
 
-// explain keeps what was decided for those who ask why.
-func (t *round) explain(a allocated) {
-	e := &account{subject: subject(t.d), now: t.now, a: a, counts: a.out.Permit(a.in), children: map[string]string{}}
+// storeExplanation keeps what was decided for those who ask why.
+func (t *reconcileRound) storeExplanation(a allocated) {
+	e := &explanation{subject: decisionSubject(t.d), now: t.now, a: a, counts: a.out.PermittedReplicas(a.in), children: map[string]string{}}
 	for _, p := range t.parts {
 		if p.child != nil {
 			e.children[p.Name] = p.child.GetName()
 		}
 	}
-	t.r.rounds.Put(e.subject, e)
+	t.r.rounds.PutRound(e.subject, e)
 }
 
-// Workload implements explain.Round.
-func (e *account) Workload() explain.Answer {
+// ExplainWorkload implements explain.Round.
+func (e *explanation) ExplainWorkload() explain.Answer {
 	a := explain.Answer{
 		Subject: e.subject, Workload: e.subject, Decided: e.now, Policies: e.a.record.Revision, Bundles: e.a.record.Bundles,
 		Rules: e.a.record.Rules, Outcome: e.a.record.Outcome, Error: e.a.record.Error,
-		Verdict: explain.Placed, Reason: e.a.in.Strategy, Message: e.total(),
+		Verdict: explain.Placed, Reason: e.a.in.Strategy, Message: e.describeTotal(),
 	}
 	for i, s := range e.a.in.Subsets {
-		a.Subsets = append(a.Subsets, e.subset(i, s))
+		a.Subsets = append(a.Subsets, e.explainSubset(i, s))
 	}
 	for _, h := range e.a.out.Holds {
 		a.Others = append(a.Others, decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Until: h.Until})
@@ -55,7 +55,7 @@ func (e *account) Workload() explain.Answer {
 	return a
 }
 
-func (e *account) total() string {
+func (e *explanation) describeTotal() string {
 	sum := 0
 	for _, n := range e.counts {
 		sum += n
@@ -66,8 +66,8 @@ func (e *account) total() string {
 	return fmt.Sprintf("Its %d subsets get %d pods for %d replicas.", len(e.counts), sum, *e.a.in.Replicas)
 }
 
-// subset is what one gets, and by which rule.
-func (e *account) subset(i int, s placement.Subset) explain.Subset {
+// explainSubset is what one gets, and by which rule.
+func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
 	out := explain.Subset{Name: s.Name, Replicas: e.counts[i], Ready: s.Ready}
 	for _, share := range e.a.out.Subsets {
 		if share.Name == s.Name {
@@ -77,10 +77,10 @@ func (e *account) subset(i int, s placement.Subset) explain.Subset {
 	var why []string
 	if h := e.a.out.HeldAt(s.Name); h != nil {
 		out.Rule = h.Rule
-		why = append(why, clause(h.Message))
+		why = append(why, trimPeriod(h.Message))
 	} else if d := e.a.out.DeniedAt(s.Name); d != nil && e.counts[i] >= ptr.Deref(d.Room, 0) { // it has all that is left to it
 		out.Rule = d.Rule
-		why = append(why, clause(d.Message))
+		why = append(why, trimPeriod(d.Message))
 	}
 	switch {
 	case s.Given != nil && e.a.in.Strategy == placement.Fixed:
@@ -102,18 +102,18 @@ func (e *account) subset(i int, s placement.Subset) explain.Subset {
 	return out
 }
 
-// clause is a sentence before another one.
-func clause(sentence string) string { return strings.TrimSuffix(sentence, ".") }
+// trimPeriod is a sentence before another one.
+func trimPeriod(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
-// Placed implements explain.Placer.
-func (e *account) Placed(pod string) (explain.Answer, bool) {
+// ExplainPlacement implements explain.Placer.
+func (e *explanation) ExplainPlacement(pod string) (explain.Answer, bool) {
 	for i, s := range e.a.in.Subsets {
 		name := e.children[s.Name]
 		if name == "" || !strings.HasPrefix(pod, name+"-") {
 			continue
 		}
-		part := e.subset(i, s)
-		a := e.Workload()
+		part := e.explainSubset(i, s)
+		a := e.ExplainWorkload()
 		a.Subject = decision.Subject{Kind: "Pod", Namespace: e.subject.Namespace, Name: pod}
 		a.Verdict, a.Reason, a.Rule = explain.Placed, "Subset", part.Rule
 		a.Message = fmt.Sprintf("It is in subset %s of UnitedDeployment %s, which gets %d pods: %s.", s.Name, e.subject.Name, part.Replicas, part.Message)
@@ -123,15 +123,17 @@ func (e *account) Placed(pod string) (explain.Answer, bool) {
 	return explain.Answer{}, false
 }
 
-// Pod implements explain.Round: the workloads of the subsets explain their pods.
-func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
+// ExplainPod implements explain.Round: the workloads of the subsets explain their pods.
+func (e *explanation) ExplainPod(string, string) (explain.Answer, bool) {
+	return explain.Answer{}, false
+}
 
-// Pods implements explain.Round.
-func (e *account) Pods() []explain.Answer { return nil }
+// ExplainPods implements explain.Round.
+func (e *explanation) ExplainPods() []explain.Answer { return nil }
 
 // CountBytes implements explain.Round.
-func (e *account) CountBytes() int {
-	n := 1<<10 + record.Size(e.a.record) + record.Size(decision.Record{Input: e.a.in, Output: e.a.out})
+func (e *explanation) CountBytes() int {
+	n := 1<<10 + record.MemorySize(e.a.record) + record.MemorySize(decision.Record{Input: e.a.in, Output: e.a.out})
 	for subset, child := range e.children {
 		n += 64 + len(subset) + len(child)
 	}

@@ -24,23 +24,23 @@ import (
 // child gets another template, and before a pod is deleted that an update does not reach. They are asked once a round.
 type holds struct {
 	asked  bool
-	answer disruption.Answer
+	answer disruption.Result
 	// told is the first hold that left something as it is.
 	told *decision.Hold
 }
 
-// native says whether the children are those of Kubernetes.
-func (k kind) native() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
+// isNative says whether the children are those of Kubernetes.
+func (k kind) isNative() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
 
 // askHolds asks about the pods that are not of the updated revision, and those of children that the update replaces by another kind.
-func (t *round) askHolds(ctx context.Context) (disruption.Answer, error) {
+func (t *reconcileRound) askHolds(ctx context.Context) (disruption.Result, error) {
 	if t.holds.asked {
 		return t.holds.answer, nil
 	}
 	var old []*corev1.Pod
 	for _, p := range t.parts {
 		for _, pod := range p.pods {
-			if !t.updated(pod) {
+			if !t.isUpdated(pod) {
 				old = append(old, pod)
 			}
 		}
@@ -50,20 +50,20 @@ func (t *round) askHolds(ctx context.Context) (disruption.Answer, error) {
 	}
 	topology, err := disruption.ReadPlaces(ctx, t.r.client, old)
 	if err != nil {
-		return disruption.Answer{}, err
+		return disruption.Result{}, err
 	}
 	t.holds.asked = true
-	t.holds.answer = t.ask(ctx, old, topology)
+	t.holds.answer = t.evaluateHolds(ctx, old, topology)
 	return t.holds.answer, nil
 }
 
-func (t *round) ask(ctx context.Context, old []*corev1.Pod, topology *facts.Topology) disruption.Answer {
+func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, topology *facts.Topology) disruption.Result {
 	partition := 0
 	for _, p := range t.parts {
 		partition += int(p.partition)
 	}
-	a := disruption.Ask(ctx, t.r.engine, disruption.Question{
-		Subject: subject(t.d), Now: t.now, Pods: old, Topology: topology,
+	a := disruption.EvaluatePods(ctx, t.r.engine, disruption.Request{
+		Subject: decisionSubject(t.d), Now: t.now, Pods: old, Topology: topology,
 		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
 		Workload: rollout.Workload{
 			Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
@@ -73,20 +73,20 @@ func (t *round) ask(ctx context.Context, old []*corev1.Pod, topology *facts.Topo
 			Type: "RollingUpdate", Policy: string(kruise.RecreatePodUpdatePolicyType), Partition: partition, MaxUnavailable: len(old), ScaleMaxUnavailable: len(old),
 		},
 	})
-	t.sooner(a.Again)
+	t.requeueWithin(a.Again)
 	return a
 }
 
 // heldTemplate is why the template of a child may not be written. That of a native one would have all its pods replaced,
 // so that a hold of one of them, or of the place of its subset, is one of the child. It is nil if nothing holds it.
-func (t *round) heldTemplate(ctx context.Context, p *part) (*decision.Hold, error) {
+func (t *reconcileRound) heldTemplate(ctx context.Context, p *subsetState) (*decision.Hold, error) {
 	a, err := t.askHolds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	held := a.Whole
 	for _, pod := range p.pods {
-		if h, ok := a.Held[pod.UID]; ok && held == nil && t.kind.native() {
+		if h, ok := a.Held[pod.UID]; ok && held == nil && t.kind.isNative() {
 			held = &h
 		}
 	}
@@ -95,14 +95,14 @@ func (t *round) heldTemplate(ctx context.Context, p *part) (*decision.Hold, erro
 			return nil, err
 		}
 	}
-	t.holds.tell(held)
+	t.holds.recordHold(held)
 	return held, nil
 }
 
 // heldNew asks about a pod that a subset would get, as it would be of a template: a rule that would hold it, or its zone, keeps the pods
 // of the subset at the revision that they have. A subset that more zones than one may be of is asked about each.
-func (t *round) heldNew(ctx context.Context, p *part, d *kruise.UnitedDeployment, revision string) (*decision.Hold, error) {
-	pods, err := template(d, t.kind, p.Subset, revision)
+func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.UnitedDeployment, revision string) (*decision.Hold, error) {
+	pods, err := podTemplate(d, t.kind, p.Subset, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func (t *round) heldNew(ctx context.Context, p *part, d *kruise.UnitedDeployment
 	pod.Namespace, pod.Name, pod.UID = t.d.Namespace, fmt.Sprintf("%s-%s-", t.d.Name, p.Name), "new"
 	for _, place := range placesOf(p.Subset) {
 		topology := facts.NewTopology()
-		topology.Observe("", place) // it has no node yet
-		if h, held := t.ask(ctx, []*corev1.Pod{pod}, topology).Held[pod.UID]; held {
+		topology.ObserveLabels("", place) // it has no node yet
+		if h, held := t.evaluateHolds(ctx, []*corev1.Pod{pod}, topology).Held[pod.UID]; held {
 			return &h, nil
 		}
 	}
@@ -132,22 +132,22 @@ func placesOf(s *kruise.Subset) (out []map[string]string) {
 	return out
 }
 
-func (h *holds) tell(held *decision.Hold) {
+func (h *holds) recordHold(held *decision.Hold) {
 	if h.told == nil {
 		h.told = held
 	}
 }
 
-// moves says whether a write would have a child move pods to another template that no controller asks about: that of a
+// movesPods says whether a write would have a child move pods to another template that no controller asks about: that of a
 // native child, and that of one whose controller has created no pods of its first template yet.
-func (t *round) moves(c *child, p *part, w wanted) bool {
+func (t *reconcileRound) movesPods(c *child, p *subsetState, w desiredChild) bool {
 	fresh := !c.observed || c.pods == 0 && c.replicas > 0
-	return (t.kind.native() || fresh) && (c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name ||
+	return (t.kind.isNative() || fresh) && (c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name ||
 		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw)) || w.partition < min(c.partition, w.replicas))
 }
 
 // scaleHeld brings a child whose template is held to its replicas, and changes nothing else.
-func (t *round) scaleHeld(ctx context.Context, p *part) error {
+func (t *reconcileRound) scaleHeld(ctx context.Context, p *subsetState) error {
 	written, err := t.scaleChild(ctx, p.child, p.replicas)
 	if err == nil {
 		p.child = written
@@ -156,7 +156,7 @@ func (t *round) scaleHeld(ctx context.Context, p *part) error {
 }
 
 // scaleChild writes the replicas of a child, and changes nothing else.
-func (t *round) scaleChild(ctx context.Context, c *child, replicas int32) (*child, error) {
+func (t *reconcileRound) scaleChild(ctx context.Context, c *child, replicas int32) (*child, error) {
 	o := c.DeepCopyObject().(client.Object)
 	switch set := o.(type) {
 	case *appsv1.StatefulSet:
@@ -169,7 +169,7 @@ func (t *round) scaleChild(ctx context.Context, c *child, replicas int32) (*chil
 		set.Spec.Replicas = &replicas
 	}
 	if err := t.r.client.Update(ctx, o); err != nil {
-		return nil, fmt.Errorf("scaling the %s of subset %s: %w", c.kind.Kind, c.name(), err)
+		return nil, fmt.Errorf("scaling the %s of subset %s: %w", c.kind.Kind, c.subsetName(), err)
 	}
 	written := c.kind.read(o)
 	written.kind = c.kind
@@ -178,7 +178,7 @@ func (t *round) scaleChild(ctx context.Context, c *child, replicas int32) (*chil
 
 // surplusToDelete are the children that are to go. Those of another kind than the template's are held with the update,
 // since they are replaced by it, and so are the subsets whose they are.
-func (t *round) surplusToDelete(ctx context.Context) (out []*child, err error) {
+func (t *reconcileRound) surplusToDelete(ctx context.Context) (out []*child, err error) {
 	for _, c := range t.surplus {
 		held, err := t.heldSurplus(ctx, c)
 		if err != nil {
@@ -193,14 +193,14 @@ func (t *round) surplusToDelete(ctx context.Context) (out []*child, err error) {
 
 // heldSurplus is why a child that is to go stays; nil if it goes. A hold of its subset by placement/allocation holds it too: the
 // subset stays as it is, so that its child is not replaced by one of another kind.
-func (t *round) heldSurplus(ctx context.Context, c *child) (held *decision.Hold, err error) {
-	i := slices.IndexFunc(t.replaced, func(p *part) bool { return p.child == c })
+func (t *reconcileRound) heldSurplus(ctx context.Context, c *child) (held *decision.Hold, err error) {
+	i := slices.IndexFunc(t.replaced, func(p *subsetState) bool { return p.child == c })
 	if i < 0 {
 		return nil, nil
 	}
 	if h := t.placement.HeldAt(t.replaced[i].Name); h != nil {
 		held = &decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Until: h.Until}
-		t.holds.tell(held)
+		t.holds.recordHold(held)
 		return held, nil
 	}
 	a, err := t.askHolds(ctx)
@@ -213,14 +213,14 @@ func (t *round) heldSurplus(ctx context.Context, c *child) (held *decision.Hold,
 			held = &h
 		}
 	}
-	t.holds.tell(held)
+	t.holds.recordHold(held)
 	return held, nil
 }
 
 // toCreate is the UnitedDeployment, and the revision, that the missing child of a subset is made of. While the update is held that is
 // the current one, so that no pods of the revision that is held are created; nil, for none, where the kind of the
 // children changes: those that there are stay meanwhile.
-func (t *round) toCreate(ctx context.Context, p *part) (*kruise.UnitedDeployment, string, error) {
+func (t *reconcileRound) toCreate(ctx context.Context, p *subsetState) (*kruise.UnitedDeployment, string, error) {
 	for _, other := range t.replaced {
 		if other.Name != p.Name {
 			continue
@@ -234,7 +234,7 @@ func (t *round) toCreate(ctx context.Context, p *part) (*kruise.UnitedDeployment
 		current = t.history.All[i]
 	}
 	update := t.history.Update.Name
-	if current == nil || current.Name == update || !t.established() && len(t.surplus) == 0 {
+	if current == nil || current.Name == update || !t.hasChildren() && len(t.surplus) == 0 {
 		return t.d, update, nil
 	}
 	a, err := t.askHolds(ctx)
@@ -245,11 +245,11 @@ func (t *round) toCreate(ctx context.Context, p *part) (*kruise.UnitedDeployment
 	if held == nil {
 		held, err = t.heldNew(ctx, p, t.d, update)
 	}
-	if err != nil || held == nil || held.Whole() && held.NewPods == decision.NewPodsUpdate {
+	if err != nil || held == nil || held.IsWholeWorkload() && held.NewPods == decision.NewPodsUpdate {
 		return t.d, update, err
 	}
-	t.holds.tell(held)
-	then, err := decoded(current.Data.Raw)
+	t.holds.recordHold(held)
+	then, err := decodeTemplate(current.Data.Raw)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the template of revision %s: %w", current.Name, err)
 	}
@@ -262,14 +262,14 @@ func (t *round) toCreate(ctx context.Context, p *part) (*kruise.UnitedDeployment
 }
 
 // updateHold is the condition UpdateHeld, with an event of each new reason.
-func (t *round) updateHold() {
+func (t *reconcileRound) updateHold() {
 	h := t.holds.told
 	if h == nil {
-		t.drop(kruise.UpdateHeld)
-		t.r.settled(t.d, kruise.UpdateHeld)
+		t.removeCondition(kruise.UpdateHeld)
+		t.r.resetRecordedEvent(t.d, kruise.UpdateHeld)
 		return
 	}
 	message := fmt.Sprintf("%s (rule %s)", h.Message, h.Rule)
 	t.setCondition(kruise.UpdateHeld, corev1.ConditionTrue, h.Reason, message)
-	t.r.once(t.d, kruise.UpdateHeld, h.Reason+": "+message)
+	t.r.recordEventOnce(t.d, kruise.UpdateHeld, h.Reason+": "+message)
 }

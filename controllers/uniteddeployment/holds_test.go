@@ -32,7 +32,7 @@ func (w *world) holdRollouts(rule string) {
 		}
 		set = bundle.Set{b}
 	}
-	if err := w.engine.Activate(w.Context(), set); err != nil {
+	if err := w.engine.ActivateBundles(w.Context(), set); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -152,8 +152,8 @@ func TestNewChildrenAreOfTheRevisionThatIsNotHeld(t *testing.T) {
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Template = ofDeployment(pods("nginx:3")) })
 	w.reconcile()
 	for _, c := range w.children() {
-		if c.kind.native() || c.GetDeletionTimestamp() != nil {
-			t.Errorf("there is a %s of subset %s", c.kind.Kind, c.name())
+		if c.kind.isNative() || c.GetDeletionTimestamp() != nil {
+			t.Errorf("there is a %s of subset %s", c.kind.Kind, c.subsetName())
 		}
 	}
 	w.holdRollouts("")

@@ -31,12 +31,12 @@ type kind struct {
 	metadata func(*kruise.SubsetTemplate) *metav1.ObjectMeta
 	pods     func(*kruise.SubsetTemplate) *corev1.PodTemplateSpec
 	// fill writes a template into a child. What cannot be changed in one that exists stays.
-	fill func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool)
+	fill func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, exists bool)
 	read func(o client.Object) child
 }
 
-// wanted is what a child is to be.
-type wanted struct {
+// desiredChild is what a child is to be.
+type desiredChild struct {
 	selector            *metav1.LabelSelector
 	template            corev1.PodTemplateSpec
 	replicas, partition int32
@@ -64,8 +64,8 @@ type child struct {
 	refused bool
 }
 
-// name is that of the subset.
-func (c *child) name() string {
+// subsetName is that of the subset.
+func (c *child) subsetName() string {
 	if name, ok := c.GetLabels()[kruise.SubsetNameKey]; ok || c.selector == nil {
 		return name
 	}
@@ -74,7 +74,7 @@ func (c *child) name() string {
 
 // allKinds are those of the four templates.
 func allKinds() []kind {
-	return []kind{cloneSets(), advancedStatefulSets(), statefulSets(), deployments()}
+	return []kind{cloneSets(), advancedStatefulSets(), statefulSets(), nativeDeployments()}
 }
 
 // kindOf is the kind of a template, and false if there is none.
@@ -95,7 +95,7 @@ func cloneSets() kind {
 		is:               func(t *kruise.SubsetTemplate) bool { return t.CloneSetTemplate != nil },
 		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.CloneSetTemplate.ObjectMeta },
 		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.CloneSetTemplate.Spec.Template },
-		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, exists bool) {
 			set := o.(*kruise.CloneSet)
 			was := set.Spec
 			set.Spec = *t.CloneSetTemplate.Spec.DeepCopy()
@@ -116,7 +116,7 @@ func cloneSets() kind {
 			set := o.(*kruise.CloneSet)
 			c := child{Object: o, selector: set.Spec.Selector, replicas: ptr.Deref(set.Spec.Replicas, 1)}
 			if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-				if n, err := budget.Partition(rolling.Partition, int(c.replicas)); err == nil {
+				if n, err := budget.ResolvePartition(rolling.Partition, int(c.replicas)); err == nil {
 					c.partition = int32(n) //nolint:gosec // at most the replicas
 				}
 			}
@@ -142,7 +142,7 @@ func advancedStatefulSets() kind {
 		pods: func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec {
 			return &t.AdvancedStatefulSetTemplate.Spec.Template
 		},
-		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, exists bool) {
 			set := o.(*kruise.StatefulSet)
 			from := t.AdvancedStatefulSetTemplate.Spec.DeepCopy()
 			if !exists {
@@ -182,7 +182,7 @@ func statefulSets() kind {
 		is:               func(t *kruise.SubsetTemplate) bool { return t.StatefulSetTemplate != nil },
 		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.StatefulSetTemplate.ObjectMeta },
 		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.StatefulSetTemplate.Spec.Template },
-		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, exists bool) {
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, exists bool) {
 			set := o.(*appsv1.StatefulSet)
 			from := t.StatefulSetTemplate.Spec.DeepCopy()
 			if !exists {
@@ -215,7 +215,7 @@ func statefulSets() kind {
 	}
 }
 
-func deployments() kind {
+func nativeDeployments() kind {
 	return kind{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		make:             func() client.Object { return &appsv1.Deployment{} },
@@ -223,7 +223,7 @@ func deployments() kind {
 		is:               func(t *kruise.SubsetTemplate) bool { return t.DeploymentTemplate != nil },
 		metadata:         func(t *kruise.SubsetTemplate) *metav1.ObjectMeta { return &t.DeploymentTemplate.ObjectMeta },
 		pods:             func(t *kruise.SubsetTemplate) *corev1.PodTemplateSpec { return &t.DeploymentTemplate.Spec.Template },
-		fill: func(o client.Object, t *kruise.SubsetTemplate, w wanted, _ bool) {
+		fill: func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, _ bool) {
 			d := o.(*appsv1.Deployment)
 			d.Spec = *t.DeploymentTemplate.Spec.DeepCopy()
 			d.Spec.Selector, d.Spec.Template, d.Spec.Replicas = w.selector, w.template, &w.replicas
@@ -257,7 +257,7 @@ func cloneSetUnavailable(spec *kruise.CloneSetSpec, replicas int32) int {
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		v = rolling.MaxUnavailable
 	}
-	return unavailable(v, kruise.DefaultCloneSetMaxUnavailable, replicas)
+	return resolveUnavailable(v, kruise.DefaultCloneSetMaxUnavailable, replicas)
 }
 
 // deploymentUnavailable is maxUnavailable of a Deployment, the default where it has none.
@@ -266,19 +266,19 @@ func deploymentUnavailable(spec *appsv1.DeploymentSpec, replicas int32) int {
 	if rolling := spec.Strategy.RollingUpdate; rolling != nil {
 		v = rolling.MaxUnavailable
 	}
-	return unavailable(v, "25%", replicas)
+	return resolveUnavailable(v, "25%", replicas)
 }
 
-func unavailable(v *intstr.IntOrString, unset string, replicas int32) int {
-	n, err := budget.Percent(ptr.Deref(v, intstr.FromString(unset)), int(replicas), true)
+func resolveUnavailable(v *intstr.IntOrString, unset string, replicas int32) int {
+	n, err := budget.ResolvePercent(ptr.Deref(v, intstr.FromString(unset)), int(replicas), true)
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// over lays one map over another.
-func over(lower, upper map[string]string) map[string]string {
+// mergeMaps lays one map over another.
+func mergeMaps(lower, upper map[string]string) map[string]string {
 	out := maps.Clone(lower)
 	if out == nil {
 		out = map[string]string{}

@@ -76,7 +76,7 @@ func newLife(t *testing.T, w *world) *life {
 }
 
 // write judges a write, and has it fail where it is to.
-func (l *life) write(what string, o client.Object, judge func(simulation.Holding, client.Object) string) error {
+func (l *life) write(what string, o client.Object, judge func(simulation.ActiveHolds, client.Object) string) error {
 	l.story = append(l.story, fmt.Sprintf("%s %T %s %s", what, o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey]))
 	if why := judge(simulation.HoldingOf(l.get()), o); why != "" && l.broken == "" {
 		l.broken = fmt.Sprintf("%s %T %s of subset %s %s, though %v is held", what, o, o.GetName(), o.GetLabels()[kruise.SubsetNameKey], why, simulation.HoldingOf(l.get()))
@@ -97,7 +97,7 @@ func (l *life) judgeReady(o client.Object, what string) {
 	k, _ := kindOf(&d.Spec.Template)
 	left, loses := int32(0), int32(0)
 	for _, c := range l.children() {
-		stays := c.kind.Kind == k.Kind && c.kind.Group == k.Group && slices.ContainsFunc(d.Spec.Topology.Subsets, func(s kruise.Subset) bool { return s.Name == c.name() })
+		stays := c.kind.Kind == k.Kind && c.kind.Group == k.Group && slices.ContainsFunc(d.Spec.Topology.Subsets, func(s kruise.Subset) bool { return s.Name == c.subsetName() })
 		switch {
 		case stays && c.GetUID() == o.GetUID(): // its own replicas are another matter
 			return
@@ -121,7 +121,7 @@ func (l *life) judgeReady(o client.Object, what string) {
 func imageOf(o client.Object) string { return podTemplateOf(o).Spec.Containers[0].Image }
 
 // judgeCreate allows a child of another revision than the current one only where a new pod of its zone may be.
-func (l *life) judgeCreate(h simulation.Holding, o client.Object) string {
+func (l *life) judgeCreate(h simulation.ActiveHolds, o client.Object) string {
 	current := l.get().Status.CurrentRevision
 	if podTemplateOf(o) == nil || current == "" || o.GetLabels()[kruise.ControllerRevisionHashKey] == current || len(l.children()) == 0 {
 		return ""
@@ -133,7 +133,7 @@ func (l *life) judgeCreate(h simulation.Holding, o client.Object) string {
 }
 
 // judgeUpdate allows another template of a native child, and a lower partition, only where none of its pods is held.
-func (l *life) judgeUpdate(h simulation.Holding, o client.Object) string {
+func (l *life) judgeUpdate(h simulation.ActiveHolds, o client.Object) string {
 	if podTemplateOf(o) == nil {
 		return ""
 	}
@@ -151,7 +151,9 @@ func (l *life) judgeUpdate(h simulation.Holding, o client.Object) string {
 		return "" // its controller asks
 	}
 	old := func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != imageOf(o) } // by a lower partition alone no others move
-	if moves && (h.Pod("", subset) || l.anyHeld(h, o)) || lower && slices.ContainsFunc(l.podsOf(o), func(p *corev1.Pod) bool { return old(p) && h.Pod(p.Name, strings.TrimPrefix(p.Spec.NodeName, "node-")) }) {
+	if moves && (h.HoldsPod("", subset) || l.anyHeld(h, o)) || lower && slices.ContainsFunc(l.podsOf(o), func(p *corev1.Pod) bool {
+		return old(p) && h.HoldsPod(p.Name, strings.TrimPrefix(p.Spec.NodeName, "node-"))
+	}) {
 		return fmt.Sprintf("gets %s in place of %s", imageOf(o), imageOf(was))
 	}
 	return ""
@@ -165,10 +167,10 @@ func partitionOf(set *appsv1.StatefulSet) int32 {
 }
 
 // judgeDelete allows the deletion of a pod, and of a child that another kind replaces, only where none is held.
-func (l *life) judgeDelete(h simulation.Holding, o client.Object) string {
+func (l *life) judgeDelete(h simulation.ActiveHolds, o client.Object) string {
 	pod, ok := o.(*corev1.Pod)
 	if ok {
-		if h.Pod(pod.Name, strings.TrimPrefix(pod.Spec.NodeName, "node-")) {
+		if h.HoldsPod(pod.Name, strings.TrimPrefix(pod.Spec.NodeName, "node-")) {
 			return "is held"
 		}
 		return ""
@@ -192,7 +194,7 @@ func (l *life) judgePlacement(what string, o client.Object) string {
 	switch {
 	case what == "create" && h.HoldsSubset(subset):
 		// A subset that has no pods keeps none: its child may be made without any.
-		replaces := slices.ContainsFunc(l.children(), func(c *child) bool { return c.name() == subset })
+		replaces := slices.ContainsFunc(l.children(), func(c *child) bool { return c.subsetName() == subset })
 		k, _ := kindOf(&l.get().Spec.Template)
 		if h.HoldsPlacement() || replaces || k.read(o).replicas > 0 {
 			return "is made"
@@ -215,8 +217,8 @@ func (l *life) judgePlacement(what string, o client.Object) string {
 	return ""
 }
 
-func (l *life) anyHeld(h simulation.Holding, o client.Object) bool {
-	return slices.ContainsFunc(l.podsOf(o), func(p *corev1.Pod) bool { return h.Pod(p.Name, strings.TrimPrefix(p.Spec.NodeName, "node-")) })
+func (l *life) anyHeld(h simulation.ActiveHolds, o client.Object) bool {
+	return slices.ContainsFunc(l.podsOf(o), func(p *corev1.Pod) bool { return h.HoldsPod(p.Name, strings.TrimPrefix(p.Spec.NodeName, "node-")) })
 }
 
 // podsOf are the pods that runChildren made.
@@ -259,7 +261,7 @@ func (l *life) runChildren(ready bool) {
 		}
 		have := map[string]*corev1.Pod{}
 		for _, p := range l.podsOf(o) {
-			n := ordinal(p.Name)
+			n := podOrdinal(p.Name)
 			if n >= int(c.replicas) || n >= int(partition) && p.Spec.Containers[0].Image != imageOf(o) {
 				must(client.IgnoreNotFound(l.api.Delete(l.Context(), p)))
 				continue
@@ -427,7 +429,7 @@ func TestAnyLifeOfAUnitedDeployment(t *testing.T) {
 		}
 		for _, c := range children {
 			if want := k.pods(&d.Spec.Template).Spec.Containers[0].Image; c.kind.Kind != k.Kind || imageOf(c.Object) != want {
-				rt.Fatalf("in the end subset %s has a %s of %s, want a %s of %s\n  %s", c.name(), c.kind.Kind, imageOf(c.Object), k.Kind, want, strings.Join(l.story, "\n  "))
+				rt.Fatalf("in the end subset %s has a %s of %s, want a %s of %s\n  %s", c.subsetName(), c.kind.Kind, imageOf(c.Object), k.Kind, want, strings.Join(l.story, "\n  "))
 			}
 		}
 	})

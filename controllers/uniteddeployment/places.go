@@ -17,25 +17,25 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// place reports the subsets whose pods are nowhere, and why, each by its name (UD-15).
-func (t *round) place(ctx context.Context, a allocated) error {
-	nowhere, waiting, err := t.waiting(ctx)
+// reportPlacement reports the subsets whose pods are nowhere, and why, each by its name (UD-15).
+func (t *reconcileRound) reportPlacement(ctx context.Context, a allocated) error {
+	nowhere, waiting, err := t.findWaitingSubsets(ctx)
 	if err != nil {
 		return err
 	}
 	reason, text := "", ""
-	switch full := t.full(a); {
+	switch full := t.describeFullSubsets(a); {
 	case len(nowhere) > 0:
 		reason = kruise.UnitedDeploymentNoNodesReason
 		text = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.ListNames(nowhere))
 	case len(waiting) > 0:
 		reason = kruise.UnitedDeploymentUnschedulableReason
-		text = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.critical(), message.ListNames(waiting))
+		text = fmt.Sprintf("Pods of these subsets found no node in %s: %s.", t.criticalDuration(), message.ListNames(waiting))
 	case full != "":
 		reason, text = kruise.UnitedDeploymentSubsetsFullReason, full
 	case a.held != nil && len(t.surplus) > 0:
 		reason = kruise.UnitedDeploymentUnknownSubsetReason
-		text = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", message.ListNames(t.gone()))
+		text = fmt.Sprintf("These subsets are not in the spec, and a policy holds what would delete their workloads: %s.", message.ListNames(t.surplusSubsets()))
 	case len(t.standing) > 0:
 		reason = kruise.UnitedDeploymentWaitingForSubsetsReason
 	}
@@ -45,18 +45,18 @@ func (t *round) place(ctx context.Context, a allocated) error {
 	switch {
 	case reason != "":
 		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, text)
-	case t.told(kruise.UnitedDeploymentPlacing):
+	case t.hasCondition(kruise.UnitedDeploymentPlacing):
 		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
 	}
 	return nil
 }
 
-func (t *round) told(kind kruise.UnitedDeploymentConditionType) bool {
+func (t *reconcileRound) hasCondition(kind kruise.UnitedDeploymentConditionType) bool {
 	return slices.ContainsFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
 }
 
-// waiting finds the subsets that select no node, and those with pods that find none.
-func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error) {
+// findWaitingSubsets finds the subsets that select no node, and those with pods that find none.
+func (t *reconcileRound) findWaitingSubsets(ctx context.Context) (nowhere, late []string, err error) {
 	for _, p := range t.parts {
 		if p.unschedulable { // its pods were moved, or others stand in for them
 			late = append(late, p.Name)
@@ -72,10 +72,10 @@ func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error)
 		stuck, waits, runs := 0, false, false
 		for _, pod := range p.pods {
 			waits, runs = waits || pod.Spec.NodeName == "", runs || pod.Spec.NodeName != ""
-			if is, again := subset.Stuck(pod, t.critical(), t.now); is {
+			if is, again := subset.IsUnschedulable(pod, t.criticalDuration(), t.now); is {
 				stuck++
 			} else if again > 0 {
-				t.sooner(max(again, subset.Unhurried))
+				t.requeueWithin(max(again, subset.Unhurried))
 			}
 		}
 		if waits && !runs {
@@ -100,23 +100,23 @@ func (t *round) waiting(ctx context.Context) (nowhere, late []string, err error)
 const nodesAgain = 30 * time.Second
 
 // selectsNoNode reports whether no node has the labels that a subset requires, and has them looked for again if so.
-func (t *round) selectsNoNode(ctx context.Context, p *part) (bool, error) {
-	nowhere, err := subset.Nowhere(ctx, t.r.client, p.NodeSelectorTerm)
+func (t *reconcileRound) selectsNoNode(ctx context.Context, p *subsetState) (bool, error) {
+	nowhere, err := subset.MatchesNoNode(ctx, t.r.client, p.NodeSelectorTerm)
 	if nowhere {
-		t.sooner(nodesAgain)
+		t.requeueWithin(nodesAgain)
 	}
 	return nowhere, err
 }
 
-// full names the subsets where they take fewer pods than there are replicas.
-func (t *round) full(a allocated) string {
+// describeFullSubsets names the subsets where they take fewer pods than there are replicas.
+func (t *reconcileRound) describeFullSubsets(a allocated) string {
 	if a.held != nil || t.d.Spec.Replicas == nil || t.strategy == placement.Reserve { // others stand in there
 		return ""
 	}
 	sum, names := 0, []string{}
 	for i, s := range a.in.Subsets {
 		n := int(t.parts[i].replicas)
-		sum += min(n, s.Quota(t.strategy))
+		sum += min(n, s.ReplicaQuota(t.strategy))
 		what := "holds what it has"
 		switch d := a.out.DeniedAt(s.Name); {
 		case a.out.HeldAt(s.Name) != nil:
@@ -135,10 +135,10 @@ func (t *round) full(a allocated) string {
 	return ""
 }
 
-// gone are the subsets of workloads that are to go.
-func (t *round) gone() (names []string) {
+// surplusSubsets are the subsets of workloads that are to go.
+func (t *reconcileRound) surplusSubsets() (names []string) {
 	for _, c := range t.surplus {
-		names = append(names, c.name())
+		names = append(names, c.subsetName())
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

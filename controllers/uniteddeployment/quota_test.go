@@ -179,7 +179,7 @@ func TestADuplicateThatIsHeldMakesNoRoom(t *testing.T) {
 	w.runRefused(70)
 	found := map[string]int{}
 	for _, c := range w.children() {
-		found[c.name()]++
+		found[c.subsetName()]++
 	}
 	if found["a"] != 2 || found["d"] != 1 || found["c"] != 0 {
 		t.Errorf("the children are %v; told is %q", found, w.told())

@@ -54,7 +54,7 @@ func (w *world) images() string {
 	w.Helper()
 	var out []string
 	for _, c := range w.children() {
-		out = append(out, c.name()+"="+c.Object.(*kruise.CloneSet).Spec.Template.Spec.Containers[0].Image)
+		out = append(out, c.subsetName()+"="+c.Object.(*kruise.CloneSet).Spec.Template.Spec.Containers[0].Image)
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")

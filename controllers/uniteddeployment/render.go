@@ -16,57 +16,57 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// marks are the labels of a child and of its pods.
-func marks(part *kruise.Subset, revision string) map[string]string {
+// subsetLabels are the labels of a child and of its pods.
+func subsetLabels(part *kruise.Subset, revision string) map[string]string {
 	return map[string]string{kruise.SubsetNameKey: part.Name, kruise.ControllerRevisionHashKey: revision}
 }
 
-// template is that of the pods of a subset (UD-13). The patch comes last.
-func template(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string) (corev1.PodTemplateSpec, error) {
+// podTemplate is that of the pods of a subset (UD-13). The patch comes last.
+func podTemplate(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string) (corev1.PodTemplateSpec, error) {
 	pods := k.pods(&d.Spec.Template).DeepCopy()
-	pods.Labels = over(pods.Labels, marks(part, revision))
-	subset.Require(&pods.Spec, part.NodeSelectorTerm)
+	pods.Labels = mergeMaps(pods.Labels, subsetLabels(part, revision))
+	subset.AddNodeTerm(&pods.Spec, part.NodeSelectorTerm)
 	pods.Spec.Tolerations = append(pods.Spec.Tolerations, part.Tolerations...)
 	if len(part.Patch.Raw) == 0 {
 		return *pods, nil
 	}
-	patched, err := subset.Patched(pods, part.Patch.Raw)
+	patched, err := subset.ApplyPatch(pods, part.Patch.Raw)
 	if err != nil {
 		return *pods, fmt.Errorf("making the patch of subset %s: %w", part.Name, err)
 	}
 	return *patched, nil
 }
 
-// selector is that of a child: the UnitedDeployment's, and the name of the subset.
-func selector(d *kruise.UnitedDeployment, part string) *metav1.LabelSelector {
+// childSelector is that of a child: the UnitedDeployment's, and the name of the subset.
+func childSelector(d *kruise.UnitedDeployment, part string) *metav1.LabelSelector {
 	out := d.Spec.Selector.DeepCopy()
 	if out == nil {
 		out = &metav1.LabelSelector{}
 	}
-	out.MatchLabels = over(out.MatchLabels, map[string]string{kruise.SubsetNameKey: part})
+	out.MatchLabels = mergeMaps(out.MatchLabels, map[string]string{kruise.SubsetNameKey: part})
 	return out
 }
 
-// onto writes into a child what it is to be.
-func onto(o client.Object, d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w wanted, exists bool) error {
-	pods, err := template(d, k, part, revision)
+// fillChild writes into a child what it is to be.
+func fillChild(o client.Object, d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w desiredChild, exists bool) error {
+	pods, err := podTemplate(d, k, part, revision)
 	if err != nil {
 		return err
 	}
 	w.template = pods
 	metadata := k.metadata(&d.Spec.Template)
-	labels := over(metadata.Labels, nil)
+	labels := mergeMaps(metadata.Labels, nil)
 	if d.Spec.Selector != nil {
-		labels = over(labels, d.Spec.Selector.MatchLabels)
+		labels = mergeMaps(labels, d.Spec.Selector.MatchLabels)
 	}
-	o.SetLabels(over(o.GetLabels(), over(labels, marks(part, revision))))
-	o.SetAnnotations(over(o.GetAnnotations(), over(metadata.Annotations, map[string]string{kruise.SubsetPatchKey: string(part.Patch.Raw)})))
+	o.SetLabels(mergeMaps(o.GetLabels(), mergeMaps(labels, subsetLabels(part, revision))))
+	o.SetAnnotations(mergeMaps(o.GetAnnotations(), mergeMaps(metadata.Annotations, map[string]string{kruise.SubsetPatchKey: string(part.Patch.Raw)})))
 	k.fill(o, &d.Spec.Template, w, exists)
 	return nil
 }
 
-// build is a child that is to be created.
-func build(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w wanted) (client.Object, error) {
+// buildChild is a child that is to be created.
+func buildChild(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w desiredChild) (client.Object, error) {
 	o := k.make()
 	o.SetNamespace(d.Namespace)
 	prefix := fmt.Sprintf("%s-%s-", d.Name, part.Name)
@@ -76,8 +76,8 @@ func build(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision str
 	o.SetGenerateName(prefix)
 	o.SetFinalizers(k.metadata(&d.Spec.Template).Finalizers)
 	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(d, OwnerKind())})
-	w.selector = selector(d, part.Name)
-	return o, onto(o, d, k, part, revision, w, false)
+	w.selector = childSelector(d, part.Name)
+	return o, fillChild(o, d, k, part, revision, w, false)
 }
 
 // samePatch compares patches by what they mean.

@@ -28,8 +28,8 @@ type document struct {
 	} `json:"spec"`
 }
 
-// encoded is the data of the revision of a template.
-func encoded(t *kruise.SubsetTemplate) ([]byte, error) {
+// encodeTemplate is the data of the revision of a template.
+func encodeTemplate(t *kruise.SubsetTemplate) ([]byte, error) {
 	raw, err := json.Marshal(t)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)
@@ -42,15 +42,15 @@ func encoded(t *kruise.SubsetTemplate) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// same compares the data of revisions by what the templates mean: OpenKruise leaves out what
+// isSameTemplate compares the data of revisions by what the templates mean: OpenKruise leaves out what
 // is empty in other ways, and a cluster that changes over has no pod updated for it.
-func same(a, b []byte) bool {
-	x, errX := decoded(a)
-	y, errY := decoded(b)
+func isSameTemplate(a, b []byte) bool {
+	x, errX := decodeTemplate(a)
+	y, errY := decodeTemplate(b)
 	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
 }
 
-func decoded(raw []byte) (*kruise.SubsetTemplate, error) {
+func decodeTemplate(raw []byte) (*kruise.SubsetTemplate, error) {
 	var d struct {
 		Spec struct {
 			Template kruise.SubsetTemplate `json:"template"`
@@ -60,8 +60,8 @@ func decoded(raw []byte) (*kruise.SubsetTemplate, error) {
 	return &d.Spec.Template, err
 }
 
-// revisions finds or makes the revision of the template (A-16).
-func (r *Reconciler) revisions(ctx context.Context, d *kruise.UnitedDeployment) (revision.History, error) {
+// resolveRevisions finds or makes the revision of the template (A-16).
+func (r *Reconciler) resolveRevisions(ctx context.Context, d *kruise.UnitedDeployment) (revision.History, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
 		return revision.History{}, fmt.Errorf("listing revisions: %w", err)
@@ -70,12 +70,12 @@ func (r *Reconciler) revisions(ctx context.Context, d *kruise.UnitedDeployment) 
 	for i := range list.Items {
 		existing[i] = &list.Items[i]
 	}
-	data, err := encoded(&d.Spec.Template)
+	data, err := encodeTemplate(&d.Spec.Template)
 	if err != nil {
 		return revision.History{}, err
 	}
-	return revision.Resolve(ctx, r.client, revision.Owner{
+	return revision.ResolveHistory(ctx, r.client, revision.Owner{
 		Object: d, Kind: OwnerKind(), Collisions: ptr.Deref(d.Status.CollisionCount, 0), Current: d.Status.CurrentRevision, Live: r.live,
-		Document: &revision.Document{Data: data, Namespace: d.Namespace, HashLabel: hashLabel, Bare: true, Same: same},
+		Document: &revision.Document{Data: data, Namespace: d.Namespace, HashLabel: hashLabel, Bare: true, Same: isSameTemplate},
 	}, existing)
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// look finds the subsets that have no room.
-func (t *round) look(ctx context.Context) error {
+// findUnschedulable finds the subsets that have no room.
+func (t *reconcileRound) findUnschedulable(ctx context.Context) error {
 	for _, p := range t.parts {
 		switch {
-		case p.child == nil && t.strategy == placement.Reserve && p.condition == nil && t.established():
+		case p.child == nil && t.strategy == placement.Reserve && p.condition == nil && t.hasChildren():
 			t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
 		case p.child == nil:
 		case t.strategy == placement.Adaptive:
-			t.adapt(p)
+			t.assessAdaptive(p)
 		case t.strategy == placement.Reserve:
-			if err := t.reserve(ctx, p); err != nil {
+			if err := t.reservePods(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -38,8 +38,8 @@ func (t *round) look(ctx context.Context) error {
 	return nil
 }
 
-// established says whether there were subsets before.
-func (t *round) established() bool {
+// hasChildren says whether there were subsets before.
+func (t *reconcileRound) hasChildren() bool {
 	for _, p := range t.parts {
 		if p.child != nil {
 			return true
@@ -49,7 +49,7 @@ func (t *round) established() bool {
 }
 
 // markSubset sets the condition of a subset. Its time is that of the last change of its status.
-func (t *round) markSubset(p *part, status corev1.ConditionStatus, reason, text string) {
+func (t *reconcileRound) markSubset(p *subsetState, status corev1.ConditionStatus, reason, text string) {
 	since := metav1.NewTime(t.now).Rfc3339Copy()
 	if p.condition != nil && p.condition.Status == status {
 		since = p.condition.LastTransitionTime
@@ -64,7 +64,7 @@ func (t *round) markSubset(p *part, status corev1.ConditionStatus, reason, text 
 
 // recordMarks writes the conditions of subsets that have changed, before the round acts: the pods that found
 // no node, from which a condition was derived, go by that act. Subsets that have no status yet come with the rest.
-func (t *round) recordMarks(ctx context.Context) error {
+func (t *reconcileRound) recordMarks(ctx context.Context) error {
 	changed, differ := t.d.DeepCopy(), false
 	marks := map[string]kruise.UnitedDeploymentSubsetCondition{}
 	for _, p := range t.parts {
@@ -74,12 +74,12 @@ func (t *round) recordMarks(ctx context.Context) error {
 		marks[p.Name] = *p.condition
 		for i := range changed.Status.SubsetStatuses {
 			s := &changed.Status.SubsetStatuses[i]
-			if was := schedulable(s); s.Name == p.Name && (was == nil || was.Status != p.condition.Status) {
+			if was := schedulableCondition(s); s.Name == p.Name && (was == nil || was.Status != p.condition.Status) {
 				s.Conditions, differ = []kruise.UnitedDeploymentSubsetCondition{*p.condition}, true
 			}
 		}
 	}
-	t.r.memory.Of(t.d).marks = marks
+	t.r.memory.GetOrCreate(t.d).marks = marks
 	if !differ {
 		return nil
 	}
@@ -91,113 +91,113 @@ func (t *round) recordMarks(ctx context.Context) error {
 }
 
 // recallMark takes the condition of a subset that was written last where the cache shows an older one.
-func (t *round) recallMark(p *part) {
-	mark, ok := t.r.memory.Of(t.d).marks[p.Name]
+func (t *reconcileRound) recallMark(p *subsetState) {
+	mark, ok := t.r.memory.GetOrCreate(t.d).marks[p.Name]
 	if ok && (p.condition == nil || p.condition.LastTransitionTime.Before(&mark.LastTransitionTime)) {
 		p.condition = &mark
 	}
 }
 
-// adapt is UD-07: a subset is without room for a while after pods found no node in time.
-func (t *round) adapt(p *part) {
+// assessAdaptive is UD-07: a subset is without room for a while after pods found no node in time.
+func (t *reconcileRound) assessAdaptive(p *subsetState) {
 	if p.marked {
-		if left := p.condition.LastTransitionTime.Add(t.duration()).Sub(t.now); left > 0 {
+		if left := p.condition.LastTransitionTime.Add(t.unschedulableDuration()).Sub(t.now); left > 0 {
 			p.unschedulable = true
-			t.sooner(left)
+			t.requeueWithin(left)
 			return
 		}
 	}
 	stuck := 0
 	for _, pod := range p.pods {
-		is, again := subset.Stuck(pod, t.critical(), t.now)
-		if t.sooner(again); is {
+		is, again := subset.IsUnschedulable(pod, t.criticalDuration(), t.now)
+		if t.requeueWithin(again); is {
 			stuck++
 		}
 	}
 	switch {
 	case stuck > 0:
 		p.unschedulable = true
-		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.critical()))
-		t.sooner(t.duration())
+		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.criticalDuration()))
+		t.requeueWithin(t.unschedulableDuration())
 	case p.marked:
 		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
 	}
 }
 
-// reserve is UD-06: it says which pods others stand in for, and labels them.
-func (t *round) reserve(ctx context.Context, p *part) error {
+// reservePods is UD-06: it says which pods others stand in for, and labels them.
+func (t *reconcileRound) reservePods(ctx context.Context, p *subsetState) error {
 	old, waits := 0, false
 	for _, pod := range p.pods {
-		if !t.updated(pod) {
+		if !t.isUpdated(pod) {
 			old++
 			continue
 		}
-		stuck, _ := subset.Stuck(pod, t.critical(), t.now)
+		stuck, _ := subset.IsUnschedulable(pod, t.criticalDuration(), t.now)
 		waits = waits || stuck
 	}
 	var acts []func() error
 	for _, pod := range p.pods {
 		said, labelled := pod.Labels[kruise.UnitedDeploymentReservedPodKey]
-		is := t.reserved(p, pod, said, labelled, waits && old > int(t.partitionOf(p)))
+		is := t.isReserved(p, pod, said, labelled, waits && old > int(t.partitionOf(p)))
 		if is {
 			p.reserved++
 		}
 		if want := strconv.FormatBool(is); said != want {
-			acts = append(acts, func() error { return t.label(ctx, pod, want) })
+			acts = append(acts, func() error { return t.labelReserved(ctx, pod, want) })
 		}
 	}
-	if err := batch.Parallel(t.r.writes, acts); err != nil {
+	if err := batch.RunParallel(t.r.writes, acts); err != nil {
 		return err
 	}
 	switch {
 	case p.reserved > 0:
 		p.unschedulable = true
 		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
-	case p.marked && len(p.pods) < p.current(): // its new pods have not been seen
-		t.sooner(time.Second)
+	case p.marked && len(p.pods) < p.currentReplicas(): // its new pods have not been seen
+		t.requeueWithin(time.Second)
 	case p.marked:
 		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
-		t.sooner(step.Soon) // those who stood in go
+		t.requeueWithin(step.Soon) // those who stood in go
 	}
 	return nil
 }
 
-func (t *round) updated(pod *corev1.Pod) bool {
+func (t *reconcileRound) isUpdated(pod *corev1.Pod) bool {
 	return pod.Labels[kruise.ControllerRevisionHashKey] == t.history.Update.Name
 }
 
-// reserved says whether others stand in for a pod. An update that waits for room is late.
-func (t *round) reserved(p *part, pod *corev1.Pod, said string, labelled, waits bool) bool {
+// isReserved says whether others stand in for a pod. An update that waits for room is late.
+func (t *reconcileRound) isReserved(p *subsetState, pod *corev1.Pod, said string, labelled, waits bool) bool {
 	switch {
 	case said == "true":
-		if !isReady(pod) || !t.updated(pod) {
+		if !isReady(pod) || !t.isUpdated(pod) {
 			return true
 		}
-		left := readyAt(pod).Add(t.duration()).Sub(t.now)
-		t.sooner(left)
+		left := readyAt(pod).Add(t.unschedulableDuration()).Sub(t.now)
+		t.requeueWithin(left)
 		return left > 0
 	case p.marked && !labelled:
-		if isReady(pod) && t.updated(pod) { // it was ready before anything was marked
+		if isReady(pod) && t.isUpdated(pod) { // it was ready before anything was marked
 			return readyAt(pod).After(p.condition.LastTransitionTime.Time)
 		}
 		return true
-	case t.updated(pod):
-		stuck, again := subset.Stuck(pod, t.critical(), t.now)
-		t.sooner(again)
+	case t.isUpdated(pod):
+		stuck, again := subset.IsUnschedulable(pod, t.criticalDuration(), t.now)
+		t.requeueWithin(again)
 		return stuck
 	case !waits:
 		return false
 	}
-	left := t.updating().Add(t.critical()).Sub(t.now)
-	if t.sooner(left); left > 0 {
+	left := t.updatingSince().Add(t.criticalDuration()).Sub(t.now)
+	if t.requeueWithin(left); left > 0 {
 		return false
 	}
 	p.late++
 	return true
 }
 
-// updating is since when the pods are brought to the updated revision.
-func (t *round) updating() time.Time {
+// updatingSince is since when the pods are brought to the updated revision.
+func (t *reconcileRound) updatingSince() time.Time {
 	for _, c := range t.d.Status.Conditions {
 		if c.Type == kruise.UnitedDeploymentUpdated && c.Status == corev1.ConditionFalse {
 			return c.LastTransitionTime.Time
@@ -206,7 +206,7 @@ func (t *round) updating() time.Time {
 	return t.now
 }
 
-func (t *round) label(ctx context.Context, pod *corev1.Pod, value string) error {
+func (t *reconcileRound) labelReserved(ctx context.Context, pod *corev1.Pod, value string) error {
 	changed := pod.DeepCopy()
 	metav1.SetMetaDataLabel(&changed.ObjectMeta, kruise.UnitedDeploymentReservedPodKey, value)
 	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
@@ -215,14 +215,14 @@ func (t *round) label(ctx context.Context, pod *corev1.Pod, value string) error 
 	return nil
 }
 
-// grown marks a subset anew that had just recovered and gets more pods (UD-06).
-func (t *round) grown(p *part) {
-	if t.strategy == placement.Reserve && p.child != nil && p.marked && !p.unschedulable && int(p.replicas) > p.current() {
+// markGrownSubset marks a subset anew that had just recovered and gets more pods (UD-06).
+func (t *reconcileRound) markGrownSubset(p *subsetState) {
+	if t.strategy == placement.Reserve && p.child != nil && p.marked && !p.unschedulable && int(p.replicas) > p.currentReplicas() {
 		since := metav1.NewTime(t.now).Rfc3339Copy()
 		p.condition = &kruise.UnitedDeploymentSubsetCondition{
 			Type: kruise.UnitedDeploymentSubsetSchedulable, Status: corev1.ConditionFalse, LastTransitionTime: since,
 			Reason: kruise.UnitedDeploymentSubsetRescheduleReason, Message: "subset just recovered scaled up",
 		}
-		t.sooner(time.Second)
+		t.requeueWithin(time.Second)
 	}
 }

@@ -71,7 +71,7 @@ func drawSchedule(t *rapid.T, e *engine.Engine) *schedule {
 		z := &zone{Subset: kruise.Subset{Name: string(rune('a' + i))}}
 		if i != open {
 			z.MaxReplicas = amount(t, "max of "+z.Name, replicas)
-			most, _ := budget.Rounded(*z.MaxReplicas, &replicas)
+			most, _ := budget.ResolveRounded(*z.MaxReplicas, &replicas)
 			z.MinReplicas = ptr.To(intstr.FromInt(rapid.IntRange(0, min(most, int(least))).Draw(t, "min of "+z.Name)))
 			least -= z.MinReplicas.IntVal
 		}
@@ -97,9 +97,9 @@ func (s *schedule) round(t *rapid.T) {
 		s.d.Spec.Topology.Subsets = append(s.d.Spec.Topology.Subsets, z.Subset)
 	}
 	k, _ := kindOf(&s.d.Spec.Template)
-	r := &round{r: s.r, d: s.d, now: s.now, kind: k, strategy: strategyOf(&s.d.Spec)}
+	r := &reconcileRound{r: s.r, d: s.d, now: s.now, kind: k, strategy: strategyOf(&s.d.Spec)}
 	for _, z := range s.zones {
-		p := &part{Subset: &z.Subset, condition: z.condition, pods: z.pods, child: &child{Object: client.Object(&kruise.CloneSet{}), kind: k, replicas: z.replicas}}
+		p := &subsetState{Subset: &z.Subset, condition: z.condition, pods: z.pods, child: &child{Object: client.Object(&kruise.CloneSet{}), kind: k, replicas: z.replicas}}
 		p.marked = p.condition != nil && p.condition.Status == corev1.ConditionFalse
 		for _, pod := range z.pods {
 			if pod.Spec.NodeName != "" {
@@ -111,10 +111,10 @@ func (s *schedule) round(t *rapid.T) {
 		}
 		r.parts = append(r.parts, p)
 	}
-	if err := r.look(t.Context()); err != nil {
+	if err := r.findUnschedulable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a := r.decide(t.Context())
+	a := r.decideAllocation(t.Context())
 	if a.held != nil {
 		t.Fatalf("held: %+v", a.held)
 	}

@@ -16,28 +16,28 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
-	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// report writes the status if it changed, while only counts do twice a second, and tells what is held (UD-12, UD-15).
-func (t *round) report(ctx context.Context, a allocated, acted error) error {
-	t.count()
-	t.progress()
-	t.conditions(acted)
-	t.hold(a)
+// reportStatus writes the status if it changed, while only counts do twice a second, and tells what is held (UD-12, UD-15).
+func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted error) error {
+	t.countReplicas()
+	t.updateProgress()
+	t.setConditions(acted)
+	t.reportHold(a)
 	t.updateHold()
-	if err := t.place(ctx, a); err != nil {
+	if err := t.reportPlacement(ctx, a); err != nil {
 		return err
 	}
-	t.explain(a)
+	t.storeExplanation(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
 	}
-	known := t.r.memory.Of(t.d)
-	if wait := cadence.Wait(&t.d.Status, &t.status, t.r.every, t.now.Sub(known.written)); wait > 0 {
-		t.sooner(wait)
+	known := t.r.memory.GetOrCreate(t.d)
+	if wait := statusthrottle.WriteDelay(&t.d.Status, &t.status, t.r.every, t.now.Sub(known.written)); wait > 0 {
+		t.requeueWithin(wait)
 		return nil
 	}
 	changed := t.d.DeepCopy()
@@ -49,9 +49,9 @@ func (t *round) report(ctx context.Context, a allocated, acted error) error {
 	return nil
 }
 
-// count sums up the statuses of the children. What a child says of an older spec says
+// countReplicas sums up the statuses of the children. What a child says of an older spec says
 // nothing of this revision.
-func (t *round) count() {
+func (t *reconcileRound) countReplicas() {
 	s := &t.status
 	s.ObservedGeneration = t.d.Generation
 	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.ReservedPods, s.SubsetStatuses = 0, 0, 0, 0, 0, nil
@@ -88,20 +88,20 @@ func (t *round) count() {
 	s.Replicas -= s.ReservedPods
 }
 
-func (t *round) updatedReady(p *part) (n int32) {
+func (t *reconcileRound) updatedReady(p *subsetState) (n int32) {
 	if !p.child.countReady {
 		return p.child.updatedReady
 	}
 	for _, pod := range p.pods {
-		if t.updated(pod) && isReady(pod) {
+		if t.isUpdated(pod) && isReady(pod) {
 			n++
 		}
 	}
 	return n
 }
 
-// progress says whether all pods are of the updated revision (UD-12).
-func (t *round) progress() {
+// updateProgress says whether all pods are of the updated revision (UD-12).
+func (t *reconcileRound) updateProgress() {
 	s := &t.status
 	observed := len(t.surplus) == 0
 	for _, p := range t.parts {
@@ -117,8 +117,8 @@ func (t *round) progress() {
 	t.setCondition(kruise.UnitedDeploymentUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
 }
 
-func (t *round) conditions(acted error) {
-	t.drop(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
+func (t *reconcileRound) setConditions(acted error) {
+	t.removeCondition(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
 	t.reportActs(acted)
 	failure := ""
 	for _, p := range t.parts {
@@ -128,14 +128,14 @@ func (t *round) conditions(acted error) {
 		}
 	}
 	if failure == "" {
-		t.drop(kruise.UnitedDeploymentSubsetFailure)
+		t.removeCondition(kruise.UnitedDeploymentSubsetFailure)
 		return
 	}
 	t.setCondition(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
 }
 
 // reportActs sets the conditions of what could not be written.
-func (t *round) reportActs(acted error) {
+func (t *reconcileRound) reportActs(acted error) {
 	report := func(kind kruise.UnitedDeploymentConditionType, err error, failed bool) {
 		if failed {
 			t.setCondition(kind, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, err.Error())
@@ -149,13 +149,13 @@ func (t *round) reportActs(acted error) {
 	report(kruise.UnitedDeploymentSubsetUpdated, &update, errors.As(acted, &update))
 }
 
-// hold reports what leaves subsets as they are. There is one event for each new reason.
-func (t *round) hold(a allocated) {
+// reportHold reports what leaves subsets as they are. There is one event for each new reason.
+func (t *reconcileRound) reportHold(a allocated) {
 	h := a.held
 	if h != nil && h.Rule == ineffective { // the words of OpenKruise
-		t.r.once(t.d, kruise.FailedSpecifySubsetReplicasReason, fmt.Sprintf(kruise.SpecifySubsetReplicasMessage, h.Message))
+		t.r.recordEventOnce(t.d, kruise.FailedSpecifySubsetReplicasReason, fmt.Sprintf(kruise.SpecifySubsetReplicasMessage, h.Message))
 	} else {
-		t.r.settled(t.d, kruise.FailedSpecifySubsetReplicasReason)
+		t.r.resetRecordedEvent(t.d, kruise.FailedSpecifySubsetReplicasReason)
 	}
 	for _, p := range t.parts {
 		if h == nil {
@@ -163,8 +163,8 @@ func (t *round) hold(a allocated) {
 		}
 	}
 	if h == nil {
-		t.drop(kruise.UnitedDeploymentAllocationHeld)
-		t.r.settled(t.d, string(kruise.UnitedDeploymentAllocationHeld))
+		t.removeCondition(kruise.UnitedDeploymentAllocationHeld)
+		t.r.resetRecordedEvent(t.d, string(kruise.UnitedDeploymentAllocationHeld))
 		return
 	}
 	text := h.Message
@@ -176,13 +176,13 @@ func (t *round) hold(a allocated) {
 	}
 	t.setCondition(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, text)
 	if h.Rule != ineffective {
-		t.r.once(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+text)
+		t.r.recordEventOnce(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+text)
 	}
 }
 
 // setCondition sets a condition. Its time is that of the last change of its status, or for an update
 // of the revision.
-func (t *round) setCondition(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
+func (t *reconcileRound) setCondition(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
 	c := kruise.UnitedDeploymentCondition{
 		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message.Shorten(text),
 	}
@@ -197,6 +197,6 @@ func (t *round) setCondition(kind kruise.UnitedDeploymentConditionType, status c
 	t.status.Conditions[i] = c
 }
 
-func (t *round) drop(kind kruise.UnitedDeploymentConditionType) {
+func (t *reconcileRound) removeCondition(kind kruise.UnitedDeploymentConditionType) {
 	t.status.Conditions = slices.DeleteFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
 }

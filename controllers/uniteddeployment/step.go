@@ -27,8 +27,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// round is one reconcile of a UnitedDeployment.
-type round struct {
+// reconcileRound is one reconcile of a UnitedDeployment.
+type reconcileRound struct {
 	r        *Reconciler
 	d        *kruise.UnitedDeployment
 	now      time.Time
@@ -36,12 +36,12 @@ type round struct {
 	history  revision.History
 	strategy string
 	// parts are the subsets of the spec, in their order.
-	parts []*part
+	parts []*subsetState
 	// surplus are children that are to go: of no subset, of another kind, or of a subset that
 	// has another one.
 	surplus, duplicates []*child
 	// replaced are the subsets of those surplus children that are of another kind, with their pods.
-	replaced []*part
+	replaced []*subsetState
 	// placement is the answer of placement/allocation.
 	placement placement.AllocationOutput
 	// standing are the surplus children that stay until pods of subsets are available, and how many pods they keep.
@@ -53,8 +53,8 @@ type round struct {
 	again  time.Duration
 }
 
-// part is a subset, with its child.
-type part struct {
+// subsetState is a subset, with its child.
+type subsetState struct {
 	*kruise.Subset
 	child *child // nil if there is none yet
 	pods  []*corev1.Pod
@@ -74,35 +74,35 @@ type part struct {
 	replicas, partition int32
 }
 
-// current is how many pods a subset has. Those of children of another kind are its share while a hold keeps them, and no other subset gets
+// currentReplicas is how many pods a subset has. Those of children of another kind are its share while a hold keeps them, and no other subset gets
 // them.
-func (p *part) current() int {
+func (p *subsetState) currentReplicas() int {
 	if p.child == nil {
 		return int(p.replaced)
 	}
 	return int(p.child.replicas)
 }
 
-// sooner looks again after a while, if that is earlier; 0 is never.
-func (t *round) sooner(after time.Duration) {
-	t.again = requeue.Sooner(t.again, max(after, 0))
+// requeueWithin looks again after a while, if that is earlier; 0 is never.
+func (t *reconcileRound) requeueWithin(after time.Duration) {
+	t.again = requeue.EarliestDelay(t.again, max(after, 0))
 }
 
-// step is one reconcile. It says when to look again.
-func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time.Duration, error) {
+// reconcileSubsets is one reconcile. It says when to look again.
+func (r *Reconciler) reconcileSubsets(ctx context.Context, d *kruise.UnitedDeployment) (time.Duration, error) {
 	k, ok := kindOf(&d.Spec.Template)
 	if !ok { // admission refuses it
-		r.once(d, kruise.FailedUpdateSubsetReason, "spec.template: should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")
+		r.recordEventOnce(d, kruise.FailedUpdateSubsetReason, "spec.template: should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")
 		return 0, nil
 	}
-	t := &round{r: r, d: d, now: r.now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
+	t := &reconcileRound{r: r, d: d, now: r.now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
 	var err error
-	if t.history, err = r.revisions(ctx, d); err != nil {
-		r.once(d, kruise.FailedRevisionProvisionReason, err.Error())
+	if t.history, err = r.resolveRevisions(ctx, d); err != nil {
+		r.recordEventOnce(d, kruise.FailedRevisionProvisionReason, err.Error())
 		return 0, err
 	}
-	if err := t.gather(ctx); err != nil {
-		r.once(d, kruise.FailedFindSubsetsReason, err.Error())
+	if err := t.gatherChildren(ctx); err != nil {
+		r.recordEventOnce(d, kruise.FailedFindSubsetsReason, err.Error())
 		return 0, err
 	}
 	failed := t.actAndReport(ctx)
@@ -111,16 +111,16 @@ func (r *Reconciler) step(ctx context.Context, d *kruise.UnitedDeployment) (time
 }
 
 // actAndReport decides, acts and reports.
-func (t *round) actAndReport(ctx context.Context) error {
-	if err := t.look(ctx); err != nil {
+func (t *reconcileRound) actAndReport(ctx context.Context) error {
+	if err := t.findUnschedulable(ctx); err != nil {
 		return err
 	}
-	a := t.decide(ctx) // it marks subsets as well
+	a := t.decideAllocation(ctx) // it marks subsets as well
 	if err := t.recordMarks(ctx); err != nil {
 		return err
 	}
-	acted := t.act(ctx, a)
-	if err := t.report(ctx, a, acted); err != nil {
+	acted := t.applyAllocation(ctx, a)
+	if err := t.reportStatus(ctx, a, acted); err != nil {
 		return err
 	}
 	return acted
@@ -143,17 +143,17 @@ func strategyOf(spec *kruise.UnitedDeploymentSpec) string {
 	return placement.Fixed
 }
 
-// critical is how long a pod may find no node, and duration for how long its subset gets no
+// criticalDuration is how long a pod may find no node, and duration for how long its subset gets no
 // more pods then.
-func (t *round) critical() time.Duration {
-	return seconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.RescheduleCriticalSeconds }, kruise.DefaultRescheduleCriticalSeconds)
+func (t *reconcileRound) criticalDuration() time.Duration {
+	return strategySeconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.RescheduleCriticalSeconds }, kruise.DefaultRescheduleCriticalSeconds)
 }
 
-func (t *round) duration() time.Duration {
-	return seconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.UnschedulableDuration }, kruise.DefaultUnschedulableDuration)
+func (t *reconcileRound) unschedulableDuration() time.Duration {
+	return strategySeconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.UnschedulableDuration }, kruise.DefaultUnschedulableDuration)
 }
 
-func seconds(d *kruise.UnitedDeployment, of func(*kruise.AdaptiveUnitedDeploymentStrategy) *int32, unset int32) time.Duration {
+func strategySeconds(d *kruise.UnitedDeployment, of func(*kruise.AdaptiveUnitedDeploymentStrategy) *int32, unset int32) time.Duration {
 	n := unset
 	if a := d.Spec.Topology.ScheduleStrategy.Adaptive; a != nil {
 		n = ptr.Deref(of(a), unset)
@@ -161,11 +161,11 @@ func seconds(d *kruise.UnitedDeployment, of func(*kruise.AdaptiveUnitedDeploymen
 	return time.Duration(n) * time.Second
 }
 
-// gather finds the children of all kinds, and their pods where they count (UD-10).
-func (t *round) gather(ctx context.Context) error {
+// gatherChildren finds the children of all kinds, and their pods where they count (UD-10).
+func (t *reconcileRound) gatherChildren(ctx context.Context) error {
 	var all []*child
 	for _, k := range allKinds() {
-		found, err := t.r.children(ctx, t.d, k)
+		found, err := t.r.listChildren(ctx, t.d, k)
 		if err != nil {
 			return err
 		}
@@ -174,10 +174,10 @@ func (t *round) gather(ctx context.Context) error {
 	slices.SortStableFunc(all, compareChildren)
 	subsets := t.d.Spec.Topology.Subsets
 	for i := range subsets {
-		p := &part{Subset: &subsets[i]}
+		p := &subsetState{Subset: &subsets[i]}
 		for j := range t.d.Status.SubsetStatuses {
 			if s := &t.d.Status.SubsetStatuses[j]; s.Name == p.Name {
-				p.condition = schedulable(s)
+				p.condition = schedulableCondition(s)
 			}
 		}
 		t.recallMark(p)
@@ -185,7 +185,7 @@ func (t *round) gather(ctx context.Context) error {
 		t.parts = append(t.parts, p)
 	}
 	for _, c := range all {
-		i := slices.IndexFunc(t.parts, func(p *part) bool { return p.Name == c.name() })
+		i := slices.IndexFunc(t.parts, func(p *subsetState) bool { return p.Name == c.subsetName() })
 		switch {
 		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone, unless another one has it
 			if i >= 0 && c.kind.GroupVersionKind == t.kind.GroupVersionKind && t.parts[i].child == nil {
@@ -195,7 +195,7 @@ func (t *round) gather(ctx context.Context) error {
 			t.surplus = append(t.surplus, c)
 			if i >= 0 {
 				t.parts[i].replaced += c.replicas
-				t.replaced = append(t.replaced, &part{Subset: t.parts[i].Subset, child: c})
+				t.replaced = append(t.replaced, &subsetState{Subset: t.parts[i].Subset, child: c})
 			}
 		case t.parts[i].child != nil:
 			t.duplicates = append(t.duplicates, c)
@@ -207,7 +207,7 @@ func (t *round) gather(ctx context.Context) error {
 }
 
 // gatherPods reads the pods of children where they count, and of those that another kind replaces.
-func (t *round) gatherPods(ctx context.Context) error {
+func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	for _, p := range t.replaced {
 		if err := t.podsOf(ctx, p); err != nil {
 			return err
@@ -224,8 +224,8 @@ func (t *round) gatherPods(ctx context.Context) error {
 	return nil
 }
 
-// schedulable is a copy of the condition of a subset.
-func schedulable(s *kruise.UnitedDeploymentSubsetStatus) *kruise.UnitedDeploymentSubsetCondition {
+// schedulableCondition is a copy of the condition of a subset.
+func schedulableCondition(s *kruise.UnitedDeploymentSubsetStatus) *kruise.UnitedDeploymentSubsetCondition {
 	for _, c := range s.Conditions {
 		if c.Type == kruise.UnitedDeploymentSubsetSchedulable {
 			return &c
@@ -234,16 +234,16 @@ func schedulable(s *kruise.UnitedDeploymentSubsetStatus) *kruise.UnitedDeploymen
 	return nil
 }
 
-// children are those of one kind, from the cache.
-func (r *Reconciler) children(ctx context.Context, d *kruise.UnitedDeployment, k kind) ([]*child, error) {
+// listChildren are those of one kind, from the cache.
+func (r *Reconciler) listChildren(ctx context.Context, d *kruise.UnitedDeployment, k kind) ([]*child, error) {
 	list := k.makeList()
 	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
 		return nil, fmt.Errorf("listing %ss: %w", k.Kind, err)
 	}
-	return owned(d, k, list)
+	return ownedChildren(d, k, list)
 }
 
-func owned(d *kruise.UnitedDeployment, k kind, list client.ObjectList) (out []*child, err error) {
+func ownedChildren(d *kruise.UnitedDeployment, k kind, list client.ObjectList) (out []*child, err error) {
 	err = meta.EachListItem(list, func(o runtime.Object) error {
 		if object, ok := o.(client.Object); ok && metav1.IsControlledBy(object, d) {
 			c := k.read(object)
@@ -256,7 +256,7 @@ func owned(d *kruise.UnitedDeployment, k kind, list client.ObjectList) (out []*c
 }
 
 // podsOf reads the pods of a child.
-func (t *round) podsOf(ctx context.Context, p *part) error {
+func (t *reconcileRound) podsOf(ctx context.Context, p *subsetState) error {
 	list := &corev1.PodList{}
 	selector, err := metav1.LabelSelectorAsSelector(p.child.selector)
 	if err != nil {
@@ -273,7 +273,7 @@ func (t *round) podsOf(ctx context.Context, p *part) error {
 	sets := map[types.UID]bool{}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !availability.Active(pod) || deployment && !t.ofDeployment(ctx, pod, p.child, sets) {
+		if !availability.IsActive(pod) || deployment && !t.ofDeployment(ctx, pod, p.child, sets) {
 			continue
 		}
 		p.pods = append(p.pods, pod)
@@ -286,7 +286,7 @@ func (t *round) podsOf(ctx context.Context, p *part) error {
 }
 
 // ofDeployment says whether a pod is of a ReplicaSet of a child.
-func (t *round) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, known map[types.UID]bool) bool {
+func (t *reconcileRound) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, known map[types.UID]bool) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "ReplicaSet" {
 		return false
@@ -315,7 +315,7 @@ func readyAt(pod *corev1.Pod) time.Time {
 // truncateHistory deletes old revisions that no child and no pod has. Which one is current is what this round
 // found: no event may come after the one that made it so. After a round that failed, the one that was current stays too: the status
 // may not be written, and a child may have been created of it.
-func (t *round) truncateHistory(ctx context.Context, failed bool) error {
+func (t *reconcileRound) truncateHistory(ctx context.Context, failed bool) error {
 	limit, history := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10)), t.history
 	used := map[string]bool{}
 	if failed {

@@ -21,7 +21,7 @@ import (
 
 // reduceSurplus deletes children of no subset, as of one that has another name now, and those of other kinds. Those that have ready
 // pods stay, with as many pods as subsets lack: they stand in until pods of the subsets are available.
-func (t *round) reduceSurplus(ctx context.Context) error {
+func (t *reconcileRound) reduceSurplus(ctx context.Context) error {
 	surplus, err := t.surplusToDelete(ctx)
 	if len(surplus) == 0 || err != nil {
 		return err
@@ -42,7 +42,7 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 			remove = append(remove, c)
 			continue
 		}
-		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.name(), stay))
+		t.standing = append(t.standing, fmt.Sprintf("%s (%d)", c.subsetName(), stay))
 		t.kept += stay
 		if stay == c.replicas {
 			continue
@@ -55,7 +55,7 @@ func (t *round) reduceSurplus(ctx context.Context) error {
 	if len(gone) > 0 {
 		names := make([]string, len(gone))
 		for i, c := range gone {
-			names[i] = c.name()
+			names[i] = c.subsetName()
 		}
 		slices.Sort(names)
 		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
@@ -74,8 +74,8 @@ const giveUpAgain = time.Minute
 // It goes with all of its pods at once. A quota of this kind counts objects, so a child that is scaled in first makes no more room than
 // one that keeps its pods, and the pods of the new one come after the old one is gone in any case: each pod that went earlier would only
 // be missing for longer. Pods that are orphaned instead would belong to no workload, and no controller would delete them.
-func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
-	if !slices.ContainsFunc(t.parts, func(p *part) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.findDuplicatesToDelete()) > 0 {
+func (t *reconcileRound) findChildToGiveUp(surplus []*child, stays []int32) int {
+	if !slices.ContainsFunc(t.parts, func(p *subsetState) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.findDuplicatesToDelete()) > 0 {
 		return -1
 	}
 	found := -1
@@ -91,12 +91,12 @@ func (t *round) findChildToGiveUp(surplus []*child, stays []int32) int {
 	if found < 0 {
 		return -1
 	}
-	known := t.r.memory.Of(t.d)
+	known := t.r.memory.GetOrCreate(t.d)
 	if known.gaveUp != "" && !known.usedRoom { // it is still there if its deletion failed
 		return slices.IndexFunc(surplus, func(c *child) bool { return c.GetUID() == known.gaveUp })
 	}
 	if left := known.gaveUpAt.Add(giveUpAgain).Sub(t.now); left > 0 {
-		t.sooner(left)
+		t.requeueWithin(left)
 		return -1
 	}
 	known.gaveUp, known.gaveUpAt, known.usedRoom = surplus[found].GetUID(), t.now, false
@@ -175,7 +175,7 @@ const roomOf = 4
 
 // podsToKeep is how many pods of subsets are not available yet, of those that they are to have. It is fewer where they are crowded:
 // they wait for room.
-func (t *round) podsToKeep(ctx context.Context) (missing int32, crowded bool, err error) {
+func (t *reconcileRound) podsToKeep(ctx context.Context) (missing int32, crowded bool, err error) {
 	var wanted int32
 	for _, p := range t.parts {
 		if t.keepsReplaced(p) { // no other child stands in for pods that are there
@@ -204,7 +204,7 @@ func (t *round) podsToKeep(ctx context.Context) (missing int32, crowded bool, er
 }
 
 // lacksRoom reports whether pods of a subset cannot be created, or have found no node in time though there are nodes for them.
-func (t *round) lacksRoom(ctx context.Context, p *part) (bool, error) {
+func (t *reconcileRound) lacksRoom(ctx context.Context, p *subsetState) (bool, error) {
 	if p.child == nil {
 		return false, nil
 	}
@@ -218,9 +218,9 @@ func (t *round) lacksRoom(ctx context.Context, p *part) (bool, error) {
 	}
 	lacks := false
 	for _, pod := range p.pods {
-		stuck, again := subset.Stuck(pod, t.critical(), t.now)
+		stuck, again := subset.IsUnschedulable(pod, t.criticalDuration(), t.now)
 		if lacks = lacks || stuck; !stuck && again > 0 {
-			t.sooner(max(again, subset.Unhurried))
+			t.requeueWithin(max(again, subset.Unhurried))
 		}
 	}
 	if !lacks {

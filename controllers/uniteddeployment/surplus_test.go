@@ -156,7 +156,7 @@ func TestPodsThatCannotBeCreatedGetTheRoomOfThoseThatStandIn(t *testing.T) {
 func (w *world) runWithin(quota int32) {
 	w.Helper()
 	all := w.children()
-	slices.SortFunc(all, func(a, b *child) int { return strings.Compare(a.name(), b.name()) })
+	slices.SortFunc(all, func(a, b *child) int { return strings.Compare(a.subsetName(), b.subsetName()) })
 	for _, c := range all {
 		n, refused := min(c.replicas, quota), []corev1.ConditionStatus(nil)
 		if quota -= n; n < c.replicas {
@@ -222,7 +222,7 @@ func TestAStatefulSetThatStandsInKeepsReadyPods(t *testing.T) {
 	run := func(ready map[string]int32) {
 		for _, c := range w.children() {
 			set := c.Object.(*kruise.StatefulSet)
-			n := min(ready[c.name()], c.replicas)
+			n := min(ready[c.subsetName()], c.replicas)
 			set.Status = kruise.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: c.replicas, ReadyReplicas: n, AvailableReplicas: n}
 			if err := w.api.Status().Update(t.Context(), set); err != nil {
 				t.Fatal(err)

@@ -149,7 +149,7 @@ func (w *world) rule(rule string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := w.engine.Activate(w.Context(), bundle.Set{b}); err != nil {
+	if err := w.engine.ActivateBundles(w.Context(), bundle.Set{b}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -186,7 +186,7 @@ func (w *world) counts() string {
 	w.Helper()
 	var out []string
 	for _, c := range w.children() {
-		out = append(out, fmt.Sprintf("%s=%d", c.name(), c.replicas))
+		out = append(out, fmt.Sprintf("%s=%d", c.subsetName(), c.replicas))
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
@@ -195,7 +195,7 @@ func (w *world) counts() string {
 func (w *world) children() (out []*child) {
 	w.Helper()
 	for _, k := range allKinds() {
-		found, err := w.r.children(w.Context(), w.get(), k)
+		found, err := w.r.listChildren(w.Context(), w.get(), k)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func (w *world) children() (out []*child) {
 func (w *world) child(subset string) *child {
 	w.Helper()
 	for _, c := range w.children() {
-		if c.name() == subset {
+		if c.subsetName() == subset {
 			return c
 		}
 	}
@@ -337,7 +337,7 @@ func (w *world) settle(during time.Duration) {
 func (w *world) condition(subset string) string {
 	w.Helper()
 	for _, s := range w.get().Status.SubsetStatuses {
-		if c := schedulable(&s); s.Name == subset && c != nil {
+		if c := schedulableCondition(&s); s.Name == subset && c != nil {
 			return string(c.Status) + " " + c.Reason
 		}
 	}

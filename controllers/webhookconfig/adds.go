@@ -5,7 +5,7 @@ package webhookconfig
 import (
 	"slices"
 
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/injection"
@@ -14,19 +14,19 @@ import (
 // userAdds is the rule of the built-in policies that asks the rules `add` of users.
 const userAdds = decision.Name("injection/user_adds")
 
-// adds are the pods that rules of a snapshot may add SidecarSets to, which none selects: those of some namespaces where only a
+// addedPodScopes are the pods that rules of a snapshot may add SidecarSets to, which none selects: those of some namespaces where only a
 // canary has such a rule.
-func (r *Rules) adds(s *engine.Snapshot) []reach.Reach {
+func (r *Rules) addedPodScopes(s *engine.Snapshot) []podscope.Selector {
 	adds := func(namespace string) bool {
 		subject := decision.Subject{Kind: "Pod", Namespace: namespace}
-		return s.Replaced(injection.SidecarsPoint().Name, subject) || s.Extended(userAdds, subject)
+		return s.IsPointReplaced(injection.SidecarsPoint().Name, subject) || s.IsPointExtended(userAdds, subject)
 	}
 	if adds("") {
-		return []reach.Reach{{}}
+		return []podscope.Selector{{}}
 	}
-	namespaces := slices.DeleteFunc(s.Namespaces(), func(ns string) bool { return !adds(ns) })
+	namespaces := slices.DeleteFunc(s.NamespacesWithBundles(), func(ns string) bool { return !adds(ns) })
 	if len(namespaces) == 0 {
 		return nil
 	}
-	return []reach.Reach{{Namespaces: slices.Sorted(slices.Values(namespaces))}}
+	return []podscope.Selector{{Namespaces: slices.Sorted(slices.Values(namespaces))}}
 }

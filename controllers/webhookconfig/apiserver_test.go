@@ -45,7 +45,7 @@ func TestWhatIsSent(t *testing.T) {
 	}`)
 	w, _ := newWriter(api, rules)
 	for _, ns := range []string{"shop", "switched", "kruise-system", "kube-system"} {
-		if err := w.Cover(t.Context(), ns); err != nil {
+		if err := w.CoverNamespace(t.Context(), ns); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestWhatIsSent(t *testing.T) {
 
 	t.Run("nothing is written that is written already", func(t *testing.T) {
 		was := versions(t, api)
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if is := versions(t, api); is != was {
@@ -228,7 +228,7 @@ func TestWhatIsSent(t *testing.T) {
 		if err := api.Update(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		get(t, api, ConfigurationName, v)
@@ -244,7 +244,7 @@ func TestWhatIsSent(t *testing.T) {
 		if err := api.Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		get(t, api, ConfigurationName, v)
@@ -261,7 +261,7 @@ func TestWhatIsSent(t *testing.T) {
 		})
 		later := time.Now().Add(unseen + time.Second)
 		w.Now = func() time.Time { return later }
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m := &admissionv1.MutatingWebhookConfiguration{}

@@ -19,19 +19,19 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// write applies what differs. The twin comes first: it protects while the rest is on its way. What cannot be written keeps nothing else from
+// writeConfigurations applies what differs. The twin comes first: it protects while the rest is on its way. What cannot be written keeps nothing else from
 // being written.
-func (w *Writer) write(ctx context.Context, at *present, want rendered) error {
-	twin := w.twin(ctx, at.validating, want)
+func (w *Writer) writeConfigurations(ctx context.Context, at *present, want rendered) error {
+	twin := w.writeFallbackPolicy(ctx, at.validating, want)
 	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
 	validating := settleWebhooks(w, &w.validating, at.validating, at.validating.Webhooks, want.validating, at.leftOutValidating, "", differs, func(webhooks []admissionv1.ValidatingWebhook) error {
 		return w.applyValidating(ctx, at.validating, webhooks)
 	})
-	mutating := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, reach.Encode(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
-		return w.mutate(ctx, at.mutating, webhooks, want.claims)
+	mutating := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, podscope.EncodeClaims(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
+		return w.applyMutating(ctx, at.mutating, webhooks, want.claims)
 	})
 	if err := errors.Join(mutating, validating, twin); err != nil { // a conflict comes first: it is tried again at once
 		return err
@@ -49,20 +49,20 @@ func (w *Writer) applyValidating(ctx context.Context, read *admissionv1.Validati
 	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
-// mutate applies the entries for new pods and the claims that they are made for. It fails with a conflict where they are not any
+// applyMutating applies the entries for new pods and the claims that they are made for. It fails with a conflict where they are not any
 // longer as they were read: another replica may have made a claim.
-func (w *Writer) mutate(ctx context.Context, read *admissionv1.MutatingWebhookConfiguration, webhooks []admissionv1.MutatingWebhook, claims []reach.Claim) error {
+func (w *Writer) applyMutating(ctx context.Context, read *admissionv1.MutatingWebhookConfiguration, webhooks []admissionv1.MutatingWebhook, claims []podscope.PendingSelector) error {
 	o := &admissionv1.MutatingWebhookConfiguration{Webhooks: webhooks}
 	o.TypeMeta = typeOf("MutatingWebhookConfiguration")
 	o.ResourceVersion = read.ResourceVersion
 	if len(claims) > 0 {
-		o.Annotations = map[string]string{reach.Annotation: reach.Encode(claims)}
+		o.Annotations = map[string]string{podscope.Annotation: podscope.EncodeClaims(claims)}
 	}
 	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
 // applyWebhooks applies the entries of a configuration that exists as the one that was read: if it went, it must not come back.
-func applyWebhooks[T hook](ctx context.Context, w *Writer, o, read client.Object, webhooks []T) error {
+func applyWebhooks[T webhookEntry](ctx context.Context, w *Writer, o, read client.Object, webhooks []T) error {
 	o.SetName(read.GetName())
 	o.SetUID(read.GetUID())
 	return applyField(ctx, w, o, "webhooks", webhooks)
@@ -141,9 +141,9 @@ func (w *Writer) patchField(ctx context.Context, o client.Object, field string) 
 	return u, nil
 }
 
-// twin writes the policy and its binding, or takes them out. They belong to the
+// writeFallbackPolicy writes the policy and its binding, or takes them out. They belong to the
 // configuration of the chart, and go with it.
-func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookConfiguration, want rendered) error {
+func (w *Writer) writeFallbackPolicy(ctx context.Context, owner *admissionv1.ValidatingWebhookConfiguration, want rendered) error {
 	owners := []metav1.OwnerReference{{
 		APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration", Name: owner.Name, UID: owner.UID,
 	}}
@@ -154,8 +154,8 @@ func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookC
 		}
 	}
 	if want.policy == nil {
-		w.policy, w.binding = contest{}, contest{}
-		return w.remove(ctx, binding, policy)
+		w.policy, w.binding = configurationContest{}, configurationContest{}
+		return w.deleteOwned(ctx, binding, policy)
 	}
 	wantPolicy := &admissionv1.ValidatingAdmissionPolicy{TypeMeta: typeOf("ValidatingAdmissionPolicy"), Spec: *want.policy}
 	wantPolicy.Name, wantPolicy.OwnerReferences = PolicyName, owners
@@ -171,7 +171,7 @@ func (w *Writer) twin(ctx context.Context, owner *admissionv1.ValidatingWebhookC
 
 // settleSpec has the policy or its binding be as wanted, as far as that is put back now, and reports what other clients make of it. Where it waits,
 // nothing is let through: the webhook of the same objects fails closed, and the policy adds the text.
-func settleSpec[V any](ctx context.Context, w *Writer, c *contest, read, want client.Object, spec V, differs bool) error {
+func settleSpec[V any](ctx context.Context, w *Writer, c *configurationContest, read, want client.Object, spec V, differs bool) error {
 	encoded, err := json.Marshal(want)
 	if err != nil {
 		return fmt.Errorf("encoding %T %s: %w", want, want.GetName(), err)
@@ -201,8 +201,8 @@ func settleSpec[V any](ctx context.Context, w *Writer, c *contest, read, want cl
 	return nil
 }
 
-// remove deletes what is there and of ours.
-func (w *Writer) remove(ctx context.Context, objects ...client.Object) error {
+// deleteOwned deletes what is there and of ours.
+func (w *Writer) deleteOwned(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if o.GetUID() == "" {
 			continue

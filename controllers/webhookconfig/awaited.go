@@ -10,22 +10,22 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// Awaited looks up the objects that pods are sent for though caches may not have them yet.
-type Awaited struct {
+// PendingObjects looks up the objects that pods are sent for though caches may not have them yet.
+type PendingObjects struct {
 	// Live reads the configuration past the cache.
 	Live client.Reader
 
 	mu     sync.Mutex
 	token  string
-	claims []reach.Claim
+	claims []podscope.PendingSelector
 }
 
-// Claims are those of the configuration that a pod was sent by, or of a newer one: what is left out there has been in the caches for
+// ReadClaims are those of the configuration that a pod was sent by, or of a newer one: what is left out there has been in the caches for
 // long. The configuration is read once for each.
-func (a *Awaited) Claims(ctx context.Context, token string) ([]reach.Claim, error) {
+func (a *PendingObjects) ReadClaims(ctx context.Context, token string) ([]podscope.PendingSelector, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if token == "" || token == a.token {
@@ -35,10 +35,10 @@ func (a *Awaited) Claims(ctx context.Context, token string) ([]reach.Claim, erro
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
 		return nil, fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", ConfigurationName, err)
 	}
-	claims, err := reach.Claims(m)
+	claims, err := podscope.ReadClaims(m)
 	if err != nil {
 		return nil, err
 	}
-	a.token, a.claims = reach.Token(claims), claims
+	a.token, a.claims = podscope.ClaimsToken(claims), claims
 	return claims, nil
 }

@@ -16,29 +16,29 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// awaitedObjects are what is known of the objects that new pods are sent for.
-type awaitedObjects struct {
+// pendingObjectLister are what is known of the objects that new pods are sent for.
+type pendingObjectLister struct {
 	// objects are the pods of each object, by how claims name it, and sets those of the SidecarSets alone.
-	objects, sets map[string]reach.Reach
-	claims        []reach.Claim
+	objects, sets map[string]podscope.Selector
+	claims        []podscope.PendingSelector
 	// adds are the pods that rules may add SidecarSets to.
-	adds []reach.Reach
+	adds []podscope.Selector
 	// having are the namespaces, sorted, that have objects of other kinds or are about to have one.
 	having map[match.Namespaces][]string
 }
 
 // readAwaited reads the objects that new pods are sent for.
-func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (awaitedObjects, error) {
-	out := awaitedObjects{objects: map[string]reach.Reach{}, sets: map[string]reach.Reach{}, having: map[match.Namespaces][]string{}}
+func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (pendingObjectLister, error) {
+	out := pendingObjectLister{objects: map[string]podscope.Selector{}, sets: map[string]podscope.Selector{}, having: map[match.Namespaces][]string{}}
 	list := &kruise.SidecarSetList{}
 	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return out, fmt.Errorf("listing SidecarSets: %w", err)
 	}
 	for i := range list.Items {
-		out.sets[list.Items[i].Name] = reach.Of(&list.Items[i])
+		out.sets[list.Items[i].Name] = podscope.DescribePods(&list.Items[i])
 	}
 	maps.Copy(out.objects, out.sets)
 	for at, kind := range followed {
@@ -56,20 +56,20 @@ func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admiss
 		out.having[at] = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	}
 	if len(list.Items) > 0 {
-		out.adds = w.Rules.adds(w.Rules.engine.Snapshot())
+		out.adds = w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot())
 	}
 	return out, nil
 }
 
 // readNamespaces reads the objects of one kind, which pods of their namespaces are sent for.
-func (a *awaitedObjects) readNamespaces(ctx context.Context, from client.Reader, at match.Namespaces, kind followedKind) error {
+func (a *pendingObjectLister) readNamespaces(ctx context.Context, from client.Reader, at match.Namespaces, kind followedKind) error {
 	list := kind.newList()
 	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("listing %ss: %w", kind.name, err)
 	}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		if o, ok := item.(client.Object); ok {
-			a.objects[reach.ObjectKey(kind.name, o.GetNamespace(), o.GetName())] = reach.Reach{Namespaces: []string{o.GetNamespace()}}
+			a.objects[podscope.ObjectKey(kind.name, o.GetNamespace(), o.GetName())] = podscope.Selector{Namespaces: []string{o.GetNamespace()}}
 			a.having[at] = append(a.having[at], o.GetNamespace())
 		}
 		return nil
@@ -81,7 +81,7 @@ func (a *awaitedObjects) readNamespaces(ctx context.Context, from client.Reader,
 }
 
 // reachOfSidecarSets are the descriptions of all reachOfSidecarSets that SidecarSets may concern.
-func (a awaitedObjects) reachOfSidecarSets() []reach.Reach {
+func (a pendingObjectLister) reachOfSidecarSets() []podscope.Selector {
 	out := slices.Clone(a.adds)
 	for _, r := range a.sets {
 		out = append(out, r)
@@ -91,5 +91,5 @@ func (a awaitedObjects) reachOfSidecarSets() []reach.Reach {
 			out = append(out, c.Reach)
 		}
 	}
-	return reach.Sort(out)
+	return podscope.SortDistinct(out)
 }

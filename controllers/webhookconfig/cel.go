@@ -10,19 +10,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 )
 
-// labelled is true for objects, as they are stored, that have labels.
-func labelled(labels map[string]string) string {
+// labelsCondition is true for objects, as they are stored, that have labels.
+func labelsCondition(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, fmt.Sprintf("oldObject.metadata.?labels[%s].orValue('') == %s", expression.Literal(key), expression.Literal(labels[key])))
+		parts = append(parts, fmt.Sprintf("oldObject.metadata.?labels[%s].orValue('') == %s", expression.TextLiteral(key), expression.TextLiteral(labels[key])))
 		if labels[key] == "" { // a label that is empty, not one that is not there
-			parts = append(parts, fmt.Sprintf("oldObject.metadata.?labels[%s].hasValue()", expression.Literal(key)))
+			parts = append(parts, fmt.Sprintf("oldObject.metadata.?labels[%s].hasValue()", expression.TextLiteral(key)))
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return expression.All(parts...)
+	return expression.AllOf(parts...)
 }
 
 // alive is true for objects that are not on their way out: their protection is

@@ -68,9 +68,9 @@ func FuzzLiteral(f *testing.F) {
 	}
 	env := environment(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		ast, issues := env.Compile(expression.Literal(text))
+		ast, issues := env.Compile(expression.TextLiteral(text))
 		if issues.Err() != nil {
-			t.Fatalf("%s: %v", expression.Literal(text), issues.Err())
+			t.Fatalf("%s: %v", expression.TextLiteral(text), issues.Err())
 		}
 		program, err := env.Program(ast)
 		if err != nil {
@@ -78,7 +78,7 @@ func FuzzLiteral(f *testing.F) {
 		}
 		got, _, err := program.Eval(map[string]any{})
 		if want := strings.ToValidUTF8(text, string(utf8.RuneError)); err != nil || strings.ToValidUTF8(text, "?") == text && got.Value() != want {
-			t.Errorf("%s is %q, want %q: %v", expression.Literal(text), got.Value(), want, err)
+			t.Errorf("%s is %q, want %q: %v", expression.TextLiteral(text), got.Value(), want, err)
 		}
 	})
 }
@@ -94,11 +94,11 @@ func FuzzConditions(f *testing.F) {
 			t.Skip("JSON has no such text")
 		}
 		g := protection.Guard{Group: group, Resource: resource, Operations: []string{protection.Delete}, Namespaces: []string{ns}, Labels: map[string]string{key: value}}
-		fs := facts{Config: installation(), gates: allGates(), call: service()}
-		if fs.kinds, fs.users, _ = sift(protection.GuardsOutput{Kinds: someKinds(), Guards: []protection.Guard{g}}, fs.gates, true); len(fs.users) == 0 {
+		fs := renderFacts{Config: installation(), gates: allGates(), call: service()}
+		if fs.kinds, fs.users, _ = filterGuarded(protection.GuardsOutput{Kinds: someKinds(), Guards: []protection.Guard{g}}, fs.gates, true); len(fs.users) == 0 {
 			return
 		}
-		r, err := render(fs)
+		r, err := renderWebhooks(fs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
-	"github.com/regatta-sh/regatta/controllers/workload/crowd"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
+	"github.com/regatta-sh/regatta/controllers/workload/coalesce"
 	"github.com/regatta-sh/regatta/engine"
 )
 
@@ -60,30 +60,30 @@ const (
 	apart      = 50 * time.Millisecond
 )
 
-// Await sees to it that the API server sends the pods that a SidecarSet may select, before the SidecarSet itself is written, and that
+// AwaitSidecarSet sees to it that the API server sends the pods that a SidecarSet may select, before the SidecarSet itself is written, and that
 // the replica that gets such a pod knows of the SidecarSet. Any replica may call it: what it writes sends more pods than before, never
 // fewer, and the leader keeps it until it has seen the SidecarSet.
-func (w *Writer) Await(ctx context.Context, set *kruise.SidecarSet) error {
-	claims := []reach.Claim{{Set: set.Name, Reach: reach.Of(set), At: w.Now()}}
-	for _, r := range w.Rules.adds(w.Rules.engine.Snapshot()) { // the SidecarSet may be the first
-		claims = append(claims, reach.Claim{Reach: r, At: w.Now()})
+func (w *Writer) AwaitSidecarSet(ctx context.Context, set *kruise.SidecarSet) error {
+	claims := []podscope.PendingSelector{{Set: set.Name, Reach: podscope.DescribePods(set), At: w.Now()}}
+	for _, r := range w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot()) { // the SidecarSet may be the first
+		claims = append(claims, podscope.PendingSelector{Reach: r, At: w.Now()})
 	}
-	if err := w.claim(ctx, claims); err != nil {
+	if err := w.submitClaims(ctx, claims); err != nil {
 		return fmt.Errorf("having the API server send the pods of SidecarSet %s: %w", set.Name, err)
 	}
 	return nil
 }
 
-// Before sees to it that the API server sends the pods that rules may add SidecarSets to, before the rules are active.
-func (w *Writer) Before(ctx context.Context, next *engine.Snapshot) error {
-	now := w.Rules.adds(w.Rules.engine.Snapshot())
-	var claims []reach.Claim
-	for _, r := range w.Rules.adds(next) {
-		if !slices.ContainsFunc(now, func(o reach.Reach) bool { return o.Key() == r.Key() }) {
-			claims = append(claims, reach.Claim{Reach: r, At: w.Now()})
+// AwaitRules sees to it that the API server sends the pods that rules may add SidecarSets to, before the rules are active.
+func (w *Writer) AwaitRules(ctx context.Context, next *engine.Snapshot) error {
+	now := w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot())
+	var claims []podscope.PendingSelector
+	for _, r := range w.Rules.addedPodScopes(next) {
+		if !slices.ContainsFunc(now, func(o podscope.Selector) bool { return o.Key() == r.Key() }) {
+			claims = append(claims, podscope.PendingSelector{Reach: r, At: w.Now()})
 		}
 	}
-	if err := w.claim(ctx, claims); err != nil {
+	if err := w.submitClaims(ctx, claims); err != nil {
 		return fmt.Errorf("having the API server send the pods that rules may add SidecarSets to: %w", err)
 	}
 	return nil
@@ -92,19 +92,19 @@ func (w *Writer) Before(ctx context.Context, next *engine.Snapshot) error {
 // AwaitObject sees to it that the API server sends the pods of the namespace of a WorkloadSpread or PersistentPodState before the
 // object itself is written, as Await does for SidecarSets: it may be the first of its namespace.
 func (w *Writer) AwaitObject(ctx context.Context, o client.Object) error {
-	kind := reach.KindOf(o)
-	if kind == "" || !w.Config.Sends(o.GetNamespace(), nil) {
+	kind := podscope.KindOf(o)
+	if kind == "" || !w.Config.GuardsNamespace(o.GetNamespace(), nil) {
 		return nil
 	}
-	claim := reach.Claim{Kind: kind, Namespace: o.GetNamespace(), Set: o.GetName(), UID: o.GetUID(), Reach: reach.Reach{Namespaces: []string{o.GetNamespace()}}, At: w.Now()}
-	if err := w.claim(ctx, []reach.Claim{claim}); err != nil {
+	claim := podscope.PendingSelector{Kind: kind, Namespace: o.GetNamespace(), Set: o.GetName(), UID: o.GetUID(), Reach: podscope.Selector{Namespaces: []string{o.GetNamespace()}}, At: w.Now()}
+	if err := w.submitClaims(ctx, []podscope.PendingSelector{claim}); err != nil {
 		return fmt.Errorf("having the API server send the pods of the namespace of %s %s: %w", kind, o.GetName(), err)
 	}
 	return nil
 }
 
 // concernsSteps reports whether a step of the webhook goes by the objects that a claim is for.
-func (w *Writer) concernsSteps(c reach.Claim) bool {
+func (w *Writer) concernsSteps(c podscope.PendingSelector) bool {
 	at := match.WithSidecars
 	if c.Kind != "" {
 		at = namespacesWith(c.Kind)
@@ -112,10 +112,10 @@ func (w *Writer) concernsSteps(c reach.Claim) bool {
 	return w.Config.Pods && !c.Reach.None && slices.ContainsFunc(w.Config.Created, func(m match.Created) bool { return m.Namespaces == at })
 }
 
-// claim writes claims, and returns when the API server shows them. Nothing is written where the webhook is not installed, or has
+// submitClaims writes claims, and returns when the API server shows them. Nothing is written where the webhook is not installed, or has
 // nothing to do with the objects.
-func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
-	claims = slices.DeleteFunc(claims, func(c reach.Claim) bool { return !w.concernsSteps(c) })
+func (w *Writer) submitClaims(ctx context.Context, claims []podscope.PendingSelector) error {
+	claims = slices.DeleteFunc(claims, func(c podscope.PendingSelector) bool { return !w.concernsSteps(c) })
 	if len(claims) == 0 {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 		w.queued.Add(-1)
 		return fmt.Errorf("%d other objects that pods are sent for wait to be written; try again", mostClaimers)
 	}
-	c := &claimer{ctx: ctx, claims: claims, done: make(chan error, 1)}
-	w.claimers().Enter(struct{}{}, c)
+	c := &pendingClaim{ctx: ctx, claims: claims, done: make(chan error, 1)}
+	w.claimQueue().EnqueueCaller(struct{}{}, c)
 	select {
 	case err := <-c.done:
 		if errors.As(err, &NotInstalledError{}) {
@@ -136,7 +136,7 @@ func (w *Writer) claim(ctx context.Context, claims []reach.Claim) error {
 	case <-ctx.Done():
 		return waitingError(ctx.Err())
 	}
-	w.shown(ctx, claims)
+	w.awaitClaimsShown(ctx, claims)
 	return nil
 }
 
@@ -144,32 +144,32 @@ func waitingError(err error) error {
 	return fmt.Errorf("waiting while other objects are written that pods are sent for; try again: %w", err)
 }
 
-// claimer is a request that waits for its claims to be written.
-type claimer struct {
+// pendingClaim is a request that waits for its claims to be written.
+type pendingClaim struct {
 	ctx    context.Context //nolint:containedctx // of the request, which may be over before its turn comes
-	claims []reach.Claim
+	claims []podscope.PendingSelector
 	done   chan error
 }
 
-// claimers is the queue of requests with claims.
-func (w *Writer) claimers() *crowd.Crowd[struct{}, *claimer] {
+// claimQueue is the queue of requests with claims.
+func (w *Writer) claimQueue() *coalesce.Queue[struct{}, *pendingClaim] {
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	if w.writes == nil {
 		w.writes = rate.NewLimiter(claimsPerSecond, claimsAtOnce)
 	}
 	if w.queue == nil {
-		w.queue = &crowd.Crowd[struct{}, *claimer]{Most: mostClaims, Patience: claimPatience, Answer: w.writeClaims, Fail: answerClaimers}
+		w.queue = &coalesce.Queue[struct{}, *pendingClaim]{Most: mostClaims, Patience: claimPatience, Answer: w.writeClaims, Fail: answerClaimers}
 	}
 	return w.queue
 }
 
 // writeClaims writes the claims of up to mostClaims requests that wait, at once: however many objects of one kind are created, those of another
 // kind wait for a write for each hundred before them.
-func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) {
+func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*pendingClaim) {
 	defer w.queued.Add(-int32(len(batch))) //nolint:gosec // it is at most mostClaims
-	isOver := func(c *claimer) bool { return c.ctx.Err() != nil }
-	if !slices.ContainsFunc(batch, func(c *claimer) bool { return !isOver(c) }) {
+	isOver := func(c *pendingClaim) bool { return c.ctx.Err() != nil }
+	if !slices.ContainsFunc(batch, func(c *pendingClaim) bool { return !isOver(c) }) {
 		return // they take no turn of others
 	}
 	if err := w.writes.Wait(ctx); err != nil {
@@ -177,10 +177,10 @@ func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) 
 		return
 	}
 	batch = slices.DeleteFunc(slices.Clone(batch), isOver)
-	var claims []reach.Claim
+	var claims []podscope.PendingSelector
 	for _, c := range batch {
 		for _, one := range c.claims { // that for what rules may add is in all
-			if !slices.ContainsFunc(claims, func(o reach.Claim) bool { return o.ContentKey() == one.ContentKey() }) {
+			if !slices.ContainsFunc(claims, func(o podscope.PendingSelector) bool { return o.ContentKey() == one.ContentKey() }) {
 				claims = append(claims, one)
 			}
 		}
@@ -189,11 +189,11 @@ func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*claimer) 
 		return
 	}
 	backOff := wait.Backoff{Steps: 20, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 0.5}
-	answerClaimers(batch, retry.RetryOnConflict(backOff, func() error { return w.add(ctx, claims) }))
+	answerClaimers(batch, retry.RetryOnConflict(backOff, func() error { return w.addClaims(ctx, claims) }))
 }
 
 // answerClaimers ends requests. One that has an answer keeps it.
-func answerClaimers(batch []*claimer, err error) {
+func answerClaimers(batch []*pendingClaim, err error) {
 	for _, c := range batch {
 		select {
 		case c.done <- err:
@@ -202,51 +202,51 @@ func answerClaimers(batch []*claimer, err error) {
 	}
 }
 
-// add adds claims to the configuration as it is.
-func (w *Writer) add(ctx context.Context, claims []reach.Claim) error {
-	at, err := w.read(ctx)
+// addClaims adds claims to the configuration as it is.
+func (w *Writer) addClaims(ctx context.Context, claims []podscope.PendingSelector) error {
+	at, err := w.readConfigurations(ctx)
 	if err != nil {
 		return err
 	}
-	before, err := reach.Claims(at.mutating)
+	before, err := podscope.ReadClaims(at.mutating)
 	if err != nil {
 		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
 	}
-	var more []reach.Reach
+	var more []podscope.Selector
 	for _, c := range claims {
-		if !slices.ContainsFunc(before, func(o reach.Claim) bool { return o.Reach.Key() == c.Reach.Key() }) {
+		if !slices.ContainsFunc(before, func(o podscope.PendingSelector) bool { return o.Reach.Key() == c.Reach.Key() }) {
 			more = append(more, c.Reach)
 		}
 	}
 	claims = boundClaims(before, claims)
-	f := facts{Config: w.Config, call: at.call, awaited: reach.Token(claims)}
-	if f.configs, err = f.paths(); err != nil {
+	f := renderFacts{Config: w.Config, call: at.call, awaited: podscope.ClaimsToken(claims)}
+	if f.configs, err = f.pathConfigs(); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Reach.Everything() }) {
-		more = append(more, reach.Reach{})
+	if slices.ContainsFunc(claims, func(c podscope.PendingSelector) bool { return c.Reach.MatchesAllPods() }) {
+		more = append(more, podscope.Selector{})
 	}
-	condition, _ := reach.Condition(more)
+	condition, _ := podscope.CELCondition(more)
 	// What another client leaves out is for the leader to put back.
-	return w.mutate(ctx, at.mutating, withExemptions(f.widened(at.mutating.Webhooks, condition), at.leftOutMutating), claims)
+	return w.applyMutating(ctx, at.mutating, withExemptions(f.widenedWebhooks(at.mutating.Webhooks, condition), at.leftOutMutating), claims)
 }
 
 // boundClaims returns the claims that are kept when some are added to those before: the latest for each object and each
 // description of pods, or one for all pods if they are too many or too long.
-func boundClaims(before, added []reach.Claim) []reach.Claim {
-	kept := slices.DeleteFunc(slices.Clone(before), func(o reach.Claim) bool {
-		return slices.ContainsFunc(added, func(c reach.Claim) bool { return c.ContentKey() == o.ContentKey() })
+func boundClaims(before, added []podscope.PendingSelector) []podscope.PendingSelector {
+	kept := slices.DeleteFunc(slices.Clone(before), func(o podscope.PendingSelector) bool {
+		return slices.ContainsFunc(added, func(c podscope.PendingSelector) bool { return c.ContentKey() == o.ContentKey() })
 	})
 	kept = append(kept, added...)
-	if len(kept) <= mostClaims && len(reach.Encode(kept)) <= claimedBytes {
+	if len(kept) <= mostClaims && len(podscope.EncodeClaims(kept)) <= claimedBytes {
 		return kept
 	}
-	return []reach.Claim{{At: added[0].At}}
+	return []podscope.PendingSelector{{At: added[0].At}}
 }
 
-// widened are entries that send all pods that others send, and those of a condition.
-func (f facts) widened(now []admissionv1.MutatingWebhook, condition string) []admissionv1.MutatingWebhook {
-	rest := f.everywhere()
+// widenedWebhooks are entries that send all pods that others send, and those of a condition.
+func (f renderFacts) widenedWebhooks(now []admissionv1.MutatingWebhook, condition string) []admissionv1.MutatingWebhook {
+	rest := f.selectAllNamespaces()
 	var all, some []admissionv1.MutatingWebhook
 	for _, w := range now {
 		w.ClientConfig = f.configs[MutatePodPath]
@@ -254,18 +254,18 @@ func (f facts) widened(now []admissionv1.MutatingWebhook, condition string) []ad
 			some = append(some, w)
 			continue
 		}
-		if equality.Semantic.DeepEqual(w.NamespaceSelector, f.everywhere()) {
+		if equality.Semantic.DeepEqual(w.NamespaceSelector, f.selectAllNamespaces()) {
 			return []admissionv1.MutatingWebhook{w}
 		}
-		all, rest = append(all, w), f.but(w.NamespaceSelector)
+		all, rest = append(all, w), f.selectOtherNamespaces(w.NamespaceSelector)
 	}
 	switch {
 	case condition == "":
 		return append(all, some...)
 	case condition == "true":
-		return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+		return []admissionv1.MutatingWebhook{f.newMutatingWebhook("mpod.kb.io", f.selectAllNamespaces())}
 	case len(some) == 0:
-		some = []admissionv1.MutatingWebhook{f.mutating(someName, rest)}
+		some = []admissionv1.MutatingWebhook{f.newMutatingWebhook(someName, rest)}
 	}
 	w := some[0]
 	var before []string
@@ -273,29 +273,29 @@ func (f facts) widened(now []admissionv1.MutatingWebhook, condition string) []ad
 		before = append(before, c.Expression)
 	}
 	if len(before) > 0 {
-		condition = expression.AnyOf(expression.All(before...), condition)
+		condition = expression.AnyOf(expression.AllOf(before...), condition)
 	}
 	if len(some) > 1 || len(condition) > widestEntry {
-		return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+		return []admissionv1.MutatingWebhook{f.newMutatingWebhook("mpod.kb.io", f.selectAllNamespaces())}
 	}
-	w.Name, w.MatchConditions = someName, conditions(condition)
+	w.Name, w.MatchConditions = someName, stepConditions(condition)
 	return append(all, w)
 }
 
-// but selects the namespaces that a selector by names leaves out.
-func (f facts) but(selector *metav1.LabelSelector) *metav1.LabelSelector {
+// selectOtherNamespaces selects the namespaces that a selector by names leaves out.
+func (f renderFacts) selectOtherNamespaces(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if selector != nil {
 		for _, r := range selector.MatchExpressions {
 			if r.Key == nameKey && r.Operator == metav1.LabelSelectorOpIn {
-				return f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: r.Values})
+				return f.selectAllNamespaces(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: r.Values})
 			}
 		}
 	}
-	return f.everywhere()
+	return f.selectAllNamespaces()
 }
 
-// shown waits until the API server shows claims to those that watch the configuration, as its own webhooks do.
-func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
+// awaitClaimsShown waits until the API server shows claims to those that watch the configuration, as its own webhooks do.
+func (w *Writer) awaitClaimsShown(ctx context.Context, claims []podscope.PendingSelector) {
 	w.claiming.Lock()
 	watched := w.watched
 	w.claiming.Unlock()
@@ -309,9 +309,9 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 		if err := watched.Get(ctx, client.ObjectKey{Name: ConfigurationName}, m); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		now, err := reach.Claims(m)
-		return slices.ContainsFunc(now, func(c reach.Claim) bool { // another replica may have made it anew
-			return c.Reach.Everything() || c.ContentKey() == claims[0].ContentKey()
+		now, err := podscope.ReadClaims(m)
+		return slices.ContainsFunc(now, func(c podscope.PendingSelector) bool { // another replica may have made it anew
+			return c.Reach.MatchesAllPods() || c.ContentKey() == claims[0].ContentKey()
 		}), err
 	}); err != nil {
 		ctrl.Log.Info("The API server does not show yet that it sends the pods of an object", "object", claims[0].ObjectKey(), "reason", err.Error())
@@ -323,21 +323,21 @@ func (w *Writer) shown(ctx context.Context, claims []reach.Claim) {
 	}
 }
 
-// watch has Await look at a watch of the configurations. Webhooks may be calling it already.
-func (w *Writer) watch(configurations client.Reader) {
+// setWatchedReader has Await look at a watch of the configurations. Webhooks may be calling it already.
+func (w *Writer) setWatchedReader(configurations client.Reader) {
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	w.watched = configurations
 }
 
 // outstandingClaims are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
-func (w *Writer) outstandingClaims(of *admissionv1.MutatingWebhookConfiguration, objects map[string]reach.Reach) []reach.Claim {
-	claims, err := reach.Claims(of)
+func (w *Writer) outstandingClaims(of *admissionv1.MutatingWebhookConfiguration, objects map[string]podscope.Selector) []podscope.PendingSelector {
+	claims, err := podscope.ReadClaims(of)
 	if err != nil {
 		ctrl.Log.Error(err, "The claims of a configuration are not understood, and left out")
 	}
 	known := map[string]time.Time{}
-	var out []reach.Claim
+	var out []podscope.PendingSelector
 	for _, c := range claims {
 		since, was := w.claimed[c.ID()]
 		if !was {

@@ -34,13 +34,13 @@ func TestARequestIsSentOnceAndToWhatFailsClosed(t *testing.T) {
 			}
 			guards = append(guards, g)
 		}
-		f := facts{Config: installation(), gates: allGates(), call: service()}
+		f := renderFacts{Config: installation(), gates: allGates(), call: service()}
 		f.PodFailurePolicy = rapid.SampledFrom([]admissionv1.FailurePolicyType{admissionv1.Ignore, admissionv1.Fail}).Draw(rt, "pods")
 		if rapid.Bool().Draw(rt, "budgets") {
 			f.budgets = []string{"bank"}
 		}
-		f.kinds, f.users, _ = sift(protection.GuardsOutput{Kinds: someKinds(), Guards: guards}, f.gates, f.Pods)
-		r, err := render(f)
+		f.kinds, f.users, _ = filterGuarded(protection.GuardsOutput{Kinds: someKinds(), Guards: guards}, f.gates, f.Pods)
+		r, err := renderWebhooks(f)
 		if err != nil {
 			rt.Fatal(err)
 		}

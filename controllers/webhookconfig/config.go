@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
@@ -57,8 +57,8 @@ type Config struct {
 	TimeoutSeconds int32
 }
 
-// facts are all that is rendered from.
-type facts struct {
+// renderFacts are all that is rendered from.
+type renderFacts struct {
 	Config
 	gates protection.Gates
 	kinds []protection.ProtectedKind
@@ -66,20 +66,20 @@ type facts struct {
 	// budgets are the namespaces that have budgets, sorted.
 	budgets []string
 	// sidecars are the pods that SidecarSets may concern.
-	sidecars []reach.Reach
+	sidecars []podscope.Selector
 	// claims are those that are kept, and awaited is their token.
-	claims  []reach.Claim
+	claims  []podscope.PendingSelector
 	awaited string
 	// having are the namespaces, sorted, that have objects of other kinds which steps go by.
 	having map[match.Namespaces][]string
-	call   call
+	call   clientConfig
 	// configs is how each path is called; render fills it in.
 	configs map[string]admissionv1.WebhookClientConfig
 }
 
 // withAwaited are the facts withAwaited what is known of the objects that new pods are sent for.
-func (f facts) withAwaited(a awaitedObjects) facts {
-	f.sidecars, f.claims, f.awaited, f.having = a.reachOfSidecarSets(), a.claims, reach.Token(a.claims), a.having
+func (f renderFacts) withAwaited(a pendingObjectLister) renderFacts {
+	f.sidecars, f.claims, f.awaited, f.having = a.reachOfSidecarSets(), a.claims, podscope.ClaimsToken(a.claims), a.having
 	return f
 }
 
@@ -92,13 +92,13 @@ const (
 	kubeNS  = "kube-system"
 )
 
-// Sends says whether requests of a namespace may be sent at all; those of everywhere are.
-func (c Config) Sends(namespace string, labels map[string]string) bool {
+// GuardsNamespace says whether requests of a namespace may be sent at all; those of everywhere are.
+func (c Config) GuardsNamespace(namespace string, labels map[string]string) bool {
 	return namespace != kubeNS && namespace != c.Namespace && labels[SwitchKey] != SwitchOff
 }
 
-// everywhere selects all namespaces but those that are never guarded.
-func (f facts) everywhere(more ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+// selectAllNamespaces selects all namespaces but those that are never guarded.
+func (f renderFacts) selectAllNamespaces(more ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
 	never := []string{kubeNS}
 	if f.Namespace != kubeNS {
 		never = append(never, f.Namespace)
@@ -109,12 +109,12 @@ func (f facts) everywhere(more ...metav1.LabelSelectorRequirement) *metav1.Label
 	}, more...)}
 }
 
-// in selects some of them; all if there are too many to be listed.
-func (f facts) in(namespaces []string) *metav1.LabelSelector {
+// selectNamespaces selects some of them; all if there are too many to be listed.
+func (f renderFacts) selectNamespaces(namespaces []string) *metav1.LabelSelector {
 	if len(namespaces) > mostNamespaces {
-		return f.everywhere()
+		return f.selectAllNamespaces()
 	}
-	return f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpIn, Values: namespaces})
+	return f.selectAllNamespaces(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpIn, Values: namespaces})
 }
 
 var (
@@ -122,8 +122,8 @@ var (
 	resourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
-// refused says why a resource is never guarded; empty if it may be.
-func refused(group, resource string) string {
+// whyNeverGuarded says why a resource is never guarded; empty if it may be.
+func whyNeverGuarded(group, resource string) string {
 	switch {
 	case !groupName.MatchString(group) || len(group) > 253:
 		return fmt.Sprintf("%q is no API group", group)
@@ -137,18 +137,18 @@ func refused(group, resource string) string {
 	return ""
 }
 
-// sift leaves out what is never guarded, and says so.
-func sift(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds []protection.ProtectedKind, users []protection.Guard, left []string) {
+// filterGuarded leaves out what is never guarded, and says so.
+func filterGuarded(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds []protection.ProtectedKind, users []protection.Guard, left []string) {
 	for _, k := range a.Kinds {
-		if why := refused(k.Group, k.Resource); why != "" {
-			left = append(left, fmt.Sprintf("the protected kind %s is left out: %s", name(k.Group, k.Resource), why))
+		if why := whyNeverGuarded(k.Group, k.Resource); why != "" {
+			left = append(left, fmt.Sprintf("the protected kind %s is left out: %s", kubectlName(k.Group, k.Resource), why))
 		} else if gates.Deletion {
 			kinds = append(kinds, k)
 		}
 	}
 	for _, g := range a.Guards {
 		onPods := isPods(g)
-		why := refused(g.Group, g.Resource)
+		why := whyNeverGuarded(g.Group, g.Resource)
 		if !onPods {
 			g.Operations = slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return op == protection.Evict || op == protection.Resize })
 		}
@@ -160,7 +160,7 @@ func sift(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds [
 			why = "there are no webhooks for pods while the feature gate PodWebhook is off"
 		}
 		if why != "" {
-			left = append(left, fmt.Sprintf("a guard of rule %q about %s is left out: %s", g.Rule, name(g.Group, g.Resource), why))
+			left = append(left, fmt.Sprintf("a guard of rule %q about %s is left out: %s", g.Rule, kubectlName(g.Group, g.Resource), why))
 			continue
 		}
 		g.Rule = ""
@@ -170,10 +170,10 @@ func sift(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds [
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
 	slices.Sort(left)
-	return kinds, distinct(users), left
+	return kinds, distinctGuards(users), left
 }
 
-// name is a resource as kubectl takes it.
-func name(group, resource string) string {
+// kubectlName is a resource as kubectl takes it.
+func kubectlName(group, resource string) string {
 	return schema.GroupResource{Group: group, Resource: resource}.String()
 }

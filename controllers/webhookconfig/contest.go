@@ -17,27 +17,27 @@ const (
 	NarrowedReason = "WebhookNarrowed"
 )
 
-// pace is how long to wait after something was put back that another client changes again: twice as long each time.
-type pace struct{ first, longest time.Duration }
+// backoff is how long to wait after something was put back that another client changes again: twice as long each time.
+type backoff struct{ first, longest time.Duration }
 
 // Rules, failure policies and the like are put back within minutes, however often they are changed. Namespaces that a platform
 // leaves out are let be after a few attempts, but for one a day: to write over each other for ever protects nothing.
 var (
-	changePace    = pace{time.Second, 5 * time.Minute}
-	exemptionPace = pace{time.Minute, 24 * time.Hour}
+	changePace    = backoff{time.Second, 5 * time.Minute}
+	exemptionPace = backoff{time.Minute, 24 * time.Hour}
 )
 
 // calm is how long a configuration must stay as it was written, beyond the last wait, for its contest to be over.
 const calm = time.Hour
 
-// insistence is how often something was put back in a row, and when it was last.
-type insistence struct {
+// repairHistory is how often something was put back in a row, and when it was last.
+type repairHistory struct {
 	times int
 	last  time.Time
 }
 
 // waitBetween is how long to wait after it was put back last.
-func (i insistence) waitBetween(p pace) time.Duration {
+func (i repairHistory) waitBetween(p backoff) time.Duration {
 	if i.times == 0 {
 		return 0
 	}
@@ -49,15 +49,15 @@ func (i insistence) waitBetween(p pace) time.Duration {
 }
 
 // timeLeft is how long to wait from now on.
-func (i insistence) timeLeft(now time.Time, p pace) time.Duration {
+func (i repairHistory) timeLeft(now time.Time, p backoff) time.Duration {
 	return max(0, i.last.Add(i.waitBetween(p)).Sub(now))
 }
 
 // countPutBack is called when something was put back.
-func (i *insistence) countPutBack(now time.Time) { i.times, i.last = i.times+1, now }
+func (i *repairHistory) countPutBack(now time.Time) { i.times, i.last = i.times+1, now }
 
 // forgetCalm is called while there is nothing to put back.
-func (i *insistence) forgetCalm(now time.Time, p pace) {
+func (i *repairHistory) forgetCalm(now time.Time, p backoff) {
 	if now.Sub(i.last) > i.waitBetween(p)+calm {
 		i.times = 0
 	}
@@ -66,17 +66,17 @@ func (i *insistence) forgetCalm(now time.Time, p pace) {
 // mostExemptions is how many requirements have waits of their own. Others are put back as changes are.
 const mostExemptions = 16
 
-// contest is about a configuration that other clients change, as this process knows it.
-type contest struct {
+// configurationContest is about a configuration that other clients change, as this process knows it.
+type configurationContest struct {
 	// wanted is a hash of what was last wanted.
 	wanted  [sha256.Size]byte
-	changes insistence
+	changes repairHistory
 	// exemptions are of the requirements that were put back, each by itself: a client that adds another one does not get the wait of the first.
-	exemptions map[requirementID]insistence
+	exemptions map[requirementID]repairHistory
 }
 
-// verdict is what is done about a configuration.
-type verdict struct {
+// contestDecision is what is done about a configuration.
+type contestDecision struct {
 	write bool
 	// changed is whether another client has changed something.
 	changed bool
@@ -90,13 +90,13 @@ type verdict struct {
 
 // judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides what is left out. What was not
 // wanted before is written at once: a budget or a rule does not wait for another client.
-func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs bool, left exemptions) verdict {
+func (c *configurationContest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs bool, left exemptions) contestDecision {
 	if !differs {
 		c.changes.forgetCalm(now, changePace)
 	}
 	c.forgetCalmExemptions(now, left)
-	v := verdict{changed: differs && wanted == c.wanted, ended: map[requirementID]bool{}}
-	v.kept = left.filter(func(id requirementID) bool {
+	v := contestDecision{changed: differs && wanted == c.wanted, ended: map[requirementID]bool{}}
+	v.kept = left.filterRequirements(func(id requirementID) bool {
 		wait := c.changes.timeLeft(now, changePace)
 		known, was := c.exemptions[id]
 		if was {
@@ -116,7 +116,7 @@ func (c *contest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs b
 }
 
 // forgetCalmExemptions forgets requirements that no client has added again.
-func (c *contest) forgetCalmExemptions(now time.Time, left exemptions) {
+func (c *configurationContest) forgetCalmExemptions(now time.Time, left exemptions) {
 	present := left.listIDs()
 	for id, i := range c.exemptions {
 		if i.forgetCalm(now, exemptionPace); i.times == 0 && !present[id] {
@@ -126,7 +126,7 @@ func (c *contest) forgetCalmExemptions(now time.Time, left exemptions) {
 }
 
 // recordVerdict is called when what was judged is done.
-func (c *contest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v verdict) {
+func (c *configurationContest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v contestDecision) {
 	c.wanted = wanted
 	if v.write && (v.changed || v.begun) {
 		c.changes.countPutBack(now)
@@ -137,7 +137,7 @@ func (c *contest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v verdi
 			continue
 		}
 		if c.exemptions == nil {
-			c.exemptions = map[requirementID]insistence{}
+			c.exemptions = map[requirementID]repairHistory{}
 		}
 		i.countPutBack(now)
 		c.exemptions[id] = i
@@ -146,7 +146,7 @@ func (c *contest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v verdi
 
 // settleWebhooks has the webhooks of a configuration be as wanted, as far as that is put back now, and reports what other clients make of
 // them. differs is whether anything is not as wanted but what they leave out.
-func settleWebhooks[T hook](w *Writer, c *contest, on client.Object, read, want []T, left exemptions, beside string, differs bool, write func([]T) error) error {
+func settleWebhooks[T webhookEntry](w *Writer, c *configurationContest, on client.Object, read, want []T, left exemptions, beside string, differs bool, write func([]T) error) error {
 	encoded, err := json.Marshal(want)
 	if err != nil {
 		return fmt.Errorf("encoding webhooks: %w", err)

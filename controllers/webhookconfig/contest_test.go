@@ -19,7 +19,7 @@ import (
 // is put back within the longest wait, and the writes that they cause grow with the time and not with theirs.
 func TestAContestIsBoundedAndLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var c contest
+		var c configurationContest
 		now := time.Unix(1_000_000, 0)
 		begin, wanted, own, caused := now, 0, 0, 0
 		differs, left := true, exemptions{} // as at the first look
@@ -77,9 +77,9 @@ func leavesOut(label int) metav1.LabelSelectorRequirement {
 
 // TestARequirementHasNoWaitOfAnother holds that a client that leaves out other namespaces than a platform does is put back as one that changes something.
 func TestARequirementHasNoWaitOfAnother(t *testing.T) {
-	var c contest
+	var c configurationContest
 	now := time.Unix(1_000_000, 0)
-	look := func(labels ...int) verdict {
+	look := func(labels ...int) contestDecision {
 		left := exemptions{}
 		for _, label := range labels {
 			left["a"] = append(left["a"], leavesOut(label))
@@ -115,9 +115,9 @@ func TestARequirementHasNoWaitOfAnother(t *testing.T) {
 
 // TestAContestIsOverWhenItIsCalm holds that one who changes something a day later is put back at once.
 func TestAContestIsOverWhenItIsCalm(t *testing.T) {
-	var c contest
+	var c configurationContest
 	now := time.Unix(1_000_000, 0)
-	look := func(differs bool) verdict {
+	look := func(differs bool) contestDecision {
 		v := c.judgeChange(now, sha256.Sum256(nil), differs, nil)
 		c.recordVerdict(now, sha256.Sum256(nil), v)
 		return v
@@ -142,7 +142,7 @@ func TestAContestIsOverWhenItIsCalm(t *testing.T) {
 func TestAContestMakesFewEvents(t *testing.T) {
 	now, events := time.Unix(1_000_000, 0), record.NewFakeRecorder(1000)
 	w := &Writer{Now: func() time.Time { return now }, Events: events}
-	var c contest
+	var c configurationContest
 	want := []admissionv1.ValidatingWebhook{{Name: "a"}}
 	look := func(label int, changed string) {
 		read := []admissionv1.ValidatingWebhook{{Name: "a"}, {Name: changed}}

@@ -51,27 +51,27 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
 	if c.controller, err = controller.New("protection-guards", mgr, requeue.KeepTimers(controller.Options{
 		MaxConcurrentReconciles: 1,
-		Reconciler:              reconcile.Func(c.reconcile),
+		Reconciler:              reconcile.Func(c.reconcileConfigs),
 	})); err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
-	chart, err := named(mgr, certs.ValidatingConfiguration, &admissionv1.ValidatingWebhookConfiguration{})
+	chart, err := newNamedCache(mgr, certs.ValidatingConfiguration, &admissionv1.ValidatingWebhookConfiguration{})
 	if err != nil {
 		return err
 	}
-	own, err := named(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
+	own, err := newNamedCache(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
 	if err != nil {
 		return err
 	}
 	c.cache = mgr.GetCache()
-	c.watch(own)
+	c.setWatchedReader(own)
 	for _, s := range []source.Source{
-		source.Kind(chart, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
-		source.Kind(own, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), anything()),
-		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), together()),
-		source.Channel(c.Activated, anything()),
+		source.Kind(chart, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), enqueueAlways()),
+		source.Kind(own, client.Object(&admissionv1.ValidatingWebhookConfiguration{}), enqueueAlways()),
+		source.Kind(own, client.Object(&admissionv1.MutatingWebhookConfiguration{}), enqueueCoalesced()),
+		source.Channel(c.Activated, enqueueAlways()),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(request())
+			queue.Add(configRequest())
 			return nil
 		}),
 	} {
@@ -82,9 +82,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// named is a cache of objects of one name: the permission to watch is for that
+// newNamedCache is a cache of objects of one name: the permission to watch is for that
 // name, so the watch must ask for it.
-func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache, error) {
+func newNamedCache(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache, error) {
 	by := map[client.Object]cache.ByObject{}
 	for _, o := range objects {
 		by[o] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
@@ -93,7 +93,7 @@ func named(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of %s: %w", name, err)
 	}
-	if err := mgr.Add(crecovery.Runnable("webhookconfig", onEveryReplica{c})); err != nil {
+	if err := mgr.Add(crecovery.WrapRunnable("webhookconfig", onEveryReplica{c})); err != nil {
 		return nil, fmt.Errorf("adding the cache of %s: %w", name, err)
 	}
 	return c, nil
@@ -109,7 +109,7 @@ func (onEveryReplica) NeedLeaderElection() bool { return false }
 // WatchBudgets follows which namespaces have budgets, once there is their CRD.
 func (c *Controller) WatchBudgets() error {
 	// Cover sees to new budgets at once. Here, thousands may come together.
-	soon := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(request(), settle) }
+	soon := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(configRequest(), settle) }
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			soon(q)
@@ -127,7 +127,7 @@ func (c *Controller) WatchBudgets() error {
 // WatchSidecarSets follows which pods SidecarSets select, once there is their CRD.
 func (c *Controller) WatchSidecarSets() error {
 	// Await sees to what is new at once. Here, a thousand may come together.
-	changes := together()
+	changes := enqueueCoalesced()
 	update := changes.UpdateFunc
 	changes.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
@@ -141,16 +141,18 @@ func (c *Controller) WatchSidecarSets() error {
 }
 
 // WatchPersistentPodStates follows which namespaces have PersistentPodStates, once there is their CRD.
-func (c *Controller) WatchPersistentPodStates() error { return c.follow(&kruise.PersistentPodState{}) }
+func (c *Controller) WatchPersistentPodStates() error {
+	return c.watchKind(&kruise.PersistentPodState{})
+}
 
-// follow looks at what is there of a kind whenever an object of it comes or goes.
-func (c *Controller) follow(kind client.Object) error {
+// watchKind looks at what is there of a kind whenever an object of it comes or goes.
+func (c *Controller) watchKind(kind client.Object) error {
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			q.Add(request()) // pods may be created right after it
+			q.Add(configRequest()) // pods may be created right after it
 		},
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			q.AddAfter(request(), settle)
+			q.AddAfter(configRequest(), settle)
 		},
 	}
 	if err := c.controller.Watch(source.Kind(c.cache, kind, comings)); err != nil {
@@ -163,10 +165,10 @@ func (c *Controller) follow(kind client.Object) error {
 func (c *Controller) WatchSpreads() error {
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			q.Add(request()) // pods may be created right after it
+			q.Add(configRequest()) // pods may be created right after it
 		},
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			q.AddAfter(request(), settle)
+			q.AddAfter(configRequest(), settle)
 		},
 	}
 	if err := c.controller.Watch(source.Kind(c.cache, client.Object(&kruise.WorkloadSpread{}), comings)); err != nil {
@@ -176,19 +178,19 @@ func (c *Controller) WatchSpreads() error {
 }
 
 // There is one thing to do, whatever happened.
-func request() reconcile.Request {
+func configRequest() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: ConfigurationName}}
 }
 
-func anything() handler.EventHandler {
+func enqueueAlways() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{request()}
+		return []reconcile.Request{configRequest()}
 	})
 }
 
-// together waits for what comes at the same time.
-func together() handler.Funcs {
-	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(request(), settle) }
+// enqueueCoalesced waits for what comes at the same time.
+func enqueueCoalesced() handler.Funcs {
+	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(configRequest(), settle) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			later(q)
@@ -202,9 +204,9 @@ func together() handler.Funcs {
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if err := c.Sync(ctx); err != nil && !errors.As(err, &NotInstalledError{}) {
+func (c *Controller) reconcileConfigs(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if err := c.SyncConfigurations(ctx); err != nil && !errors.As(err, &NotInstalledError{}) {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: c.next()}, nil
+	return reconcile.Result{RequeueAfter: c.requeueAfter()}, nil
 }

@@ -88,7 +88,7 @@ func TestAnEntryThatAnotherClientChangedIsTakenOut(t *testing.T) {
 	_, api := connect(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": [{"rule": "gold", "group": "", "resource": "configmaps", "operations": ["DELETE"]}]}`))
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if newEnforcer(api).enforce(t) == 0 {
@@ -97,7 +97,7 @@ func TestAnEntryThatAnotherClientChangedIsTakenOut(t *testing.T) {
 	v := &admissionv1.ValidatingWebhookConfiguration{}
 	get(t, api, ConfigurationName, v)
 	w.Rules = policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`)
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	get(t, api, ConfigurationName, v)
@@ -150,7 +150,7 @@ func newContested(t *testing.T) *contested {
 
 func (c *contested) sync(t *testing.T) {
 	t.Helper()
-	if err := c.Sync(t.Context()); err != nil {
+	if err := c.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,7 +168,7 @@ func (c *contested) insistFor(t *testing.T, d time.Duration, insist func()) (lon
 		if c.counts.writes > before {
 			longest, last = max(longest, c.now.Sub(last)), c.now
 		}
-		c.now = c.now.Add(c.next())
+		c.now = c.now.Add(c.requeueAfter())
 	}
 	return longest
 }
@@ -204,7 +204,7 @@ func TestNamespacesThatAPlatformLeavesOutAreNotFoughtOver(t *testing.T) {
 		foreign += e.enforce(t)
 		c.sync(t)
 		foreign += e.enforce(t)
-		c.now = c.now.Add(c.next())
+		c.now = c.now.Add(c.requeueAfter())
 	}
 	// At once, and after 1, 2, 4, 8, 16, 32 and 64 minutes.
 	if most := 2 * 8; c.counts.writes > most || foreign > most+2 {
@@ -226,7 +226,7 @@ func TestNamespacesThatAPlatformLeavesOutAreNotFoughtOver(t *testing.T) {
 					t.Errorf("%s has %v, want %t", name, s, want)
 				}
 			}
-			for _, r := range (facts{Config: c.Config}).everywhere().MatchExpressions {
+			for _, r := range (renderFacts{Config: c.Config}).selectAllNamespaces().MatchExpressions {
 				if !hasRequirement(s, r) {
 					t.Errorf("%s has lost %s", name, r.Key)
 				}
@@ -245,7 +245,7 @@ func TestNamespacesThatAPlatformLeavesOutAreNotFoughtOver(t *testing.T) {
 
 	t.Run("what a budget needs is written at once, and begins no fight", func(t *testing.T) {
 		c.counts.writes = 0
-		if err := c.Cover(t.Context(), "bank"); err != nil {
+		if err := c.CoverNamespace(t.Context(), "bank"); err != nil {
 			t.Fatal(err)
 		}
 		if foreign := e.enforce(t); c.counts.writes != 2 || foreign != 0 {
@@ -334,7 +334,7 @@ func TestWhatAnotherClientChangesIsPutBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.validating, c.mutating = contest{}, contest{} // a leader that is new
+			c.validating, c.mutating = configurationContest{}, configurationContest{} // a leader that is new
 			c.sync(t)
 			v := &admissionv1.ValidatingWebhookConfiguration{}
 			get(t, c.api, ConfigurationName, v)
@@ -387,10 +387,10 @@ func TestAClientThatInsistsIsPutBackWithinMinutes(t *testing.T) {
 		}
 	}
 	c.now = c.now.Add(time.Hour)
-	if err := c.Sync(t.Context()); !errors.As(err, &NotInstalledError{}) {
+	if err := c.SyncConfigurations(t.Context()); !errors.As(err, &NotInstalledError{}) {
 		t.Fatal(err)
 	}
-	if after := c.next(); after != lookAgain {
+	if after := c.requeueAfter(); after != lookAgain {
 		t.Errorf("while it is not there, it is looked for each %s", after)
 	}
 }

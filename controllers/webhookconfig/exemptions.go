@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hook is a webhook of a configuration.
-type hook interface {
+// webhookEntry is a webhook of a configuration.
+type webhookEntry interface {
 	admissionv1.MutatingWebhook | admissionv1.ValidatingWebhook
 }
 
 // selectorOf is the name of a webhook and where its namespace selector is.
-func selectorOf[T hook](w *T) (name string, selector **metav1.LabelSelector) {
+func selectorOf[T webhookEntry](w *T) (name string, selector **metav1.LabelSelector) {
 	switch w := any(w).(type) {
 	case *admissionv1.MutatingWebhook:
 		return w.Name, &w.NamespaceSelector
@@ -41,8 +41,8 @@ func identifyRequirement(r metav1.LabelSelectorRequirement) requirementID {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", append([]string{r.Key, string(r.Operator)}, slices.Sorted(slices.Values(r.Values))...)))
 }
 
-// filter are the exemptions of which is says so.
-func (e exemptions) filter(is func(requirementID) bool) exemptions {
+// filterRequirements are the exemptions of which is says so.
+func (e exemptions) filterRequirements(is func(requirementID) bool) exemptions {
 	out := exemptions{}
 	for name, all := range e {
 		for _, r := range all {
@@ -57,7 +57,7 @@ func (e exemptions) filter(is func(requirementID) bool) exemptions {
 // listIDs are those of all requirements.
 func (e exemptions) listIDs() map[requirementID]bool {
 	out := map[requirementID]bool{}
-	e.filter(func(id requirementID) bool { out[id] = true; return true })
+	e.filterRequirements(func(id requirementID) bool { out[id] = true; return true })
 	return out
 }
 
@@ -75,7 +75,7 @@ func isExemption(r metav1.LabelSelectorRequirement) bool {
 }
 
 // withoutExemptions are webhooks without what other clients leave out, and that.
-func withoutExemptions[T hook](read []T) (rest []T, left exemptions) {
+func withoutExemptions[T webhookEntry](read []T) (rest []T, left exemptions) {
 	rest, left = slices.Clone(read), exemptions{}
 	for i := range rest {
 		name, selector := selectorOf(&rest[i])
@@ -96,7 +96,7 @@ func withoutExemptions[T hook](read []T) (rest []T, left exemptions) {
 }
 
 // withExemptions are webhooks with what other clients leave out of those of the same names.
-func withExemptions[T hook](webhooks []T, left exemptions) []T {
+func withExemptions[T webhookEntry](webhooks []T, left exemptions) []T {
 	out := slices.Clone(webhooks)
 	for i := range out {
 		name, selector := selectorOf(&out[i])
@@ -123,12 +123,12 @@ func (e exemptions) formatMessage(who string) string {
 }
 
 // changesMessage says what another client has changed.
-func changesMessage[T hook](who string, read, want []T) string {
+func changesMessage[T webhookEntry](who string, read, want []T) string {
 	return fmt.Sprintf("%s has changed %s. It is put back each time, after a wait of up to %s while it is changed again and again", who, joinTexts(changesOf(read, want)), changePace.longest)
 }
 
 // changesOf says how webhooks differ from those that are wanted.
-func changesOf[T hook](read, want []T) (out []string) {
+func changesOf[T webhookEntry](read, want []T) (out []string) {
 	is, should := fieldsOf(read), fieldsOf(want)
 	for _, name := range slices.Sorted(maps.Keys(should)) {
 		if is[name] == nil {
@@ -159,7 +159,7 @@ func changesOf[T hook](read, want []T) (out []string) {
 }
 
 // fieldsOf are the fields of webhooks as JSON, by the names of the webhooks.
-func fieldsOf[T hook](webhooks []T) map[string]map[string]json.RawMessage {
+func fieldsOf[T webhookEntry](webhooks []T) map[string]map[string]json.RawMessage {
 	out := map[string]map[string]json.RawMessage{}
 	for i := range webhooks {
 		name, _ := selectorOf(&webhooks[i])

@@ -60,7 +60,7 @@ guards := {
 				Client: env.Client, Live: env.Client, Rules: NewRules(e, allGates()), Config: installation(), Events: env.Events, Now: env.Clock,
 				Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
 			}
-			return reconcile.Func((&Controller{Writer: w}).reconcile)
+			return reconcile.Func((&Controller{Writer: w}).reconcileConfigs)
 		},
 		Others: func(c *faultinjection.Cluster) {
 			if claimed {
@@ -68,9 +68,9 @@ guards := {
 			}
 			claimed = true
 			replica := &Writer{Client: c.Client, Live: c.Client, Rules: NewRules(e, allGates()), Config: installation(), Now: func() time.Time { return c.Now }}
-			c.Must(replica.Await(c.Context(), never))
+			c.Must(replica.AwaitSidecarSet(c.Context(), never))
 		},
-		Requests: []reconcile.Request{request()},
+		Requests: []reconcile.Request{configRequest()},
 		Delay:    3 * time.Minute, // the claim counts from when it is seen
 		Quiet:    3 * time.Minute,
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
 // newNamespace is one with a service account, so that pods may be created.
@@ -71,7 +71,7 @@ func TestNoPodComesBeforeTheFirstObjectOfItsNamespace(t *testing.T) {
 	}
 	eventually(t, "the configuration is narrow again", func() bool {
 		m, conditions := p.configuration(t)
-		return m.Annotations[reach.Annotation] == "" && strings.Contains(conditions, "'ns-7'") && strings.Contains(conditions, "'sts-7'")
+		return m.Annotations[podscope.Annotation] == "" && strings.Contains(conditions, "'ns-7'") && strings.Contains(conditions, "'sts-7'")
 	})
 	p.sentSince()
 	create(t, p.api, podOf("plain", "web-1", "ReplicaSet", "web"))
@@ -87,7 +87,7 @@ func TestAClaimHasTheUIDOfItsObject(t *testing.T) {
 		w := spreadOf("shop", "web")
 		create(t, p.api, w)
 		m, _ := p.configuration(t)
-		claims, err := reach.Claims(m)
+		claims, err := podscope.ReadClaims(m)
 		if err != nil || len(claims) != 1 || claims[0].UID != w.UID {
 			t.Errorf("got %+v, %v, want one of %s", claims, err, w.UID)
 		}

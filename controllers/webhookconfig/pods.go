@@ -11,19 +11,19 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// stored are the matches of steps that concern pods of any namespace.
-func (f facts) stored() (out []match.Stored) {
+// storedMatches are the matches of steps that concern pods of any namespace.
+func (f renderFacts) storedMatches() (out []match.Stored) {
 	if !f.Pods {
 		return nil
 	}
 	for _, m := range f.Stored {
 		if _, follows := followed[m.Namespaces]; follows {
 			if there := f.having[m.Namespaces]; len(there) > 0 {
-				m.Conditions = append([]string{among(there)}, m.Conditions...)
+				m.Conditions = append([]string{namespaceCondition(there)}, m.Conditions...)
 				out = append(out, m)
 			}
 			continue
@@ -38,29 +38,29 @@ func (f facts) stored() (out []match.Stored) {
 // mostListed is how many namespaces a condition lists: it is part of the expression for all steps.
 const mostListed = 100
 
-// among is true for requests in some namespaces, and for all where they are too many to be listed.
-func among(namespaces []string) string {
+// namespaceCondition is true for requests in some namespaces, and for all where they are too many to be listed.
+func namespaceCondition(namespaces []string) string {
 	if len(namespaces) > mostListed {
 		return "true"
 	}
-	return "request.namespace in " + expression.Literals(namespaces)
+	return "request.namespace in " + expression.ListLiteral(namespaces)
 }
 
-// about are those of steps that an operation concerns.
-func (f facts) about(op string) []match.Stored {
-	return slices.DeleteFunc(f.stored(), func(m match.Stored) bool { return !slices.Contains(m.Operations, op) })
+// matchesForOperation are those of steps that an operation concerns.
+func (f renderFacts) matchesForOperation(op string) []match.Stored {
+	return slices.DeleteFunc(f.storedMatches(), func(m match.Stored) bool { return !slices.Contains(m.Operations, op) })
 }
 
-// asked are the operations on pods that steps or users' rules are about.
-func (f facts) asked(op string) bool {
-	return len(f.about(op)) > 0 || slices.ContainsFunc(f.users, func(g protection.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
+// concernsOperation are the operations on pods that steps or users' rules are about.
+func (f renderFacts) concernsOperation(op string) bool {
+	return len(f.matchesForOperation(op)) > 0 || slices.ContainsFunc(f.users, func(g protection.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
 }
 
 func isPods(g protection.Guard) bool { return g.Group == "" && g.Resource == "pods" }
 
-// pods are the entries for what is done to pods. Guards that fail closed have entries of their own where the installation lets
+// podWebhooks are the entries for what is done to pods. Guards that fail closed have entries of their own where the installation lets
 // requests for pods through while no manager answers.
-func (f facts) pods() []admissionv1.ValidatingWebhook {
+func (f renderFacts) podWebhooks() []admissionv1.ValidatingWebhook {
 	var closed []protection.Guard
 	rest := f
 	if f.PodFailurePolicy != admissionv1.Fail {
@@ -78,7 +78,7 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 		if len(rules) == 0 {
 			return
 		}
-		w := f.validating(name, ValidatePodPath, rules, failure, f.everywhere())
+		w := f.newValidatingWebhook(name, ValidatePodPath, rules, failure, f.selectAllNamespaces())
 		w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-being-deleted", Expression: alive})
 		for _, c := range conditions {
 			if c.Expression != "" {
@@ -87,10 +87,10 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 		}
 		entries = append(entries, w)
 	}
-	failing := facts{users: closed}
+	failing := renderFacts{users: closed}
 	var direct []protection.Guard // those that are about more than evictions
 	for _, g := range closed {
-		if does(g.Operations) != "" {
+		if operationCondition(g.Operations) != "" {
 			direct = append(direct, g)
 		}
 	}
@@ -102,55 +102,55 @@ func (f facts) pods() []admissionv1.ValidatingWebhook {
 }
 
 // podRules are the operations on pods, but for evictions, that steps or users' rules are about.
-func (f facts) podRules() (rules []admissionv1.RuleWithOperations) {
+func (f renderFacts) podRules() (rules []admissionv1.RuleWithOperations) {
 	var operations []admissionv1.OperationType
 	for _, op := range []string{protection.Delete, protection.Update} {
-		if f.asked(op) {
+		if f.concernsOperation(op) {
 			operations = append(operations, admissionv1.OperationType(op))
 		}
 	}
 	if len(operations) > 0 {
-		rules = append(rules, rule("", "pods", operations...))
+		rules = append(rules, newRule("", "pods", operations...))
 	}
-	if f.asked(protection.Resize) {
-		rules = append(rules, rule("", "pods/resize", admissionv1.Update))
+	if f.concernsOperation(protection.Resize) {
+		rules = append(rules, newRule("", "pods/resize", admissionv1.Update))
 	}
 	return rules
 }
 
 // evictionEntries are the entries for evictions: those of the namespaces in which a guard fails closed, and those of others.
-func (f facts) evictionEntries(failing, rest facts) []admissionv1.ValidatingWebhook {
-	evictions := []admissionv1.RuleWithOperations{rule("", "pods/eviction", admissionv1.Create)}
+func (f renderFacts) evictionEntries(failing, rest renderFacts) []admissionv1.ValidatingWebhook {
+	evictions := []admissionv1.RuleWithOperations{newRule("", "pods/eviction", admissionv1.Create)}
 	var entries []admissionv1.ValidatingWebhook
-	closed, everywhere := failing.evicted()
+	closed, everywhere := failing.evictionNamespaces()
 	if everywhere || len(closed) > mostNamespaces {
-		return append(entries, f.validating("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.everywhere()))
+		return append(entries, f.newValidatingWebhook("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.selectAllNamespaces()))
 	}
 	if len(closed) > 0 {
-		entries = append(entries, f.validating("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.in(closed)))
+		entries = append(entries, f.newValidatingWebhook("vpodeviction-fail.kb.io", ValidatePodPath, evictions, admissionv1.Fail, f.selectNamespaces(closed)))
 	}
-	if !rest.asked(protection.Evict) {
+	if !rest.concernsOperation(protection.Evict) {
 		return entries
 	}
 	var not []metav1.LabelSelectorRequirement
 	if len(closed) > 0 {
 		not = append(not, metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: closed})
 	}
-	selector := f.everywhere(not...)
-	if open, everywhere := rest.evicted(); !everywhere && len(open) <= mostNamespaces {
+	selector := f.selectAllNamespaces(not...)
+	if open, everywhere := rest.evictionNamespaces(); !everywhere && len(open) <= mostNamespaces {
 		open = slices.DeleteFunc(open, func(ns string) bool { return slices.Contains(closed, ns) })
 		if len(open) == 0 && len(closed) > 0 {
 			return entries
 		}
-		selector = f.in(open)
+		selector = f.selectNamespaces(open)
 	}
-	return append(entries, f.validating("vpodeviction.kb.io", ValidatePodPath, evictions, f.PodFailurePolicy, selector))
+	return append(entries, f.newValidatingWebhook("vpodeviction.kb.io", ValidatePodPath, evictions, f.PodFailurePolicy, selector))
 }
 
 // podCondition is true for pods that a step or a user's rule is about.
-func (f facts) podCondition() string {
+func (f renderFacts) podCondition() string {
 	var parts []string
-	for _, m := range f.stored() {
+	for _, m := range f.storedMatches() {
 		var operations []string
 		if slices.Contains(m.Operations, protection.Delete) {
 			operations = append(operations, "DELETE")
@@ -159,7 +159,7 @@ func (f facts) podCondition() string {
 			operations = append(operations, "UPDATE")
 		}
 		if len(operations) > 0 {
-			parts = append(parts, expression.All(append([]string{fmt.Sprintf("request.operation in %s", expression.Literals(operations))}, m.Conditions...)...))
+			parts = append(parts, expression.AllOf(append([]string{fmt.Sprintf("request.operation in %s", expression.ListLiteral(operations))}, m.Conditions...)...))
 		}
 	}
 	size := 0
@@ -167,24 +167,24 @@ func (f facts) podCondition() string {
 		if !isPods(g) {
 			continue
 		}
-		on := does(g.Operations)
+		on := operationCondition(g.Operations)
 		if on == "" {
 			continue
 		}
-		narrow := condition(g)
+		narrow := guardCondition(g)
 		if size += len(narrow) + 200; size > widestEntry {
 			narrow = "" // the rest is asked about in full
 		}
-		if part := expression.All(on, narrow); !slices.Contains(parts, part) {
+		if part := expression.AllOf(on, narrow); !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
 	return expression.AnyOf(parts...)
 }
 
-// does is true for operations on pods, but for evictions, which are about
+// operationCondition is true for operations on pods, but for evictions, which are about
 // another object.
-func does(operations []string) string {
+func operationCondition(operations []string) string {
 	var parts []string
 	for _, op := range operations {
 		switch op {
@@ -202,10 +202,10 @@ func does(operations []string) string {
 	return expression.AnyOf(parts...)
 }
 
-// evicted are the namespaces, sorted, in which evictions are asked about. An Eviction
+// evictionNamespaces are the namespaces, sorted, in which evictions are asked about. An Eviction
 // has no labels of its pod, so the namespace is all there is to go by.
-func (f facts) evicted() (namespaces []string, everywhere bool) {
-	for _, m := range f.about(protection.Evict) {
+func (f renderFacts) evictionNamespaces() (namespaces []string, everywhere bool) {
+	for _, m := range f.matchesForOperation(protection.Evict) {
 		if m.Namespaces == match.All {
 			return nil, true
 		}
@@ -234,7 +234,7 @@ func (f facts) evicted() (namespaces []string, everywhere bool) {
 // newPods are the entries for pods that are created: one for the namespaces in which
 // all pods concern a step, and one for the pods elsewhere that conditions select. No
 // pod is sent twice.
-func (f facts) newPods() []admissionv1.MutatingWebhook {
+func (f renderFacts) newPods() []admissionv1.MutatingWebhook {
 	if !f.Pods {
 		return nil
 	}
@@ -243,17 +243,17 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 	for _, m := range f.Created {
 		if _, follows := followed[m.Namespaces]; follows {
 			if there := f.having[m.Namespaces]; len(there) > 0 {
-				m.Conditions = append([]admissionv1.MatchCondition{{Name: "in-a-namespace-that-has-one", Expression: among(there)}}, m.Conditions...)
+				m.Conditions = append([]admissionv1.MatchCondition{{Name: "in-a-namespace-that-has-one", Expression: namespaceCondition(there)}}, m.Conditions...)
 				some = append(some, m)
 			}
 			continue
 		}
 		if m.Namespaces == match.WithSidecars {
-			condition, precision := reach.Condition(f.sidecars)
+			condition, precision := podscope.CELCondition(f.sidecars)
 			if condition == "" {
 				continue
 			}
-			if m.Namespaces = match.All; precision != reach.Any {
+			if m.Namespaces = match.All; precision != podscope.Any {
 				m.Conditions = append(slices.Clone(m.Conditions), admissionv1.MatchCondition{Name: "a-sidecarset-may-select-it", Expression: condition})
 			}
 		}
@@ -262,25 +262,25 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 		case len(m.Conditions) > 0:
 			some = append(some, m)
 		case m.Namespaces == match.All:
-			return []admissionv1.MutatingWebhook{f.mutating("mpod.kb.io", f.everywhere())}
+			return []admissionv1.MutatingWebhook{f.newMutatingWebhook("mpod.kb.io", f.selectAllNamespaces())}
 		default:
 			budgeted = true
 		}
 	}
 	var entries []admissionv1.MutatingWebhook
-	rest := f.everywhere()
+	rest := f.selectAllNamespaces()
 	if budgeted {
-		entries = append(entries, f.mutating("mpod.kb.io", f.in(f.budgets)))
+		entries = append(entries, f.newMutatingWebhook("mpod.kb.io", f.selectNamespaces(f.budgets)))
 		if len(f.budgets) > mostNamespaces {
 			return entries
 		}
-		rest = f.everywhere(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: f.budgets})
+		rest = f.selectAllNamespaces(metav1.LabelSelectorRequirement{Key: nameKey, Operator: metav1.LabelSelectorOpNotIn, Values: f.budgets})
 	}
 	switch len(some) {
 	case 0:
 		return entries
 	case 1:
-		w := f.mutating("mpod-"+some[0].Name+".kb.io", rest)
+		w := f.newMutatingWebhook("mpod-"+some[0].Name+".kb.io", rest)
 		w.MatchConditions = some[0].Conditions
 		return append(entries, w)
 	}
@@ -290,16 +290,16 @@ func (f facts) newPods() []admissionv1.MutatingWebhook {
 		for _, c := range m.Conditions {
 			conditions = append(conditions, c.Expression)
 		}
-		parts = append(parts, expression.All(conditions...))
+		parts = append(parts, expression.AllOf(conditions...))
 	}
-	w := f.mutating(someName, rest)
-	w.MatchConditions = conditions(expression.AnyOf(parts...))
+	w := f.newMutatingWebhook(someName, rest)
+	w.MatchConditions = stepConditions(expression.AnyOf(parts...))
 	return append(entries, w)
 }
 
 // someName is the entry for pods that one of several steps is about.
 const someName = "mpod-some.kb.io"
 
-func conditions(of string) []admissionv1.MatchCondition {
+func stepConditions(of string) []admissionv1.MatchCondition {
 	return []admissionv1.MatchCondition{{Name: "a-step-is-about-it", Expression: of}}
 }

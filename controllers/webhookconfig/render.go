@@ -14,36 +14,36 @@ import (
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
 // What the API server fills in is said here: what is compared with what it has
 // must not differ by it.
 
-// call is how the API server reaches the manager, as the chart says it for the
+// clientConfig is how the API server reaches the manager, as the chart says it for the
 // other webhooks.
-type call struct {
+type clientConfig struct {
 	admissionv1.WebhookClientConfig
 }
 
 // callOf is how the chart's own webhooks are called.
-func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (call, error) {
+func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (clientConfig, error) {
 	if len(chart.Webhooks) == 0 {
-		return call{}, fmt.Errorf("%s has no webhooks", chart.Name)
+		return clientConfig{}, fmt.Errorf("%s has no webhooks", chart.Name)
 	}
 	w := &chart.Webhooks[0]
 	if len(w.ClientConfig.CABundle) == 0 {
-		return call{}, fmt.Errorf("webhook %s of %s has no caBundle yet", w.Name, chart.Name)
+		return clientConfig{}, fmt.Errorf("webhook %s of %s has no caBundle yet", w.Name, chart.Name)
 	}
-	return call{*w.ClientConfig.DeepCopy()}, nil
+	return clientConfig{*w.ClientConfig.DeepCopy()}, nil
 }
 
-// inside says whether the manager is called by its service, and so runs in the
+// isInCluster says whether the manager is called by its service, and so runs in the
 // cluster.
-func (c call) inside() bool { return c.Service != nil }
+func (c clientConfig) isInCluster() bool { return c.Service != nil }
 
-// at is the call of a path.
-func (c call) at(path string) (admissionv1.WebhookClientConfig, error) {
+// pathConfig is the call of a path.
+func (c clientConfig) pathConfig(path string) (admissionv1.WebhookClientConfig, error) {
 	config := *c.DeepCopy()
 	switch {
 	case config.Service != nil:
@@ -64,7 +64,7 @@ func (c call) at(path string) (admissionv1.WebhookClientConfig, error) {
 	return config, nil
 }
 
-func rule(group, resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+func newRule(group, resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
 	return admissionv1.RuleWithOperations{
 		Operations: operations,
 		Rule: admissionv1.Rule{
@@ -73,7 +73,7 @@ func rule(group, resource string, operations ...admissionv1.OperationType) admis
 	}
 }
 
-func (f facts) validating(name, path string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType, namespaces *metav1.LabelSelector) admissionv1.ValidatingWebhook {
+func (f renderFacts) newValidatingWebhook(name, path string, rules []admissionv1.RuleWithOperations, failure admissionv1.FailurePolicyType, namespaces *metav1.LabelSelector) admissionv1.ValidatingWebhook {
 	return admissionv1.ValidatingWebhook{
 		Name: name, ClientConfig: f.configs[path], Rules: rules,
 		FailurePolicy: &failure, MatchPolicy: ptr.To(admissionv1.Equivalent),
@@ -83,9 +83,9 @@ func (f facts) validating(name, path string, rules []admissionv1.RuleWithOperati
 	}
 }
 
-func (f facts) mutating(name string, namespaces *metav1.LabelSelector) admissionv1.MutatingWebhook {
+func (f renderFacts) newMutatingWebhook(name string, namespaces *metav1.LabelSelector) admissionv1.MutatingWebhook {
 	return admissionv1.MutatingWebhook{
-		Name: name, ClientConfig: f.configs[MutatePodPath], Rules: []admissionv1.RuleWithOperations{rule("", "pods", admissionv1.Create)},
+		Name: name, ClientConfig: f.configs[MutatePodPath], Rules: []admissionv1.RuleWithOperations{newRule("", "pods", admissionv1.Create)},
 		FailurePolicy: &f.PodFailurePolicy, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), TimeoutSeconds: &f.TimeoutSeconds,
@@ -93,22 +93,22 @@ func (f facts) mutating(name string, namespaces *metav1.LabelSelector) admission
 	}
 }
 
-// protecting selects objects whose label has a value.
-func protecting(value string) *metav1.LabelSelector {
+// protectionSelector selects objects whose label has a value.
+func protectionSelector(value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: policyv1alpha1.DeletionProtectionKey, Operator: metav1.LabelSelectorOpIn, Values: []string{value}},
 	}}
 }
 
-// deletions are the entries for labelled objects. The first sees only what asks
+// deletionWebhooks are the entries for labelled objects. The first sees only what asks
 // never to be deleted, and so fails closed: a manager that is down must not be a
 // way around the label. The second would keep a namespace from being cleaned up.
-func (f facts) deletions() []admissionv1.ValidatingWebhook {
+func (f renderFacts) deletionWebhooks() []admissionv1.ValidatingWebhook {
 	var always, cascading []admissionv1.RuleWithOperations
 	for _, k := range f.kinds {
-		always = append(always, rule(k.Group, k.Resource, admissionv1.Delete))
+		always = append(always, newRule(k.Group, k.Resource, admissionv1.Delete))
 		if k.Cascading != "" {
-			cascading = append(cascading, rule(k.Group, k.Resource, admissionv1.Delete))
+			cascading = append(cascading, newRule(k.Group, k.Resource, admissionv1.Delete))
 		}
 	}
 	var entries []admissionv1.ValidatingWebhook
@@ -116,8 +116,8 @@ func (f facts) deletions() []admissionv1.ValidatingWebhook {
 		if len(rules) == 0 {
 			return
 		}
-		w := f.validating(name, ValidateDeletionPath, rules, failure, f.everywhere())
-		w.ObjectSelector = protecting(value)
+		w := f.newValidatingWebhook(name, ValidateDeletionPath, rules, failure, f.selectAllNamespaces())
+		w.ObjectSelector = protectionSelector(value)
 		w.MatchConditions = []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: alive}}
 		if asked := notAskedClosed(f.closedElsewhere()); failure == admissionv1.Ignore && asked.Expression != "" {
 			w.MatchConditions = append(w.MatchConditions, asked)
@@ -134,8 +134,8 @@ type rendered struct {
 	mutating   []admissionv1.MutatingWebhook
 	validating []admissionv1.ValidatingWebhook
 	// claims are those that the mutating ones are made for, and precision is how well they select pods for SidecarSets.
-	claims    []reach.Claim
-	precision reach.Precision
+	claims    []podscope.PendingSelector
+	precision podscope.Precision
 	// policy and binding are nil if there is nothing for them to do.
 	policy  *admissionv1.ValidatingAdmissionPolicySpec
 	binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
@@ -143,18 +143,18 @@ type rendered struct {
 
 // isAt says whether new pods are sent as they should be.
 func (r rendered) isAt(at *present) bool {
-	return equality.Semantic.DeepEqual(at.mutating.Webhooks, r.mutating) && at.mutating.Annotations[reach.Annotation] == reach.Encode(r.claims)
+	return equality.Semantic.DeepEqual(at.mutating.Webhooks, r.mutating) && at.mutating.Annotations[podscope.Annotation] == podscope.EncodeClaims(r.claims)
 }
 
-// paths is how each path is called. That of new pods says which SidecarSets are awaited.
-func (f facts) paths() (map[string]admissionv1.WebhookClientConfig, error) {
+// pathConfigs is how each path is called. That of new pods says which SidecarSets are awaited.
+func (f renderFacts) pathConfigs() (map[string]admissionv1.WebhookClientConfig, error) {
 	out := map[string]admissionv1.WebhookClientConfig{}
 	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
 		called := path
 		if path == MutatePodPath {
-			called = reach.Path(path, f.awaited)
+			called = podscope.TokenPath(path, f.awaited)
 		}
-		config, err := f.call.at(called)
+		config, err := f.call.pathConfig(called)
 		if err != nil {
 			return nil, err
 		}
@@ -163,17 +163,17 @@ func (f facts) paths() (map[string]admissionv1.WebhookClientConfig, error) {
 	return out, nil
 }
 
-// render is pure.
-func render(f facts) (rendered, error) {
+// renderWebhooks is pure.
+func renderWebhooks(f renderFacts) (rendered, error) {
 	var err error
-	if f.configs, err = f.paths(); err != nil {
+	if f.configs, err = f.pathConfigs(); err != nil {
 		return rendered{}, err
 	}
 	r := rendered{mutating: f.newPods(), claims: f.claims}
-	_, r.precision = reach.Condition(f.sidecars)
-	r.validating = append(r.validating, f.pods()...)
-	r.validating = append(r.validating, f.deletions()...)
-	r.validating = append(r.validating, f.others()...)
-	r.policy, r.binding = f.twin()
+	_, r.precision = podscope.CELCondition(f.sidecars)
+	r.validating = append(r.validating, f.podWebhooks()...)
+	r.validating = append(r.validating, f.deletionWebhooks()...)
+	r.validating = append(r.validating, f.otherWebhooks()...)
+	r.policy, r.binding = f.fallbackPolicy()
 	return r, nil
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-func service() call {
-	return call{admissionv1.WebhookClientConfig{
+func service() clientConfig {
+	return clientConfig{admissionv1.WebhookClientConfig{
 		CABundle: []byte("ca"),
 		Service:  &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/validate-apps-kruise-io-cloneset"), Port: ptr.To[int32](443)},
 	}}
@@ -37,7 +37,7 @@ func installation() Config { return installed(allGates(), false) }
 
 // installed is an installation with these gates. KruisePodReadinessGate is on if readiness is for all.
 func installed(gates protection.Gates, readinessForAll bool) Config {
-	enabled, err := steps.Of(func(f featuregate.Feature) bool {
+	enabled, err := steps.ListEnabled(func(f featuregate.Feature) bool {
 		return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate ||
 			f == features.KruisePodReadinessGate && readinessForAll
 	}, steps.Needs{})
@@ -45,7 +45,7 @@ func installed(gates protection.Gates, readinessForAll bool) Config {
 		panic(err) // two steps have one place
 	}
 	return Config{
-		Namespace: "kruise-system", Pods: true, Created: enabled.Created(), Stored: enabled.Stored(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
+		Namespace: "kruise-system", Pods: true, Created: enabled.CreatedMatches(), Stored: enabled.StoredMatches(), PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 3,
 	}
 }
 
@@ -75,14 +75,14 @@ func closed(g protection.Guard) protection.Guard {
 func TestRender(t *testing.T) {
 	gold := guard("", "pods", protection.Delete, protection.Evict)
 	gold.Namespaces, gold.Labels = []string{"shop", "bank"}, map[string]string{"tier": "gold"}
-	web := reach.Reach{Labels: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}
+	web := podscope.Selector{Labels: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}
 	for name, tc := range map[string]struct {
 		config  func(*Config)
 		gates   protection.Gates
 		answer  protection.GuardsOutput
 		budgets []string
 		// sidecars are the pods of SidecarSets.
-		sidecars []reach.Reach
+		sidecars []podscope.Selector
 		// states are the namespaces that have PersistentPodStates.
 		states []string
 		url    string
@@ -98,9 +98,9 @@ func TestRender(t *testing.T) {
 			c.PodFailurePolicy, c.TimeoutSeconds = admissionv1.Fail, 2
 		}},
 		"budgets that hold back updates too": {gates: allGates(), budgets: []string{"shop"}},
-		"a SidecarSet":                       {gates: allGates(), sidecars: []reach.Reach{web}},
-		"SidecarSets and budgets":            {gates: allGates(), sidecars: []reach.Reach{web, {Namespaces: []string{"shop"}, Labels: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}}, budgets: []string{"shop"}},
-		"a SidecarSet for all pods":          {gates: allGates(), sidecars: []reach.Reach{web, {}}},
+		"a SidecarSet":                       {gates: allGates(), sidecars: []podscope.Selector{web}},
+		"SidecarSets and budgets":            {gates: allGates(), sidecars: []podscope.Selector{web, {Namespaces: []string{"shop"}, Labels: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}}, budgets: []string{"shop"}},
+		"a SidecarSet for all pods":          {gates: allGates(), sidecars: []podscope.Selector{web, {}}},
 		"PersistentPodStates":                {gates: allGates(), states: []string{"games", "it's"}},
 		"PersistentPodStates and budgets":    {gates: allGates(), states: []string{"games"}, budgets: []string{"shop"}},
 		"budgets while the gates are off":    {budgets: []string{"shop"}},
@@ -135,19 +135,19 @@ func TestRender(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts{Config: installed(tc.gates, false), gates: tc.gates, budgets: tc.budgets, sidecars: tc.sidecars, having: map[match.Namespaces][]string{match.WithPersistentPodStates: tc.states}, call: service()}
+			f := renderFacts{Config: installed(tc.gates, false), gates: tc.gates, budgets: tc.budgets, sidecars: tc.sidecars, having: map[match.Namespaces][]string{match.WithPersistentPodStates: tc.states}, call: service()}
 			if tc.config != nil {
 				tc.config(&f.Config)
 			}
 			if tc.url != "" {
-				f.call = call{admissionv1.WebhookClientConfig{CABundle: []byte("ca"), URL: &tc.url}}
+				f.call = clientConfig{admissionv1.WebhookClientConfig{CABundle: []byte("ca"), URL: &tc.url}}
 			}
 			var left []string
-			f.kinds, f.users, left = sift(tc.answer, f.gates, f.Pods)
+			f.kinds, f.users, left = filterGuarded(tc.answer, f.gates, f.Pods)
 			if diff := cmp.Diff(tc.left, left); diff != "" {
 				t.Error(diff)
 			}
-			r, err := render(f)
+			r, err := renderWebhooks(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,8 +189,8 @@ func TestManyNamespacesAreNotListed(t *testing.T) {
 	for i := range mostNamespaces + 1 {
 		many = append(many, fmt.Sprintf("ns-%03d", i))
 	}
-	f := facts{Config: installation(), gates: allGates(), budgets: many, call: service()}
-	r, err := render(f)
+	f := renderFacts{Config: installation(), gates: allGates(), budgets: many, call: service()}
+	r, err := renderWebhooks(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,24 +205,24 @@ func TestManyNamespacesAreNotListed(t *testing.T) {
 		}
 	}
 	f.budgets = many[:mostNamespaces]
-	if r, err = render(f); err != nil || len(r.mutating) != 2 || len(r.mutating[0].NamespaceSelector.MatchExpressions[2].Values) != mostNamespaces {
+	if r, err = renderWebhooks(f); err != nil || len(r.mutating) != 2 || len(r.mutating[0].NamespaceSelector.MatchExpressions[2].Values) != mostNamespaces {
 		t.Errorf("%d entries, %v", len(r.mutating), err)
 	}
 }
 
 // Pods are sent for a WorkloadSpread only from namespaces that have one.
 func TestSpreadsConcernTheirNamespacesAlone(t *testing.T) {
-	f := facts{Config: Config{
+	f := renderFacts{Config: Config{
 		Pods: true, Namespace: "kruise-system",
 		Created: []match.Created{{Name: "spread", Namespaces: match.WithSpreads, Conditions: []admissionv1.MatchCondition{{Name: "owned", Expression: "x"}}}},
 		Stored:  []match.Stored{{Operations: []string{protection.Delete, protection.Evict}, Namespaces: match.WithSpreads, Conditions: []string{"y"}}},
 	}, call: service()}
-	r, err := render(f)
+	r, err := renderWebhooks(f)
 	if err != nil || len(r.mutating)+len(r.validating) != 0 {
 		t.Errorf("without a spread there are %d and %d entries, %v", len(r.mutating), len(r.validating), err)
 	}
 	f.having = map[match.Namespaces][]string{match.WithSpreads: {"bank", "shop"}}
-	if r, err = render(f); err != nil || len(r.mutating) != 1 || len(r.validating) != 2 {
+	if r, err = renderWebhooks(f); err != nil || len(r.mutating) != 1 || len(r.validating) != 2 {
 		t.Fatalf("there are %d and %d entries, %v", len(r.mutating), len(r.validating), err)
 	}
 	const in = "request.namespace in ['bank', 'shop']"
@@ -238,7 +238,7 @@ func TestSpreadsConcernTheirNamespacesAlone(t *testing.T) {
 	for range mostNamespaces {
 		f.having[match.WithSpreads] = append(f.having[match.WithSpreads], "x")
 	}
-	if r, err = render(f); err != nil || r.mutating[0].MatchConditions[0].Expression != "true" {
+	if r, err = renderWebhooks(f); err != nil || r.mutating[0].MatchConditions[0].Expression != "true" {
 		t.Errorf("with many namespaces: %+v, %v", r.mutating[0].MatchConditions, err)
 	}
 }
@@ -263,8 +263,8 @@ func TestStepsSayWhatConcernsThem(t *testing.T) {
 		"a step for budgets and one elsewhere": {[]match.Created{when("a", "x"), budgeted}, []string{"shop"}, []string{"mpod.kb.io: In shop:", "mpod-a.kb.io: NotIn shop: a=x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := facts{Config: Config{Pods: true, Namespace: "kruise-system", Created: tc.created}, budgets: tc.budgets, call: service()}
-			r, err := render(f)
+			f := renderFacts{Config: Config{Pods: true, Namespace: "kruise-system", Created: tc.created}, budgets: tc.budgets, call: service()}
+			r, err := renderWebhooks(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +304,7 @@ func TestStepsSayWhichRequestsConcernThem(t *testing.T) {
 			"[DELETE] [pods]; [UPDATE] [pods/resize]; ", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := render(facts{Config: Config{Pods: true, Namespace: "kruise-system", Stored: tc.stored}, budgets: tc.budgets, call: service()})
+			r, err := renderWebhooks(renderFacts{Config: Config{Pods: true, Namespace: "kruise-system", Stored: tc.stored}, budgets: tc.budgets, call: service()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestStepsSayWhichRequestsConcernThem(t *testing.T) {
 
 // However much users guard, no condition is longer than the API server reads.
 func TestConditionsStayShort(t *testing.T) {
-	f := facts{Config: installation(), gates: allGates(), call: service()}
+	f := renderFacts{Config: installation(), gates: allGates(), call: service()}
 	long := guard("", "pods", protection.Delete)
 	for i := range 5000 {
 		long.Namespaces = append(long.Namespaces, fmt.Sprintf("ns-%05d", i))
@@ -341,7 +341,7 @@ func TestConditionsStayShort(t *testing.T) {
 		g.Group, g.Resource = "batch", "cronjobs"
 		f.users = append(f.users, g)
 	}
-	r, err := render(f)
+	r, err := renderWebhooks(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestCallsThatCannotBeMade(t *testing.T) {
 		"neither a service nor a URL": {},
 		"reading the URL":             {URL: ptr.To("https://%")},
 	} {
-		if _, err := render(facts{Config: installation(), call: call{c}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := renderWebhooks(renderFacts{Config: installation(), call: clientConfig{c}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -31,7 +31,7 @@ func TestAReplicaThatDoesNotLeadSeesTheConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := named(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
+	own, err := newNamedCache(mgr, ConfigurationName, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func whyNotWritten(err error) (message string, known bool) {
 	var texts []string
 	for _, cause := range causes {
 		if !apierrors.IsConflict(cause) {
-			texts = append(texts, decision.Cut(cause.Error(), longestCause))
+			texts = append(texts, decision.TruncateText(cause.Error(), longestCause))
 		}
 	}
 	if len(texts) == 0 {

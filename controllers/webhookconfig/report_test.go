@@ -66,7 +66,7 @@ func TestThatNothingCanBeWrittenIsReportedOnce(t *testing.T) {
 	look := func(times int) {
 		t.Helper()
 		for range times {
-			if err := w.once(t.Context()); err == nil {
+			if err := w.syncOnce(t.Context()); err == nil {
 				t.Fatal("it is written")
 			}
 			now = now.Add(20 * time.Second)
@@ -106,10 +106,10 @@ func TestAMessageNamesAllThatCannotBeWritten(t *testing.T) {
 	})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.once(ended); err == nil || len(events.Events) > 0 {
+	if err := w.syncOnce(ended); err == nil || len(events.Events) > 0 {
 		t.Errorf("for a caller that has gone there are %d events, %v", len(events.Events), err)
 	}
-	if err := w.once(t.Context()); err == nil {
+	if err := w.syncOnce(t.Context()); err == nil {
 		t.Fatal("it is written")
 	}
 	got := <-events.Events
@@ -135,7 +135,7 @@ func TestWhatCannotBeReadIsReported(t *testing.T) {
 			return errors.New("no list")
 		},
 	})
-	if err := w.once(t.Context()); err == nil {
+	if err := w.syncOnce(t.Context()); err == nil {
 		t.Fatal("it is written")
 	}
 	if len(events.Events) != 1 {

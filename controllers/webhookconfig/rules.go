@@ -59,24 +59,24 @@ type Answer struct {
 	Unknown []string
 }
 
-// Current is the answer of the policies that are active now. They are asked once
+// CurrentAnswer is the answer of the policies that are active now. They are asked once
 // for each revision.
-func (r *Rules) Current(ctx context.Context) Answer { return r.answer(ctx, false) }
+func (r *Rules) CurrentAnswer(ctx context.Context) Answer { return r.decideGuards(ctx, false) }
 
-// Again asks policies that failed to answer once more, and those of namespaces
+// RefreshAnswer asks policies that failed to answer once more, and those of namespaces
 // for what only they are about. The kinds that a canary adds are not among these:
 // they are protected from when it is promoted.
-func (r *Rules) Again(ctx context.Context) Answer {
-	answer := r.answer(ctx, true)
-	own, unknown, left := r.owned(ctx, answer.Guards)
+func (r *Rules) RefreshAnswer(ctx context.Context) Answer {
+	answer := r.decideGuards(ctx, true)
+	own, unknown, left := r.namespaceGuards(ctx, answer.Guards)
 	answer.Guards, answer.Unknown, answer.Left = slices.Concat(answer.Guards, own), unknown, left
 	return answer
 }
 
-func (r *Rules) answer(ctx context.Context, again bool) Answer {
+func (r *Rules) decideGuards(ctx context.Context, again bool) Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.engine.Snapshot().Revision(); now != r.asked || again && r.failure != "" {
+	if now := r.engine.ActiveSnapshot().Revision(); now != r.asked || again && r.failure != "" {
 		subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Name: ConfigurationName}
 		// The request that asks first may end before the answer comes, and others wait for it.
 		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, protection.GuardsPoint(), subject, protection.GuardsInput{Gates: r.gates})
@@ -96,7 +96,7 @@ func (r *Rules) Kind(ctx context.Context, group, resource string) (*protection.P
 	if !r.gates.Deletion {
 		return nil, nil
 	}
-	answer := r.Current(ctx)
+	answer := r.CurrentAnswer(ctx)
 	if !answer.Known {
 		return nil, fmt.Errorf("asking which kinds are protected: %s", answer.Failure)
 	}
@@ -108,5 +108,5 @@ func (r *Rules) Kind(ctx context.Context, group, resource string) (*protection.P
 	return nil, nil
 }
 
-// Gates are the feature gates that the policies get as input.
-func (r *Rules) Gates() protection.Gates { return r.gates }
+// FeatureGates are the feature gates that the policies get as input.
+func (r *Rules) FeatureGates() protection.Gates { return r.gates }

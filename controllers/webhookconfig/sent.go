@@ -15,22 +15,22 @@ type Webhooks struct {
 	Validating []admissionv1.ValidatingWebhook
 }
 
-// Webhooks are those that the configurations of an installation would have now, with
+// RenderWebhooks are those that the configurations of an installation would have now, with
 // budgets in some namespaces. A simulation calls them in place of an API server.
-func (r *Rules) Webhooks(ctx context.Context, config Config, budgets []string) (Webhooks, error) {
-	answer := r.Again(ctx)
+func (r *Rules) RenderWebhooks(ctx context.Context, config Config, budgets []string) (Webhooks, error) {
+	answer := r.RefreshAnswer(ctx)
 	if !answer.Known {
 		return Webhooks{}, fmt.Errorf("no policy says what is protected: %s", answer.Failure)
 	}
-	service := call{admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: config.Namespace, Name: "kruise-webhook-service"}}}
-	f, _ := r.facts(answer, config, budgets, service)
-	all, err := render(f)
+	service := clientConfig{admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: config.Namespace, Name: "kruise-webhook-service"}}}
+	f, _ := r.gatherFacts(answer, config, budgets, service)
+	all, err := renderWebhooks(f)
 	return Webhooks{Mutating: all.mutating, Validating: all.validating}, err
 }
 
-// facts are all that is rendered from, and what is left out of an answer.
-func (r *Rules) facts(answer Answer, config Config, budgets []string, c call) (f facts, left []string) {
-	f = facts{Config: config, gates: r.Gates(), budgets: budgets, call: c}
-	f.kinds, f.users, left = sift(answer.GuardsOutput, f.gates, f.Pods)
+// gatherFacts are all that is rendered from, and what is left out of an answer.
+func (r *Rules) gatherFacts(answer Answer, config Config, budgets []string, c clientConfig) (f renderFacts, left []string) {
+	f = renderFacts{Config: config, gates: r.FeatureGates(), budgets: budgets, call: c}
+	f.kinds, f.users, left = filterGuarded(answer.GuardsOutput, f.gates, f.Pods)
 	return f, left
 }

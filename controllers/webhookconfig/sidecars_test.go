@@ -36,7 +36,7 @@ import (
 	podwebhook "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
@@ -98,10 +98,10 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 	}
 	t.Cleanup(e.Close)
 	cached := &late{Client: api, by: behind}
-	awaited := &Awaited{Live: api}
-	targets := spread.NewTargets(reach.Reader{Reader: cached, Live: api, Claims: awaited.Claims}, api, scale.NewFinder(api, nil), "kruise-system", time.Now)
-	enabled, err := steps.Of(func(gate featuregate.Feature) bool { return gate == features.WorkloadSpread }, steps.Needs{
-		Cached: cached, Live: api, Engine: e, Namespace: "kruise-system", Awaited: awaited.Claims,
+	awaited := &PendingObjects{Live: api}
+	targets := spread.NewTargets(podscope.Reader{Reader: cached, Live: api, Claims: awaited.ReadClaims}, api, scale.NewFinder(api, nil), "kruise-system", time.Now)
+	enabled, err := steps.ListEnabled(func(gate featuregate.Feature) bool { return gate == features.WorkloadSpread }, steps.Needs{
+		Cached: cached, Live: api, Engine: e, Namespace: "kruise-system", Awaited: awaited.ReadClaims,
 		Targets: targets, Book: spread.NewBook(api, api, e, targets, spread.Versions{}),
 	})
 	if err != nil {
@@ -110,9 +110,9 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 	w, _ := newWriter(api, NewRules(e, protection.Gates{}))
 	start := time.Now()
 	w.Client, w.Now = cached, func() time.Time { return start.Add(faster * time.Since(start)) }
-	w.Config = Config{Namespace: "kruise-system", Pods: true, Created: enabled.Created(), PodFailurePolicy: admissionv1.Fail, TimeoutSeconds: 10}
+	w.Config = Config{Namespace: "kruise-system", Pods: true, Created: enabled.CreatedMatches(), PodFailurePolicy: admissionv1.Fail, TimeoutSeconds: 10}
 	r := &replica{Writer: w, engine: e, paths: http.NewServeMux()}
-	handlers, err := server.Handlers(api.Scheme(), api, server.Options{AwaitSidecarSet: w.Await, AwaitObject: w.AwaitObject})
+	handlers, err := server.HandlersByPath(api.Scheme(), api, server.Options{AwaitSidecarSet: w.AwaitSidecarSet, AwaitObject: w.AwaitObject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +120,9 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 		r.paths.Handle("/validate-apps-kruise-io-"+kind, handlers["/validate-apps-kruise-io-"+kind])
 	}
 	mutator, _ := podwebhook.New(api, enabled, 8*time.Second)
-	pods := &webhook.Admission{Handler: mutator, WithContextFunc: reach.WithToken}
+	pods := &webhook.Admission{Handler: mutator, WithContextFunc: podscope.WithToken}
 	r.paths.Handle(MutatePodPath, pods)
-	r.paths.Handle(reach.Prefix(MutatePodPath), pods)
+	r.paths.Handle(podscope.PathPrefix(MutatePodPath), pods)
 	return r
 }
 
@@ -139,7 +139,7 @@ func newPair(t *testing.T) *pair {
 	env, api := connect(t)
 	p := &pair{api: api, replicas: []*replica{newReplica(t, api, 0), newReplica(t, api, 500*time.Millisecond)}}
 	for _, r := range p.replicas {
-		r.watch(configurations(t, env.Config, api))
+		r.setWatchedReader(configurations(t, env.Config, api))
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, MutatePodPath) {
@@ -165,12 +165,12 @@ func newPair(t *testing.T) *pair {
 	for _, kind := range awaitedKinds {
 		kinds.Webhooks = append(kinds.Webhooks, admissionv1.ValidatingWebhook{
 			Name: "v" + kind + ".kb.io", ClientConfig: at("/validate-apps-kruise-io-" + kind), FailurePolicy: ptr.To(admissionv1.Fail),
-			Rules:       []admissionv1.RuleWithOperations{rule("apps.kruise.io", kind+"s", admissionv1.Create, admissionv1.Update)},
+			Rules:       []admissionv1.RuleWithOperations{newRule("apps.kruise.io", kind+"s", admissionv1.Create, admissionv1.Update)},
 			SideEffects: ptr.To(admissionv1.SideEffectClassNoneOnDryRun), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
 	create(t, api, kinds)
-	if err := p.replicas[0].Sync(t.Context()); err != nil {
+	if err := p.replicas[0].SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the webhook of SidecarSets is called", func() bool {
@@ -212,7 +212,7 @@ func (p *pair) lead(t *testing.T, r *replica) (stop func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if err := r.Sync(ctx); err != nil && ctx.Err() == nil {
+			if err := r.SyncConfigurations(ctx); err != nil && ctx.Err() == nil {
 				t.Log("the leader will try again: ", err)
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -305,7 +305,7 @@ func TestNoPodComesBeforeItsSidecarSet(t *testing.T) {
 	}
 	eventually(t, "the configuration is narrow again", func() bool {
 		m, conditions := p.configuration(t)
-		return m.Annotations[reach.Annotation] == "" && *m.Webhooks[0].ClientConfig.URL != "" && strings.HasSuffix(*m.Webhooks[0].ClientConfig.URL, MutatePodPath) &&
+		return m.Annotations[podscope.Annotation] == "" && *m.Webhooks[0].ClientConfig.URL != "" && strings.HasSuffix(*m.Webhooks[0].ClientConfig.URL, MutatePodPath) &&
 			!strings.Contains(conditions, "'set-3-next'") && strings.Contains(conditions, "'set-98-next'")
 	})
 	eventually(t, "the API server goes by it", func() bool {
@@ -363,17 +363,17 @@ func TestRulesThatAddSidecarSets(t *testing.T) {
 	p := newPair(t)
 	p.lead(t, p.replicas[0])
 	create(t, p.api, sidecarSet("logs", "web"))
-	eventually(t, "the leader has seen the SidecarSet", func() bool { m, _ := p.configuration(t); return m.Annotations[reach.Annotation] == "" })
+	eventually(t, "the leader has seen the SidecarSet", func() bool { m, _ := p.configuration(t); return m.Annotations[podscope.Annotation] == "" })
 	activate := func(r *replica, file string) error {
 		b, err := bundle.FromFiles("rules", map[string]string{"r.rego": file})
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := r.engine.Compile(t.Context(), bundle.Set{b})
+		next, err := r.engine.CompileBundles(t.Context(), bundle.Set{b})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Before(t.Context(), next); err != nil {
+		if err := r.AwaitRules(t.Context(), next); err != nil {
 			return err
 		}
 		return r.engine.Swap(next)
@@ -401,7 +401,7 @@ func TestRulesThatAddSidecarSets(t *testing.T) {
 	if !p.injected(t, "shop", db) {
 		t.Error("the rule adds nothing")
 	}
-	eventually(t, "the claim of the rule is over", func() bool { m, _ := p.configuration(t); return m.Annotations[reach.Annotation] == "" })
+	eventually(t, "the claim of the rule is over", func() bool { m, _ := p.configuration(t); return m.Annotations[podscope.Annotation] == "" })
 	if !p.injected(t, "shop", db) {
 		t.Error("the rule adds nothing after its claim is over")
 	}
@@ -448,21 +448,21 @@ func TestASidecarSetIsRefusedWhosePodsWouldNotBeSent(t *testing.T) {
 // SidecarSets may select.
 func TestClaimsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var kept, all []reach.Claim
+		var kept, all []podscope.PendingSelector
 		now := time.Unix(1_000_000, 0)
 		long := strings.Repeat("x", rapid.IntRange(0, 60).Draw(t, "long"))
 		for range rapid.IntRange(1, 3*mostClaims).Draw(t, "reviews") {
 			now = now.Add(time.Millisecond)
 			set := sidecarSet(fmt.Sprint("set-", rapid.IntRange(0, 200).Draw(t, "set")), fmt.Sprint("app-", rapid.IntRange(0, 200).Draw(t, "app"), long))
-			added := []reach.Claim{{Set: set.Name, Reach: reach.Of(set), At: now}}
+			added := []podscope.PendingSelector{{Set: set.Name, Reach: podscope.DescribePods(set), At: now}}
 			all, kept = append(all, added...), boundClaims(kept, added)
-			if size := len(reach.Encode(kept)); len(kept) > mostClaims || size > claimedBytes {
+			if size := len(podscope.EncodeClaims(kept)); len(kept) > mostClaims || size > claimedBytes {
 				t.Fatalf("%d claims of %d bytes are kept", len(kept), size)
 			}
 		}
 		for _, c := range all {
-			if !slices.ContainsFunc(kept, func(k reach.Claim) bool {
-				return k.Reach.Everything() || k.Set == c.Set && k.Reach.Key() == c.Reach.Key()
+			if !slices.ContainsFunc(kept, func(k podscope.PendingSelector) bool {
+				return k.Reach.MatchesAllPods() || k.Set == c.Set && k.Reach.Key() == c.Reach.Key()
 			}) {
 				t.Fatalf("the pods of %+v are not sent", c)
 			}
@@ -475,13 +475,13 @@ func TestAFloodOfSidecarSetsIsRefused(t *testing.T) {
 	p := newPair(t)
 	w := p.replicas[0].Writer
 	w.writes = rate.NewLimiter(0.001, 1)
-	if err := w.Await(t.Context(), sidecarSet("first", "first")); err != nil {
+	if err := w.AwaitSidecarSet(t.Context(), sidecarSet("first", "first")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	before, _ := p.configuration(t)
-	if err := w.Await(ctx, sidecarSet("second", "second")); err == nil || !strings.Contains(err.Error(), "waiting while other objects are written that pods are sent for; try again") {
+	if err := w.AwaitSidecarSet(ctx, sidecarSet("second", "second")); err == nil || !strings.Contains(err.Error(), "waiting while other objects are written that pods are sent for; try again") {
 		t.Errorf("got %v", err)
 	}
 	if after, _ := p.configuration(t); after.ResourceVersion != before.ResourceVersion {
@@ -503,7 +503,7 @@ func TestABurstOfOneKindDelaysNoOther(t *testing.T) {
 		all.Go(func() { failed <- w.AwaitObject(ctx, spreadOf(fmt.Sprint("shop-", i), "web")) })
 	}
 	for i := range 200 {
-		all.Go(func() { failed <- w.Await(ctx, sidecarSet(fmt.Sprint("set-", i), "web")) })
+		all.Go(func() { failed <- w.AwaitSidecarSet(ctx, sidecarSet(fmt.Sprint("set-", i), "web")) })
 	}
 	all.Wait()
 	for range 400 {
@@ -512,8 +512,8 @@ func TestABurstOfOneKindDelaysNoOther(t *testing.T) {
 		}
 	}
 	m, _ := p.configuration(t)
-	claims, err := reach.Claims(m)
-	if err != nil || !slices.ContainsFunc(claims, func(c reach.Claim) bool { return c.Reach.Everything() }) { // they are beyond the bounds
+	claims, err := podscope.ReadClaims(m)
+	if err != nil || !slices.ContainsFunc(claims, func(c podscope.PendingSelector) bool { return c.Reach.MatchesAllPods() }) { // they are beyond the bounds
 		t.Errorf("there are %d claims: %v", len(claims), err)
 	}
 }
@@ -546,40 +546,40 @@ func TestRequestsThatWaitForClaimsAreBounded(t *testing.T) {
 // The API server takes the conditions of 1,000 SidecarSets, and sends by them.
 func TestAThousandSidecarSets(t *testing.T) {
 	p := newPair(t)
-	f := facts{Config: p.replicas[0].Config}
-	at, err := p.replicas[0].read(t.Context())
+	f := renderFacts{Config: p.replicas[0].Config}
+	at, err := p.replicas[0].readConfigurations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.call = at.call
 	for title, tc := range map[string]struct {
 		selector  func(i int) *metav1.LabelSelector
-		precision reach.Precision
+		precision podscope.Precision
 		yes, no   map[string]string
 	}{
 		"an application each": {func(i int) *metav1.LabelSelector {
 			return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("app-", i)}}
-		}, reach.Exact, map[string]string{"app": "app-999"}, map[string]string{"app": "db"}},
+		}, podscope.Exact, map[string]string{"app": "app-999"}, map[string]string{"app": "db"}},
 		"two labels each": {func(i int) *metav1.LabelSelector {
 			return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("app-", i), "tier": "web"}}
-		}, reach.Keys, map[string]string{"app": "app-999", "tier": "web"}, map[string]string{"tier": "web"}},
+		}, podscope.Keys, map[string]string{"app": "app-999", "tier": "web"}, map[string]string{"tier": "web"}},
 		"a label of its own each": {func(i int) *metav1.LabelSelector {
 			return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: fmt.Sprintf("inject-%d.example.com/sidecar", i), Operator: metav1.LabelSelectorOpExists}}}
-		}, reach.Any, map[string]string{"x": "y"}, nil},
+		}, podscope.Any, map[string]string{"x": "y"}, nil},
 	} {
 		t.Run(title, func(t *testing.T) {
-			known := awaitedObjects{sets: map[string]reach.Reach{}}
+			known := pendingObjectLister{sets: map[string]podscope.Selector{}}
 			for i := range 1000 {
 				set := sidecarSet(fmt.Sprint("set-", i), "")
 				set.Spec.Selector = tc.selector(i)
-				known.sets[set.Name] = reach.Of(set)
+				known.sets[set.Name] = podscope.DescribePods(set)
 			}
-			want, err := render(f.withAwaited(known))
+			want, err := renderWebhooks(f.withAwaited(known))
 			if err != nil || want.precision != tc.precision {
 				t.Fatalf("the precision is %s, want %s, %v", want.precision, tc.precision, err)
 			}
 			m, _ := p.configuration(t)
-			if err := p.replicas[0].mutate(t.Context(), m, want.mutating, nil); err != nil {
+			if err := p.replicas[0].applyMutating(t.Context(), m, want.mutating, nil); err != nil {
 				t.Fatal(err)
 			}
 			sent := func(labels map[string]string) bool {
@@ -597,11 +597,11 @@ func TestAThousandSidecarSets(t *testing.T) {
 
 // What a replica adds to entries keeps what is sent already.
 func TestWidened(t *testing.T) {
-	web := reach.Reach{Labels: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}
-	condition, _ := reach.Condition([]reach.Reach{web})
-	f := facts{Config: installation(), gates: allGates(), call: service(), awaited: "t0"}
+	web := podscope.Selector{Labels: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}
+	condition, _ := podscope.CELCondition([]podscope.Selector{web})
+	f := renderFacts{Config: installation(), gates: allGates(), call: service(), awaited: "t0"}
 	var err error
-	if f.configs, err = f.paths(); err != nil {
+	if f.configs, err = f.pathConfigs(); err != nil {
 		t.Fatal(err)
 	}
 	names := func(all []admissionv1.MutatingWebhook) (out []string) {
@@ -615,7 +615,7 @@ func TestWidened(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		budgets   []string
-		sidecars  []reach.Reach
+		sidecars  []podscope.Selector
 		steps     int
 		condition string
 		want      []string
@@ -624,7 +624,7 @@ func TestWidened(t *testing.T) {
 		"budgets alone":             {budgets: []string{"shop"}, condition: condition, want: []string{"mpod.kb.io 0", "mpod-some.kb.io 1"}},
 		"steps":                     {steps: 100, condition: condition, want: []string{"mpod-some.kb.io 1"}},
 		"steps and budgets":         {steps: 100, budgets: []string{"shop"}, condition: condition, want: []string{"mpod.kb.io 0", "mpod-some.kb.io 1"}},
-		"all pods":                  {steps: 100, sidecars: []reach.Reach{{}}, condition: condition, want: []string{"mpod.kb.io 0"}},
+		"all pods":                  {steps: 100, sidecars: []podscope.Selector{{}}, condition: condition, want: []string{"mpod.kb.io 0"}},
 		"to all pods":               {steps: 100, budgets: []string{"shop"}, condition: "true", want: []string{"mpod.kb.io 0"}},
 		"what is too long together": {steps: 100, condition: strings.Repeat("x", widestEntry), want: []string{"mpod.kb.io 0"}},
 	} {
@@ -640,11 +640,11 @@ func TestWidened(t *testing.T) {
 					}
 				}
 			}
-			r, err := render(before)
+			r, err := renderWebhooks(before)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := f.widened(r.mutating, tc.condition)
+			got := f.widenedWebhooks(r.mutating, tc.condition)
 			if !slices.Equal(names(got), tc.want) {
 				t.Errorf("got %v, want %v", names(got), tc.want)
 			}

@@ -42,23 +42,23 @@ type said struct {
 	failure  string
 }
 
-// owned are the guards that the policies of some namespaces have and those of the
+// namespaceGuards are the guards that the policies of some namespaces have and those of the
 // cluster do not, each for its namespace only, whatever it says. unknown are the
 // namespaces whose policies have never answered this process. left is why some guards
 // are not as they were meant.
-func (r *Rules) owned(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, unknown, left []string) {
+func (r *Rules) namespaceGuards(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, unknown, left []string) {
 	r.owners.Lock()
 	defer r.owners.Unlock()
-	snapshot := r.engine.Snapshot()
-	namespaces := snapshot.Namespaces()
+	snapshot := r.engine.ActiveSnapshot()
+	namespaces := snapshot.NamespacesWithBundles()
 	maps.DeleteFunc(r.said, func(ns string, _ said) bool { return !slices.Contains(namespaces, ns) })
 	all := make([]ownGuards, 0, len(namespaces))
 	for _, ns := range namespaces {
-		last := r.ask(ctx, snapshot, ns)
+		last := r.decideNamespace(ctx, snapshot, ns)
 		if !last.answered {
 			unknown = append(unknown, ns)
 		}
-		own, why := bounded(ns, last, cluster)
+		own, why := boundGuards(ns, last, cluster)
 		all, left = append(all, ownGuards{ns, own}), append(left, why...)
 	}
 	guards, why := boundTogether(all)
@@ -71,7 +71,7 @@ type ownGuards struct {
 	guards    []protection.Guard
 }
 
-func (o ownGuards) bytes() (sum int) {
+func (o ownGuards) totalBytes() (sum int) {
 	for _, g := range o.guards {
 		sum += bytesOf(g)
 	}
@@ -80,7 +80,7 @@ func (o ownGuards) bytes() (sum int) {
 
 // bytesOf estimates what a guard adds to the configuration.
 func bytesOf(g protection.Guard) int {
-	return guardBytes + 2*len(g.Group) + 2*len(g.Resource) + len(condition(g))
+	return guardBytes + 2*len(g.Group) + 2*len(g.Resource) + len(guardCondition(g))
 }
 
 // sharedGuards are guards that several namespaces have together, one for each resource.
@@ -91,8 +91,8 @@ type sharedGuards struct {
 	bytes  int
 }
 
-// add has the guard of a resource be about another one too, and reports whether there is room for it.
-func (s *sharedGuards) add(g protection.Guard) bool {
+// addGuard has the guard of a resource be about another one too, and reports whether there is room for it.
+func (s *sharedGuards) addGuard(g protection.Guard) bool {
 	key := [2]string{g.Group, g.Resource}
 	i, known := s.at[key]
 	if !known {
@@ -135,17 +135,17 @@ func bytesOfNames(namespaces []string) (sum int) {
 // fewest come first: no namespace takes the room of others by having many.
 func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b ownGuards) int { return cmp.Compare(a.bytes(), b.bytes()) })
+	slices.SortStableFunc(all, func(a, b ownGuards) int { return cmp.Compare(a.totalBytes(), b.totalBytes()) })
 	size, wider, lacking, first := 0, 0, 0, ""
 	shared := sharedGuards{most: longestShared}
 	for _, own := range all {
-		if size += own.bytes(); size <= longestOwned {
+		if size += own.totalBytes(); size <= longestOwned {
 			guards = append(guards, own.guards...)
 			continue
 		}
 		wider++
 		for _, g := range own.guards {
-			if !shared.add(g) {
+			if !shared.addGuard(g) {
 				lacking, first = lacking+1, cmp.Or(first, own.namespace)
 			}
 		}
@@ -160,9 +160,9 @@ func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
 	return guards, left
 }
 
-// ask asks the policies of a namespace, once for each revision unless they failed.
+// decideNamespace asks the policies of a namespace, once for each revision unless they failed.
 // Those that do not answer keep what they said before.
-func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace string) said {
+func (r *Rules) decideNamespace(ctx context.Context, snapshot *engine.Snapshot, namespace string) said {
 	subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Namespace: namespace, Name: ConfigurationName}
 	last := r.said[namespace]
 	if now := snapshot.RevisionFor(subject); now != last.revision || last.failure != "" {
@@ -181,8 +181,8 @@ func (r *Rules) ask(ctx context.Context, snapshot *engine.Snapshot, namespace st
 	return last
 }
 
-// bounded are the guards that are a namespace's own, as far as it may have them.
-func bounded(namespace string, s said, cluster []protection.Guard) (own []protection.Guard, left []string) {
+// boundGuards are the guards that are a namespace's own, as far as it may have them.
+func boundGuards(namespace string, s said, cluster []protection.Guard) (own []protection.Guard, left []string) {
 	if s.failure != "" {
 		left = append(left, fmt.Sprintf("the policies of namespace %s could not decide what they are asked about, so it stays as it was: %s", namespace, s.failure))
 	}
@@ -192,7 +192,7 @@ func bounded(namespace string, s said, cluster []protection.Guard) (own []protec
 			continue
 		}
 		if protection.IsAdministered(g.Group, g.Resource) {
-			left = append(left, fmt.Sprintf("a guard of namespace %s is left out: %s are for bundles of the cluster alone", namespace, name(g.Group, g.Resource)))
+			left = append(left, fmt.Sprintf("a guard of namespace %s is left out: %s are for bundles of the cluster alone", namespace, kubectlName(g.Group, g.Resource)))
 			continue
 		}
 		if len(own) == mostOwn {
@@ -203,7 +203,7 @@ func bounded(namespace string, s said, cluster []protection.Guard) (own []protec
 		if g.FailsClosed() {
 			g.FailurePolicy, open = "", true
 		}
-		if size += len(labelled(g.Labels)); size > longestOwn {
+		if size += len(labelsCondition(g.Labels)); size > longestOwn {
 			g.Labels, unlabelled = nil, true
 		}
 		own = append(own, g)

@@ -40,7 +40,7 @@ func asked(t *testing.T, set ...*bundle.Bundle) *Rules {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	if err := e.Activate(t.Context(), set); err != nil {
+	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	return NewRules(e, allGates())
@@ -80,7 +80,7 @@ func TestGuardsOfNamespaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asked(t, tc.set...)
-			answer := r.Again(t.Context())
+			answer := r.RefreshAnswer(t.Context())
 			if !answer.Known || answer.Failure != "" || len(answer.Kinds) == 0 {
 				t.Fatalf("got %+v", answer)
 			}
@@ -98,7 +98,7 @@ func TestGuardsOfNamespaces(t *testing.T) {
 			if left := strings.Join(answer.Left, "; "); !strings.Contains(left, tc.left) || (left == "") != (tc.left == "") {
 				t.Errorf("left out is %q, want %q", left, tc.left)
 			}
-			if len(r.Current(t.Context()).Guards) > 1 {
+			if len(r.CurrentAnswer(t.Context()).Guards) > 1 {
 				t.Error("what a kind is protected from waits for the policies of namespaces")
 			}
 		})
@@ -133,17 +133,17 @@ func TestTheGuardsOfManyNamespaces(t *testing.T) {
 					s.guards = append(s.guards, tc.guard(n, i))
 				}
 				ns := fmt.Sprintf("a-%s-%d", long[:40], n) // it comes first by its name
-				own, _ := bounded(ns, s, nil)
+				own, _ := boundGuards(ns, s, nil)
 				all = append(all, ownGuards{ns, own})
 			}
-			few, _ := bounded("shop", said{guards: []protection.Guard{guard("", "configmaps", protection.Delete)}}, nil)
+			few, _ := boundGuards("shop", said{guards: []protection.Guard{guard("", "configmaps", protection.Delete)}}, nil)
 			guards, left := boundTogether(append(all, ownGuards{"shop", few}))
 			if text := strings.Join(left, "; "); !strings.Contains(text, tc.left) || (text == "") != (tc.left == "") {
 				t.Errorf("left out is %q", text)
 			}
-			f := facts{Config: installation(), gates: allGates(), call: service()}
-			_, f.users, _ = sift(protection.GuardsOutput{Guards: guards}, f.gates, true)
-			out, err := render(f)
+			f := renderFacts{Config: installation(), gates: allGates(), call: service()}
+			_, f.users, _ = filterGuarded(protection.GuardsOutput{Guards: guards}, f.gates, true)
+			out, err := renderWebhooks(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,18 +179,18 @@ func TestTheGuardsOfManyNamespaces(t *testing.T) {
 
 func TestANamespaceThatFailsKeepsItsGuards(t *testing.T) {
 	r := asked(t, wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("shop")))
-	was := r.Again(t.Context()).Guards
+	was := r.RefreshAnswer(t.Context()).Guards
 	worse := wish(t, `guard contains {"group": "", "resource": "secrets", "operations": ["DELETE"]} if to_number("x") > 1`, bundle.AsTenant("shop"))
-	if err := r.engine.Activate(t.Context(), bundle.Set{worse}); err != nil {
+	if err := r.engine.ActivateBundles(t.Context(), bundle.Set{worse}); err != nil {
 		t.Fatal(err)
 	}
-	if now := r.Again(t.Context()); len(was) != 1 || len(now.Guards) != 1 || now.Guards[0].Resource != "configmaps" || len(now.Left) != 1 {
+	if now := r.RefreshAnswer(t.Context()); len(was) != 1 || len(now.Guards) != 1 || now.Guards[0].Resource != "configmaps" || len(now.Left) != 1 {
 		t.Errorf("it was %v and is %+v", was, now)
 	}
-	if err := r.engine.Activate(t.Context(), nil); err != nil {
+	if err := r.engine.ActivateBundles(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if now := r.Again(t.Context()); len(now.Guards) != 0 || len(now.Left) != 0 {
+	if now := r.RefreshAnswer(t.Context()); len(now.Guards) != 0 || len(now.Left) != 0 {
 		t.Errorf("its bundle is gone, and there is %+v", now)
 	}
 }
@@ -211,11 +211,11 @@ guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protecti
 	}
 	t.Cleanup(e.Close)
 	own := wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"], "namespaces": ["bank"]}`, bundle.AsTenant("shop"))
-	if err := e.Activate(t.Context(), bundle.Set{own}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{own}); err != nil {
 		t.Fatal(err)
 	}
 	w, _ := newWriter(api, NewRules(e, protection.Gates{Deletion: true}))
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -243,7 +243,7 @@ guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protecti
 	}
 	next, _ := newWriter(api, NewRules(e, protection.Gates{Deletion: true}))
 	for range 2 { // the second one finds what the first one wrote
-		if err := next.Sync(t.Context()); err != nil {
+		if err := next.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		next.Rules = NewRules(e, protection.Gates{Deletion: true})
@@ -265,7 +265,7 @@ guards := {"kinds": [], "guards": [g | some name; some g in data.extend.protecti
 		t.Fatal(err)
 	}
 	w.Now = func() time.Time { return time.Now().Add(time.Hour) }
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the API server no longer asks", func() bool { return len(deleted("shop")) == 0 })

@@ -15,7 +15,7 @@ import (
 const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.DeletionProtectionKey + "=" + policyv1alpha1.DeletionProtectionAlways +
 	". The API server refuses this by itself, as it sees no manager of Regatta that is ready. To delete the object, first take the label " + policyv1alpha1.DeletionProtectionKey + " off it."
 
-// twin is a policy of the API server's own, by which objects that must never be
+// fallbackPolicy is a policy of the API server's own, by which objects that must never be
 // deleted stay while no replica of the manager is ready. While one is, the
 // webhook answers, knows exceptions, and records. There is none if the manager
 // runs outside of the cluster: its Deployment then says nothing about it.
@@ -25,19 +25,19 @@ const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.
 // request go on to the webhook. Kubernetes 1.37 stops watching Deployments for
 // parameters when the last policy that reads them is deleted, and never starts
 // again: from then on it goes by the Deployment as it was, until it is restarted.
-func (f facts) twin() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
-	if len(f.kinds) == 0 || !f.call.inside() {
+func (f renderFacts) fallbackPolicy() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+	if len(f.kinds) == 0 || !f.call.isInCluster() {
 		return nil, nil
 	}
 	var rules []admissionv1.NamedRuleWithOperations
 	for _, k := range f.kinds {
-		rules = append(rules, admissionv1.NamedRuleWithOperations{RuleWithOperations: rule(k.Group, k.Resource, admissionv1.Delete)})
+		rules = append(rules, admissionv1.NamedRuleWithOperations{RuleWithOperations: newRule(k.Group, k.Resource, admissionv1.Delete)})
 	}
 	return &admissionv1.ValidatingAdmissionPolicySpec{
 			ParamKind:     &admissionv1.ParamKind{APIVersion: "apps/v1", Kind: "Deployment"},
 			FailurePolicy: ptr.To(admissionv1.Fail),
 			MatchConstraints: &admissionv1.MatchResources{
-				NamespaceSelector: f.everywhere(), ObjectSelector: protecting(policyv1alpha1.DeletionProtectionAlways),
+				NamespaceSelector: f.selectAllNamespaces(), ObjectSelector: protectionSelector(policyv1alpha1.DeletionProtectionAlways),
 				ResourceRules: rules, MatchPolicy: ptr.To(admissionv1.Equivalent),
 			},
 			MatchConditions: []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: alive}},

@@ -35,7 +35,7 @@ func TestTwin(t *testing.T) {
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}, {"group": "apps", "resource": "deployments"}], "guards": []}`))
 	sync := func() {
 		t.Helper()
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		v := &admissionv1.ValidatingWebhookConfiguration{}
@@ -129,7 +129,7 @@ func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
 	_, api := connect(t)
 	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantPolicy, wantBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
@@ -143,7 +143,7 @@ func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	get(t, api, PolicyName, policy)
@@ -211,7 +211,7 @@ func TestATwinThatCannotBeWrittenLeavesNothingElseUnprotected(t *testing.T) {
 	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
 	w.Client = noPolicies{api}
-	if err := w.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "policies are refused") {
+	if err := w.SyncConfigurations(t.Context()); err == nil || !strings.Contains(err.Error(), "policies are refused") {
 		t.Errorf("got %v", err)
 	}
 	v := &admissionv1.ValidatingWebhookConfiguration{}

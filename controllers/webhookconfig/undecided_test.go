@@ -16,7 +16,7 @@ func TestUndecided(t *testing.T) {
 	_, api := connect(t)
 	t.Run("without the chart's objects nothing is written", func(t *testing.T) {
 		w, _ := newWriter(api, policies(t, allGates(), nothing))
-		if err := w.Cover(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration kruise-protection-webhook-configuration does not exist") {
+		if err := w.CoverNamespace(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration kruise-protection-webhook-configuration does not exist") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -24,7 +24,7 @@ func TestUndecided(t *testing.T) {
 	const undecided = `{"kinds": [], "guards": []} if input.gates.deletion == "no"`
 	w, events := newWriter(api, policies(t, allGates(), undecided))
 	for range 3 {
-		if err := w.Cover(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "no policy has said yet what is protected: Undefined") {
+		if err := w.CoverNamespace(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "no policy has said yet what is protected: Undefined") {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("%d events", len(events.Events))
 	}
 	w.Rules = policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": [{"rule": "r", "group": "", "resource": "nodes", "operations": ["DELETE"]}]}`)
-	if err := w.Sync(t.Context()); err != nil {
+	if err := w.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(events.Events); n != 2 {
@@ -42,7 +42,7 @@ func TestUndecided(t *testing.T) {
 	known := w.Rules
 	w.Rules = policies(t, allGates(), undecided)
 	w.Rules.last, w.Rules.answered = known.last, true
-	if err := w.Sync(t.Context()); err != nil || versions(t, api) != was {
+	if err := w.SyncConfigurations(t.Context()); err != nil || versions(t, api) != was {
 		t.Errorf("versions were %s and are %s: %v", was, versions(t, api), err)
 	}
 	if k, err := w.Rules.Kind(t.Context(), "", "services"); k == nil || err != nil {

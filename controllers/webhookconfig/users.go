@@ -22,10 +22,10 @@ const (
 	widestEntry      = 60_000
 )
 
-// distinct sorts guards and leaves out what is there twice.
-func distinct(users []protection.Guard) []protection.Guard {
+// distinctGuards sorts guards and leaves out what is there twice.
+func distinctGuards(users []protection.Guard) []protection.Guard {
 	key := func(g protection.Guard) string {
-		return condition(g) + strings.Join(g.Operations, " ") + g.FailurePolicy
+		return guardCondition(g) + strings.Join(g.Operations, " ") + g.FailurePolicy
 	}
 	for i, g := range users {
 		users[i].Operations = slices.Compact(slices.Sorted(slices.Values(g.Operations)))
@@ -39,30 +39,30 @@ func distinct(users []protection.Guard) []protection.Guard {
 	})
 }
 
-// condition is true for requests that a guard is about, of those of its resource
+// guardCondition is true for requests that a guard is about, of those of its resource
 // and its operations. Where it would be too long it says less: the rule is asked
 // about more, and decides as it would have.
-func condition(g protection.Guard) string {
+func guardCondition(g protection.Guard) string {
 	var parts []string
 	if len(g.Namespaces) > 0 {
-		parts = append(parts, fmt.Sprintf("%s in %s", namespace, expression.Literals(g.Namespaces)))
+		parts = append(parts, fmt.Sprintf("%s in %s", namespace, expression.ListLiteral(g.Namespaces)))
 	}
-	parts = append(parts, labelled(g.Labels))
+	parts = append(parts, labelsCondition(g.Labels))
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" || len(p) > longestCondition })
 	if len(parts) == 0 {
 		return ""
 	}
-	return expression.All(parts...)
+	return expression.AllOf(parts...)
 }
 
-// others are the entries for guards of kinds other than pods: one for those that fail closed, and one for the rest, unless its
+// otherWebhooks are the entries for guards of kinds other than pods: one for those that fail closed, and one for the rest, unless its
 // condition would be too long.
-func (f facts) others() []admissionv1.ValidatingWebhook {
+func (f renderFacts) otherWebhooks() []admissionv1.ValidatingWebhook {
 	var entries []admissionv1.ValidatingWebhook
 	var guards []protection.Guard
-	closed, asked := f.closed(), f.closedElsewhere()
+	closed, asked := f.closedGuards(), f.closedElsewhere()
 	add := func(name string, guards []protection.Guard, failure admissionv1.FailurePolicyType, conditions ...admissionv1.MatchCondition) {
-		w := f.validating(name, ValidateDeletionPath, rulesOf(guards), failure, f.everywhere())
+		w := f.newValidatingWebhook(name, ValidateDeletionPath, rulesOf(guards), failure, f.selectAllNamespaces())
 		w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-being-deleted", Expression: alive})
 		for _, c := range conditions {
 			if c.Expression != "" {
@@ -72,7 +72,7 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 		entries = append(entries, w)
 	}
 	if len(closed) > 0 {
-		add("vguard-fail.kb.io", closed, admissionv1.Fail, aboutIt(asked), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.once(closed, false)})
+		add("vguard-fail.kb.io", closed, admissionv1.Fail, aboutIt(asked), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.onceOnlyCondition(closed, false)})
 	}
 	size := 0
 	flush := func() {
@@ -85,16 +85,16 @@ func (f facts) others() []admissionv1.ValidatingWebhook {
 		}
 		var parts []string
 		for _, g := range guards {
-			parts = append(parts, about(g, condition(g)))
+			parts = append(parts, resourceCondition(g, guardCondition(g)))
 		}
-		add(name, guards, admissionv1.Ignore, aboutIt(expression.AnyOf(parts...)), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.once(guards, true)}, notAskedClosed(asked))
+		add(name, guards, admissionv1.Ignore, aboutIt(expression.AnyOf(parts...)), admissionv1.MatchCondition{Name: "not-asked-for-its-label", Expression: f.onceOnlyCondition(guards, true)}, notAskedClosed(asked))
 		guards, size = nil, 0
 	}
 	for _, g := range f.users {
 		if isPods(g) || g.FailsClosed() {
 			continue
 		}
-		length := len(about(g, condition(g))) + len(" || ")
+		length := len(resourceCondition(g, guardCondition(g))) + len(" || ")
 		if size+length > widestEntry {
 			flush()
 		}
@@ -114,12 +114,12 @@ func aboutIt(expression string) admissionv1.MatchCondition {
 	return admissionv1.MatchCondition{Name: aboutName, Expression: expression}
 }
 
-// about is true for requests that a guard of another kind than pods is about.
-func about(g protection.Guard, narrow string) string {
-	return expression.All(
-		fmt.Sprintf("request.resource.group == %s", expression.Literal(g.Group)),
-		fmt.Sprintf("request.resource.resource == %s", expression.Literal(g.Resource)),
-		fmt.Sprintf("request.operation in %s", expression.Literals(g.Operations)),
+// resourceCondition is true for requests that a guard of another kind than pods is about.
+func resourceCondition(g protection.Guard, narrow string) string {
+	return expression.AllOf(
+		fmt.Sprintf("request.resource.group == %s", expression.TextLiteral(g.Group)),
+		fmt.Sprintf("request.resource.resource == %s", expression.TextLiteral(g.Resource)),
+		fmt.Sprintf("request.operation in %s", expression.ListLiteral(g.Operations)),
 		narrow)
 }
 
@@ -131,13 +131,13 @@ func closedCondition(guards []protection.Guard) string {
 	var parts []string
 	size := 0
 	for _, g := range guards {
-		narrow := condition(g)
+		narrow := guardCondition(g)
 		if size += len(narrow); size > widestClosed {
 			narrow = "" // the rest is asked about in full
 		}
-		part := about(g, narrow)
+		part := resourceCondition(g, narrow)
 		if isPods(g) {
-			part = expression.All(does(g.Operations), narrow)
+			part = expression.AllOf(operationCondition(g.Operations), narrow)
 		}
 		if !slices.Contains(parts, part) {
 			parts = append(parts, part)
@@ -159,8 +159,8 @@ func notAskedClosed(asked string) admissionv1.MatchCondition {
 	return c
 }
 
-// closed are the guards of kinds other than pods that fail closed.
-func (f facts) closed() (guards []protection.Guard) {
+// closedGuards are the guards of kinds other than pods that fail closed.
+func (f renderFacts) closedGuards() (guards []protection.Guard) {
 	for _, g := range f.users {
 		if !isPods(g) && g.FailsClosed() {
 			guards = append(guards, g)
@@ -170,20 +170,20 @@ func (f facts) closed() (guards []protection.Guard) {
 }
 
 // closedElsewhere is true for requests that the entry of these guards is asked about.
-func (f facts) closedElsewhere() string { return closedCondition(f.closed()) }
+func (f renderFacts) closedElsewhere() string { return closedCondition(f.closedGuards()) }
 
-// once is false for deletions that are asked about for their label anyway: asked
+// onceOnlyCondition is false for deletions that are asked about for their label anyway: asked
 // twice, they would count twice. What is labelled Cascading goes through while no
 // manager answers, so that guards that fail closed ask about it themselves.
-func (f facts) once(guards []protection.Guard, failOpen bool) string {
+func (f renderFacts) onceOnlyCondition(guards []protection.Guard, failOpen bool) string {
 	var always, cascading []string
 	for _, k := range f.kinds {
 		if !slices.ContainsFunc(guards, func(g protection.Guard) bool { return g.Group == k.Group && g.Resource == k.Resource }) {
 			continue
 		}
-		always = append(always, name(k.Group, k.Resource))
+		always = append(always, kubectlName(k.Group, k.Resource))
 		if k.Cascading != "" && failOpen {
-			cascading = append(cascading, name(k.Group, k.Resource))
+			cascading = append(cascading, kubectlName(k.Group, k.Resource))
 		}
 	}
 	if len(always) == 0 {
@@ -193,9 +193,9 @@ func (f facts) once(guards []protection.Guard, failOpen bool) string {
 		label = "oldObject.metadata.?labels['policy.kruise.io/delete-protection'].orValue('')"
 		kind  = "(request.resource.group == '' ? request.resource.resource : request.resource.resource + '.' + request.resource.group)"
 	)
-	parts := []string{fmt.Sprintf("(%s == 'Always' && %s in %s)", label, kind, expression.Literals(always))}
+	parts := []string{fmt.Sprintf("(%s == 'Always' && %s in %s)", label, kind, expression.ListLiteral(always))}
 	if len(cascading) > 0 {
-		parts = append(parts, fmt.Sprintf("(%s == 'Cascading' && %s in %s)", label, kind, expression.Literals(cascading)))
+		parts = append(parts, fmt.Sprintf("(%s == 'Cascading' && %s in %s)", label, kind, expression.ListLiteral(cascading)))
 	}
 	return fmt.Sprintf("!(request.operation == 'DELETE' && %s)", expression.AnyOf(parts...))
 }
@@ -214,7 +214,7 @@ func rulesOf(guards []protection.Guard) []admissionv1.RuleWithOperations {
 			out[last].Operations = slices.Compact(slices.Sorted(slices.Values(append(out[last].Operations, operations...))))
 			continue
 		}
-		out = append(out, rule(g.Group, g.Resource, operations...))
+		out = append(out, newRule(g.Group, g.Resource, operations...))
 	}
 	return out
 }

@@ -24,8 +24,8 @@ import (
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
-	"github.com/regatta-sh/regatta/controllers/workload/crowd"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
+	"github.com/regatta-sh/regatta/controllers/workload/coalesce"
 )
 
 // Owner is the field manager of what is written.
@@ -69,7 +69,7 @@ type Writer struct {
 	claiming sync.Mutex
 	// writes bounds how often claims are written, and queue has the requests that wait for it; nil before the first.
 	writes *rate.Limiter
-	queue  *crowd.Crowd[struct{}, *claimer]
+	queue  *coalesce.Queue[struct{}, *pendingClaim]
 	queued atomic.Int32 // requests in the queue
 	// watched reads the configurations from a watch of them; nil before there is one.
 	watched client.Reader
@@ -78,7 +78,7 @@ type Writer struct {
 	// covered are namespaces that were written, as they were asked for: their budgets
 	// may not be in the cache yet.
 	covered   map[string]cover
-	precision reach.Precision
+	precision podscope.Precision
 	// waiting is true while some of them have none there.
 	waiting bool
 	// claimed is when this process saw the claims of the configuration first, by their IDs.
@@ -87,11 +87,11 @@ type Writer struct {
 	reported map[string]reportedMessage
 	// validating and mutating are what other clients make of the configurations, overridden is how many webhooks of them are not as
 	// they should be, and again is when that is put back next.
-	validating, mutating contest
+	validating, mutating configurationContest
 	overridden           int
 	again                time.Time
 	// policy and binding are what other clients make of the policy of the API server's own and of its binding.
-	policy, binding contest
+	policy, binding configurationContest
 	// wanted are the webhooks that this process has written or waits to put back, nil before the first. Guards that no policy of this
 	// process knows are read from them: another client may have changed what the API server has.
 	wanted []admissionv1.ValidatingWebhook
@@ -108,39 +108,39 @@ type cover struct {
 // the cache.
 const unseen = 10 * time.Second
 
-// Cover sees to it that the API server asks about the pods of a namespace, and
+// CoverNamespace sees to it that the API server asks about the pods of a namespace, and
 // returns when that is written: a budget must not count before.
-func (w *Writer) Cover(ctx context.Context, namespace string) error {
+func (w *Writer) CoverNamespace(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c, known := w.covered[namespace]; known {
-		w.cover(namespace, cover{since: w.Now(), seen: c.seen})
+		w.markCovered(namespace, cover{since: w.Now(), seen: c.seen})
 		return nil // it was written then, or else it would not be known
 	}
-	w.cover(namespace, cover{since: w.Now()})
-	if err := w.sync(ctx); err != nil {
+	w.markCovered(namespace, cover{since: w.Now()})
+	if err := w.syncWithRetry(ctx); err != nil {
 		delete(w.covered, namespace)
 		return fmt.Errorf("telling the API server about the budgets of namespace %s: %w", namespace, err)
 	}
 	return nil
 }
 
-func (w *Writer) cover(namespace string, c cover) {
+func (w *Writer) markCovered(namespace string, c cover) {
 	if w.covered == nil {
 		w.covered = map[string]cover{}
 	}
 	w.covered[namespace] = c
 }
 
-// Sync writes what is not as it should be.
-func (w *Writer) Sync(ctx context.Context) error {
+// SyncConfigurations writes what is not as it should be.
+func (w *Writer) SyncConfigurations(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sync(ctx)
+	return w.syncWithRetry(ctx)
 }
 
-// next is when to look again though nothing changes.
-func (w *Writer) next() time.Duration {
+// requeueAfter is when to look again though nothing changes.
+func (w *Writer) requeueAfter() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	after := lookAgain
@@ -153,18 +153,18 @@ func (w *Writer) next() time.Duration {
 	return after
 }
 
-// sync tries again where another replica has made a claim meanwhile.
-func (w *Writer) sync(ctx context.Context) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.once(ctx) })
+// syncWithRetry tries again where another replica has made a claim meanwhile.
+func (w *Writer) syncWithRetry(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.syncOnce(ctx) })
 }
 
-func (w *Writer) once(ctx context.Context) error {
+func (w *Writer) syncOnce(ctx context.Context) error {
 	w.overridden, w.again = 0, time.Time{}
-	at, err := w.read(ctx)
+	at, err := w.readConfigurations(ctx)
 	if err != nil {
 		return err
 	}
-	answer := w.Rules.Again(ctx)
+	answer := w.Rules.RefreshAnswer(ctx)
 	w.report(at.validating, UndecidedReason, answer.Failure, "No policy could decide what is protected, so it stays as it was configured: ")
 	w.Undecided.Set(map[bool]float64{true: 1}[answer.Failure != ""])
 	if !answer.Known {
@@ -185,17 +185,17 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 	}
 	written, lacking := boundWritten(writtenFor(answer.Unknown, earlier), answer.Guards)
 	answer.Guards, answer.Left = slices.Concat(answer.Guards, written), slices.Concat(answer.Left, lacking)
-	budgets, err := w.budgets(ctx)
+	budgets, err := w.budgetNamespaces(ctx)
 	if err != nil {
 		return err
 	}
-	f, left := w.Rules.facts(answer, w.Config, budgets, at.call)
+	f, left := w.Rules.gatherFacts(answer, w.Config, budgets, at.call)
 	known, err := w.readAwaited(ctx, w.Client, at.mutating)
 	if err != nil {
 		return err
 	}
 	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
-	want, err := render(f.withAwaited(known))
+	want, err := renderWebhooks(f.withAwaited(known))
 	if err != nil {
 		return err
 	}
@@ -203,25 +203,25 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 		if known, err = w.readAwaited(ctx, w.Live, at.mutating); err != nil {
 			return err
 		}
-		if want, err = render(f.withAwaited(known)); err != nil {
+		if want, err = renderWebhooks(f.withAwaited(known)); err != nil {
 			return err
 		}
 	}
-	if err := w.write(ctx, at, want); err != nil {
+	if err := w.writeConfigurations(ctx, at, want); err != nil {
 		return err
 	}
 	w.wanted = want.validating
-	w.precise(want.precision)
+	w.reportPrecision(want.precision)
 	for _, ns := range budgets { // who covers one of them next need not write
 		if _, known := w.covered[ns]; !known {
-			w.cover(ns, cover{})
+			w.markCovered(ns, cover{})
 		}
 	}
 	return nil
 }
 
-// precise says how well the pods that SidecarSets concern are told from others.
-func (w *Writer) precise(p reach.Precision) {
+// reportPrecision says how well the pods that SidecarSets concern are told from others.
+func (w *Writer) reportPrecision(p podscope.Precision) {
 	if w.Precision != nil {
 		w.Precision.Set(float64(p))
 	}
@@ -231,9 +231,9 @@ func (w *Writer) precise(p reach.Precision) {
 	}
 }
 
-// budgets are the namespaces with budgets, and those that will have one in the
+// budgetNamespaces are the namespaces with budgets, and those that will have one in the
 // cache soon.
-func (w *Writer) budgets(ctx context.Context) ([]string, error) {
+func (w *Writer) budgetNamespaces(ctx context.Context) ([]string, error) {
 	namespaces := map[string]bool{}
 	list := &policyv1beta1.PodUnavailableBudgetList{}
 	if err := w.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
@@ -284,7 +284,7 @@ func namespacesWith(kind string) match.Namespaces {
 
 // present is what there is.
 type present struct {
-	call       call
+	call       clientConfig
 	mutating   *admissionv1.MutatingWebhookConfiguration
 	validating *admissionv1.ValidatingWebhookConfiguration
 	// leftOutMutating and leftOutValidating are what other clients leave out of webhooks, which these do not have here.
@@ -299,8 +299,8 @@ func (e NotInstalledError) Error() string {
 	return e.Object + " does not exist; the chart makes it"
 }
 
-// read reads what the chart made.
-func (w *Writer) read(ctx context.Context) (*present, error) {
+// readConfigurations reads what the chart made.
+func (w *Writer) readConfigurations(ctx context.Context) (*present, error) {
 	at := &present{mutating: &admissionv1.MutatingWebhookConfiguration{}, validating: &admissionv1.ValidatingWebhookConfiguration{}}
 	chart := &admissionv1.ValidatingWebhookConfiguration{}
 	for _, o := range []struct {

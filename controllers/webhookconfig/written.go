@@ -19,7 +19,7 @@ import (
 func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (guards []protection.Guard) {
 	literals := make([]string, len(namespaces))
 	for i, ns := range namespaces {
-		literals[i] = expression.Literal(ns)
+		literals[i] = expression.TextLiteral(ns)
 	}
 	for i := range webhooks {
 		clauses := clausesOf(&webhooks[i]) // once: a condition is long, and there may be hundreds of rules and of namespaces
@@ -60,7 +60,7 @@ func boundWritten(guards, others []protection.Guard) (out []protection.Guard, le
 	}
 	shared, lacking := sharedGuards{most: max(room, longestShared)}, 0
 	for _, g := range guards {
-		if !shared.add(g) {
+		if !shared.addGuard(g) {
 			lacking++
 		}
 	}
@@ -102,7 +102,7 @@ func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, res
 			return g, everywhere
 		}
 		// It is one for each guard. Values of labels have no bar.
-		part := expression.Literal(group) + " && request.resource.resource == " + expression.Literal(resource) + " "
+		part := expression.TextLiteral(group) + " && request.resource.resource == " + expression.TextLiteral(resource) + " "
 		return g, of(func(c clause) bool { return strings.Contains(c.text, part) })
 	}
 	return g, nil

@@ -41,10 +41,10 @@ func TestALeaderThatDoesNotKnowGuardsKeepsWhatIsWritten(t *testing.T) {
 		}
 		config := installation()
 		config.Pods = true
-		f := facts{Config: config, gates: allGates(), call: service()}
+		f := renderFacts{Config: config, gates: allGates(), call: service()}
 		var err error
-		_, f.users, _ = sift(protection.GuardsOutput{Guards: users}, f.gates, true)
-		before, err := render(f)
+		_, f.users, _ = filterGuarded(protection.GuardsOutput{Guards: users}, f.gates, true)
+		before, err := renderWebhooks(f)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestWhichNamespacesAreNotKnown(t *testing.T) {
 	if err := r.engine.Swap(s); err != nil {
 		t.Fatal(err)
 	}
-	if answer := r.Again(t.Context()); fmt.Sprint(answer.Unknown) != "[shop]" || len(answer.Guards) != 1 {
+	if answer := r.RefreshAnswer(t.Context()); fmt.Sprint(answer.Unknown) != "[shop]" || len(answer.Guards) != 1 {
 		t.Errorf("got %+v", answer)
 	}
 }
@@ -96,8 +96,8 @@ func TestGuardsThatAreReadBackAreBounded(t *testing.T) {
 	for i := range 20 {
 		users = append(users, protection.Guard{Group: "shop.example", Resource: fmt.Sprint("things", i), Operations: []string{protection.Delete, protection.Update}})
 	}
-	f := facts{Config: installation(), gates: allGates(), call: service(), users: users}
-	before, err := render(f)
+	f := renderFacts{Config: installation(), gates: allGates(), call: service(), users: users}
+	before, err := renderWebhooks(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func manyResources(t *testing.T) (namespaces []string, users []protection.Guard,
 	if together, left := boundTogether(all); len(together) != len(users) || len(left) > 0 {
 		t.Fatalf("%d guards of %d are written: %v", len(together), len(users), left)
 	}
-	rendered, err := render(facts{Config: installation(), gates: allGates(), call: service(), users: users})
+	rendered, err := renderWebhooks(renderFacts{Config: installation(), gates: allGates(), call: service(), users: users})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestGuardsThatAreReadBackOutliveAnotherClient(t *testing.T) {
 	_, api := connect(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
 	before, _ := newWriter(api, asked(t, wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("shop"))))
-	if err := before.Sync(t.Context()); err != nil {
+	if err := before.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	rules := asked(t)
@@ -201,7 +201,7 @@ func TestGuardsThatAreReadBackOutliveAnotherClient(t *testing.T) {
 	}
 	w, _ := newWriter(api, rules)
 	for _, step := range []string{"a new leader", "another client", "another client once more"} {
-		if err := w.Sync(t.Context()); err != nil {
+		if err := w.SyncConfigurations(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		v := &admissionv1.ValidatingWebhookConfiguration{}
@@ -214,6 +214,6 @@ func TestGuardsThatAreReadBackOutliveAnotherClient(t *testing.T) {
 		if err := api.Update(t.Context(), v, client.FieldOwner("mallory")); err != nil {
 			t.Fatal(err)
 		}
-		w.validating = contest{} // the wait is over
+		w.validating = configurationContest{} // the wait is over
 	}
 }

@@ -34,7 +34,7 @@ import (
 type replica struct {
 	manager.Manager
 	targets *spread.Targets
-	book    *spread.Book
+	book    *spread.Recorder
 	alive   context.Context
 	kill    context.CancelFunc
 	writes  *atomic.Int32
@@ -61,7 +61,7 @@ func install(t *testing.T, replicas int) *installation {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := rollout.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+		if err := rollout.AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 			t.Fatal(err)
 		}
 		r := &replica{Manager: mgr, writes: &atomic.Int32{}}
@@ -109,7 +109,7 @@ func (in *installation) create(objects ...client.Object) {
 // admit has a replica let a pod in and the API server store it. An answer that a replica did
 // not live to give is an error, whatever it had written before.
 func (in *installation) admit(r *replica, pod *corev1.Pod) error {
-	w, err := r.targets.Find(r.alive, pod.Namespace, pod)
+	w, err := r.targets.FindWorkload(r.alive, pod.Namespace, pod)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (in *installation) admit(r *replica, pod *corev1.Pod) error {
 		return err
 	}
 	if at != nil {
-		if err := spread.Inject(w, at, pod); err != nil {
+		if err := spread.InjectSubset(w, at, pod); err != nil {
 			return err
 		}
 	}
@@ -195,7 +195,7 @@ func TestManyPodsAtOnceOnAnAPIServer(t *testing.T) {
 	}
 	for _, r := range in.replicas {
 		apiserver.Eventually(t, "the cache of a replica", func() string {
-			if w, err := r.targets.Find(t.Context(), "shop", pod()); w == nil || err != nil {
+			if w, err := r.targets.FindWorkload(t.Context(), "shop", pod()); w == nil || err != nil {
 				return fmt.Sprintf("%v, %v", w, err)
 			}
 			return ""

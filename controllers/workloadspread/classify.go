@@ -28,9 +28,9 @@ const none = -1
 // patience is how long pods of a subset may find no node before the condition tells.
 const patience = kruise.DefaultRescheduleCriticalSeconds * time.Second
 
-// classify finds the subset of each pod, and what marks those that were there before the spread (WS-05). These count in their
+// classifyPods finds the subset of each pod, and what marks those that were there before the spread (WS-05). These count in their
 // subsets whether they can be marked or not.
-func (t *round) classify(ctx context.Context) (marks []func() error, err error) {
+func (t *reconcileRound) classifyPods(ctx context.Context) (marks []func() error, err error) {
 	have := make([]int, len(t.w.Spec.Subsets))
 	var unmarked []*corev1.Pod
 	for _, pod := range t.pods {
@@ -40,16 +40,16 @@ func (t *round) classify(ctx context.Context) (marks []func() error, err error) 
 			unmarked = append(unmarked, pod)
 			continue
 		}
-		i := t.index(m.Subset)
+		i := t.subsetIndex(m.Subset)
 		t.part[pod.UID] = i
 		if i == none {
 			t.unknown[m.Subset]++
-		} else if availability.Active(pod) {
+		} else if availability.IsActive(pod) {
 			have[i]++
 		}
 	}
 	for _, pod := range unmarked {
-		if pod.Spec.NodeName == "" || !availability.Active(pod) {
+		if pod.Spec.NodeName == "" || !availability.IsActive(pod) {
 			continue
 		}
 		node := &corev1.Node{}
@@ -60,18 +60,18 @@ func (t *round) classify(ctx context.Context) (marks []func() error, err error) 
 		if err != nil {
 			continue
 		}
-		i := t.best(pod, node, have)
+		i := t.bestSubset(pod, node, have)
 		if i == none {
 			continue
 		}
 		have[i]++
 		t.part[pod.UID] = i
-		marks = append(marks, func() error { return t.mark(ctx, pod, i) })
+		marks = append(marks, func() error { return t.annotatePod(ctx, pod, i) })
 	}
 	return marks, nil
 }
 
-func (t *round) index(name string) int {
+func (t *reconcileRound) subsetIndex(name string) int {
 	for i := range t.w.Spec.Subsets {
 		if t.w.Spec.Subsets[i].Name == name {
 			return i
@@ -80,34 +80,34 @@ func (t *round) index(name string) int {
 	return none
 }
 
-// best is the subset that a pod on a node is most likely of.
-func (t *round) best(pod *corev1.Pod, node *corev1.Node, have []int) int {
+// bestSubset is the subset that a pod on a node is most likely of.
+func (t *reconcileRound) bestSubset(pod *corev1.Pod, node *corev1.Node, have []int) int {
 	best, most := none, 0
 	for i := range t.w.Spec.Subsets {
-		if score, fits := t.score(pod, node, i, have[i]); fits && (best == none || score > most) {
+		if score, fits := t.scoreSubset(pod, node, i, have[i]); fits && (best == none || score > most) {
 			best, most = i, score
 		}
 	}
 	return best
 }
 
-// score is how well a subset suits a pod on a node, if it does.
-func (t *round) score(pod *corev1.Pod, node *corev1.Node, i, have int) (score int, fits bool) {
+// scoreSubset is how well a subset suits a pod on a node, if it does.
+func (t *reconcileRound) scoreSubset(pod *corev1.Pod, node *corev1.Node, i, have int) (score int, fits bool) {
 	part := &t.w.Spec.Subsets[i]
 	spec := pod.Spec.DeepCopy()
 	spec.NodeName = ""
 	spec.Tolerations = append(spec.Tolerations, part.Tolerations...)
 	if part.RequiredNodeSelector != nil {
-		subset.Require(spec, *part.RequiredNodeSelector)
+		subset.AddNodeTerm(spec, *part.RequiredNodeSelector)
 	}
-	needs, err := nodefit.Of(spec)
-	if err != nil || !needs.Judge(node).Start && !runs(needs.Judge(node)) {
+	needs, err := nodefit.NewRequirements(spec)
+	if err != nil || !needs.EvaluateNode(node).Start && !mayKeepRunning(needs.EvaluateNode(node)) {
 		return 0, false
 	}
 	if terms, err := nodeaffinity.NewPreferredSchedulingTerms(part.PreferredNodeSelector); err == nil {
 		score += 100 * int(terms.Score(node))
 	}
-	if patched, err := subset.Patched(pod, part.Patch.Raw); err == nil {
+	if patched, err := subset.ApplyPatch(pod, part.Patch.Raw); err == nil {
 		patched.Annotations = pod.Annotations
 		if equality.Semantic.DeepEqual(patched, pod) {
 			score += 10
@@ -119,16 +119,16 @@ func (t *round) score(pod *corev1.Pod, node *corev1.Node, i, have int) (score in
 	return score, true
 }
 
-// runs is true of a node that takes no new pods, such as one that is cordoned: the pod runs
+// mayKeepRunning is true of a node that takes no new pods, such as one that is cordoned: the pod runs
 // there already.
-func runs(v nodefit.Verdict) bool { return v.Stay && v.Reason == nodefit.Tainted }
+func mayKeepRunning(v nodefit.Verdict) bool { return v.Stay && v.Reason == nodefit.Tainted }
 
-// mark writes down the subset of a pod, and what of its patch is metadata.
-func (t *round) mark(ctx context.Context, pod *corev1.Pod, i int) error {
+// annotatePod writes down the subset of a pod, and what of its patch is metadata.
+func (t *reconcileRound) annotatePod(ctx context.Context, pod *corev1.Pod, i int) error {
 	part := &t.w.Spec.Subsets[i]
 	changed := pod.DeepCopy()
 	if t.w.Annotations[kruise.WorkloadSpreadIgnoreExistingPodsKey] != "true" {
-		if patched, err := subset.Patched(changed, part.Patch.Raw); err == nil {
+		if patched, err := subset.ApplyPatch(changed, part.Patch.Raw); err == nil {
 			changed.Labels, changed.Annotations = patched.Labels, patched.Annotations
 		}
 	}
@@ -143,14 +143,14 @@ func (t *round) mark(ctx context.Context, pod *corev1.Pod, i int) error {
 	return nil
 }
 
-// nodes finds the subsets whose pods all wait for a node and that select none, and those whose
+// findWaitingSubsets finds the subsets whose pods all wait for a node and that select none, and those whose
 // pods have waited for long.
-func (t *round) nodes(ctx context.Context) error {
+func (t *reconcileRound) findWaitingSubsets(ctx context.Context) error {
 	waits, runs := make([]int, len(t.w.Spec.Subsets)), make([]bool, len(t.w.Spec.Subsets))
 	late := make([]int, len(t.w.Spec.Subsets))
 	for _, pod := range t.pods {
 		i := t.part[pod.UID]
-		if i == none || !availability.Active(pod) {
+		if i == none || !availability.IsActive(pod) {
 			continue
 		}
 		if pod.Spec.NodeName != "" {
@@ -158,16 +158,16 @@ func (t *round) nodes(ctx context.Context) error {
 			continue
 		}
 		waits[i]++
-		if stuck, again := subset.Stuck(pod, patience, t.now); stuck {
+		if stuck, again := subset.IsUnschedulable(pod, patience, t.now); stuck {
 			late[i]++
 		} else if again > 0 {
-			t.sooner(max(again, subset.Unhurried))
+			t.requeueWithin(max(again, subset.Unhurried))
 		}
 	}
 	for i := range t.w.Spec.Subsets {
 		part := &t.w.Spec.Subsets[i]
 		if part.RequiredNodeSelector != nil && waits[i] > 0 && !runs[i] {
-			nowhere, err := subset.Nowhere(ctx, t.r.client, *part.RequiredNodeSelector)
+			nowhere, err := subset.MatchesNoNode(ctx, t.r.client, *part.RequiredNodeSelector)
 			if err != nil {
 				return err
 			}

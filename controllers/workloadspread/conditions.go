@@ -23,39 +23,39 @@ import (
 // recoverAfter is how long a subset without room gets no pods.
 const recoverAfter = 300 * time.Second
 
-// schedule is WS-08: which subsets have no room.
-func (t *round) schedule() {
+// updateSchedulable is WS-08: which subsets have no room.
+func (t *reconcileRound) updateSchedulable() {
 	last := len(t.w.Spec.Subsets) - 1
 	for i := range t.w.Spec.Subsets {
-		if t.critical() == 0 {
-			t.condition(i, nil)
+		if t.criticalDuration() == 0 {
+			t.setSubsetCondition(i, nil)
 			continue
 		}
 		c := metav1.Condition{Type: kruise.WorkloadSpreadSubsetSchedulable, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadSufficientReason}
-		was := t.was(i)
+		was := t.previousCondition(i)
 		marked := was != nil && was.Status == metav1.ConditionFalse && i != last
 		var stuck []*corev1.Pod
 		if i != last {
-			stuck = t.find(i)
+			stuck = t.findStuckPods(i)
 		}
 		switch {
 		case len(stuck) > 0:
 			t.stuck = append(t.stuck, stuck...)
 			c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-			c.Message = message.Shorten(fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.critical()))
-			t.sooner(recoverAfter)
+			c.Message = message.Shorten(fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.criticalDuration()))
+			t.requeueWithin(recoverAfter)
 		case marked && was.LastTransitionTime.Add(recoverAfter).After(t.now):
 			c = *was
-			t.sooner(was.LastTransitionTime.Add(recoverAfter).Sub(t.now) + time.Millisecond)
+			t.requeueWithin(was.LastTransitionTime.Add(recoverAfter).Sub(t.now) + time.Millisecond)
 		case marked:
 			t.recovered = append(t.recovered, t.w.Spec.Subsets[i].Name)
 		}
-		t.condition(i, &c)
+		t.setSubsetCondition(i, &c)
 	}
 }
 
-// was is the condition of a subset as it was.
-func (t *round) was(i int) *metav1.Condition {
+// previousCondition is the condition of a subset as it was.
+func (t *reconcileRound) previousCondition(i int) *metav1.Condition {
 	for j := range t.w.Status.SubsetStatuses {
 		if s := &t.w.Status.SubsetStatuses[j]; s.Name == t.w.Spec.Subsets[i].Name {
 			return meta.FindStatusCondition(s.Conditions, kruise.WorkloadSpreadSubsetSchedulable)
@@ -64,12 +64,12 @@ func (t *round) was(i int) *metav1.Condition {
 	return nil
 }
 
-// condition sets the condition of a subset in all versions; nil for none.
-func (t *round) condition(i int, c *metav1.Condition) {
+// setSubsetCondition sets the condition of a subset in all versions; nil for none.
+func (t *reconcileRound) setSubsetCondition(i int, c *metav1.Condition) {
 	var conditions []metav1.Condition
 	if c != nil {
 		at := metav1.NewTime(t.now).Rfc3339Copy()
-		if was := t.was(i); was != nil && was.Status == c.Status {
+		if was := t.previousCondition(i); was != nil && was.Status == c.Status {
 			at = was.LastTransitionTime
 		}
 		c.LastTransitionTime = at
@@ -81,14 +81,14 @@ func (t *round) condition(i int, c *metav1.Condition) {
 	}
 }
 
-// conditions tell why new pods may be created as they are, and which subset that is about.
-func (t *round) conditions() {
+// setPlacingCondition tell why new pods may be created as they are, and which subset that is about.
+func (t *reconcileRound) setPlacingCondition() {
 	meta.RemoveStatusCondition(&t.status.Conditions, gatedkinds.Stalled)
 	c := metav1.Condition{
 		Type: kruise.WorkloadSpreadPlacing, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadPlacingReason, ObservedGeneration: t.w.Generation,
 		LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(),
 	}
-	full, ref := t.full(), t.w.Spec.TargetReference
+	full, ref := t.fullSubsets(), t.w.Spec.TargetReference
 	switch {
 	case t.target == nil:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadTargetNotFoundReason
@@ -115,8 +115,8 @@ func (t *round) conditions() {
 	meta.SetStatusCondition(&t.status.Conditions, c)
 }
 
-// full are the subsets that take no more pods.
-func (t *round) full() (out []string) {
+// fullSubsets are the subsets that take no more pods.
+func (t *reconcileRound) fullSubsets() (out []string) {
 	for i := range t.status.SubsetStatuses {
 		s := &t.status.SubsetStatuses[i]
 		c := meta.FindStatusCondition(s.Conditions, kruise.WorkloadSpreadSubsetSchedulable)
@@ -127,20 +127,20 @@ func (t *round) full() (out []string) {
 	return out
 }
 
-// same compares statuses.
-func same(a, b *kruise.WorkloadSpreadStatus) bool { return equality.Semantic.DeepEqual(a, b) }
+// isSameStatus compares statuses.
+func isSameStatus(a, b *kruise.WorkloadSpreadStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// account explains where the pods of a spread are.
-type account struct {
+// explanation explains where the pods of a spread are.
+type explanation struct {
 	subject decision.Subject
 	now     time.Time
 	subsets []explain.Subset
 	of      map[string]int // by pod
 }
 
-// explain keeps where pods are for those who ask why.
-func (t *round) explain() {
-	e := &account{
+// storeExplanation keeps where pods are for those who ask why.
+func (t *reconcileRound) storeExplanation() {
+	e := &explanation{
 		subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
 		now:     t.now, of: map[string]int{},
 	}
@@ -160,24 +160,24 @@ func (t *round) explain() {
 			e.of[pod.Name] = i
 		}
 	}
-	t.r.rounds.Put(e.subject, e)
+	t.r.rounds.PutRound(e.subject, e)
 }
 
-// Workload implements explain.Round.
-func (e *account) Workload() explain.Answer {
+// ExplainWorkload implements explain.Round.
+func (e *explanation) ExplainWorkload() explain.Answer {
 	return explain.Answer{
 		Subject: e.subject, Workload: e.subject, Decided: e.now, Verdict: explain.Placed, Reason: "Spread",
 		Message: fmt.Sprintf("%d pods are in its subsets.", len(e.of)), Subsets: e.subsets,
 	}
 }
 
-// Placed implements explain.Placer.
-func (e *account) Placed(pod string) (explain.Answer, bool) {
+// ExplainPlacement implements explain.Placer.
+func (e *explanation) ExplainPlacement(pod string) (explain.Answer, bool) {
 	i, ok := e.of[pod]
 	if !ok {
 		return explain.Answer{}, false
 	}
-	a := e.Workload()
+	a := e.ExplainWorkload()
 	s := e.subsets[i]
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: e.subject.Namespace, Name: pod}
 	a.Reason, a.Rule, a.Subsets = "Subset", s.Rule, nil
@@ -185,14 +185,16 @@ func (e *account) Placed(pod string) (explain.Answer, bool) {
 	return a, true
 }
 
-// Pod implements explain.Round: the workload explains its pods.
-func (e *account) Pod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
+// ExplainPod implements explain.Round: the workload explains its pods.
+func (e *explanation) ExplainPod(string, string) (explain.Answer, bool) {
+	return explain.Answer{}, false
+}
 
-// Pods implements explain.Round.
-func (e *account) Pods() []explain.Answer { return nil }
+// ExplainPods implements explain.Round.
+func (e *explanation) ExplainPods() []explain.Answer { return nil }
 
 // CountBytes implements explain.Round.
-func (e *account) CountBytes() int {
+func (e *explanation) CountBytes() int {
 	n := 1 << 10
 	for _, s := range e.subsets {
 		n += 128 + len(s.Name) + len(s.Message)

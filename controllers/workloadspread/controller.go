@@ -52,7 +52,7 @@ type Reconciler struct {
 	client  client.Client
 	events  record.EventRecorder
 	targets *spread.Targets
-	book    *spread.Book
+	book    *spread.Recorder
 	version spread.Versions
 	rounds  *explain.Store
 	engine  *engine.Engine
@@ -105,8 +105,8 @@ func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
 // WithEngine sets what decides whether pods that find no node may be deleted. Without one none are.
 func WithEngine(e *engine.Engine) Option { return func(r *Reconciler) { r.engine = e } }
 
-// New makes a Reconciler. The client's cache must have the index of rollout.Index.
-func New(c client.Client, events record.EventRecorder, targets *spread.Targets, book *spread.Book, opts ...Option) *Reconciler {
+// New makes a Reconciler. The client's cache must have the index of rollout.AddIndexes.
+func New(c client.Client, events record.EventRecorder, targets *spread.Targets, book *spread.Recorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		client: c, events: events, targets: targets, book: book, version: spread.ParseVersions("deployment,replicaset"), rounds: explain.NewStore(),
 		now: time.Now, workers: 3, writes: 32,
@@ -114,9 +114,9 @@ func New(c client.Client, events record.EventRecorder, targets *spread.Targets, 
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.memory = step.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.rounds.Forget(string(uid)) })
+	r.memory = step.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.rounds.ForgetWorkload(string(uid)) })
 	r.frame = step.Frame[*kruise.WorkloadSpread]{
-		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.step, Gone: r.memory.Forget,
+		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.reconcileSpread, Gone: r.memory.ForgetObject,
 		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // its status has no conditions of its own
 			if failure.IsReported(err) {
 				failure.RecordFailure(r.events, w, err)
@@ -131,7 +131,7 @@ func New(c client.Client, events record.EventRecorder, targets *spread.Targets, 
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(kruise.WorkloadSpreadComponent).
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(rollout.UserChanges())).
-		Watches(&corev1.Pod{}, r.late(r.ofPod), builder.WithPredicates(places()))
+		Watches(&corev1.Pod{}, r.delayedHandler(r.ofPod), builder.WithPredicates(podChangePredicate()))
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
 	}
@@ -141,8 +141,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // settle is how long pods may come and go before the status is written.
 const settle = 100 * time.Millisecond
 
-// late enqueues what an event is about in a moment, so that many events cost one write.
-func (r *Reconciler) late(of func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+// delayedHandler enqueues what an event is about in a moment, so that many events cost one write.
+func (r *Reconciler) delayedHandler(of func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, req := range of(ctx, o) {
 			q.AddAfter(req, settle)
@@ -173,8 +173,8 @@ func newRevisions() predicate.Predicate {
 	}
 }
 
-// places has changes of where pods are, of which version they are, and of whether they count.
-func places() predicate.Predicate {
+// podChangePredicate has changes of where pods are, of which version they are, and of whether they count.
+func podChangePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
@@ -193,7 +193,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	if m := spread.MarkOf(pod); m != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}
 	}
-	w, err := r.targets.Find(ctx, pod.Namespace, pod)
+	w, err := r.targets.FindWorkload(ctx, pod.Namespace, pod)
 	if err != nil || w == nil {
 		return nil // an owner that is gone takes its pods along
 	}
@@ -202,7 +202,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 
 // ofWorkload are the spreads of a workload.
 func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request) {
-	all, err := r.targets.In(ctx, o.GetNamespace())
+	all, err := r.targets.ListSpreads(ctx, o.GetNamespace())
 	if err != nil {
 		return nil
 	}
@@ -219,11 +219,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.frame.Reconcile(ctx, r.client, req)
 }
 
-// once records a warning about a subject, once.
-func (r *Reconciler) once(w *kruise.WorkloadSpread, reason, subject, message string) {
+// recordEventOnce records a warning about a subject, once.
+func (r *Reconciler) recordEventOnce(w *kruise.WorkloadSpread, reason, subject, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.memory.Of(w).warned
+	known := r.memory.GetOrCreate(w).warned
 	if known[reason+" "+subject] {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// count is WS-06: the status by the pods that there are. Records count until the pod is seen,
+// countPods is WS-06: the status by the pods that there are. Records count until the pod is seen,
 // but not for ever.
-func (t *round) count() {
+func (t *reconcileRound) countPods() {
 	versions := map[string][]kruise.WorkloadSpreadSubsetStatus{}
 	at := func(version string) []kruise.WorkloadSpreadSubsetStatus {
 		if versions[version] == nil {
@@ -41,7 +41,7 @@ func (t *round) count() {
 	}
 	seen := map[string]*corev1.Pod{}
 	for _, pod := range t.pods {
-		i, version := t.part[pod.UID], t.r.version.Of(t.w, pod)
+		i, version := t.part[pod.UID], t.r.version.PodVersion(t.w, pod)
 		if i < 0 {
 			continue
 		}
@@ -50,7 +50,7 @@ func (t *round) count() {
 		if m := spread.MarkOf(pod); m != nil && m.UID != "" {
 			delete(s.CreatingPods, m.UID)
 		}
-		if availability.Active(pod) {
+		if availability.IsActive(pod) {
 			s.Replicas++
 			seen[s.Name+"/"+pod.Name] = pod
 		}
@@ -58,8 +58,8 @@ func (t *round) count() {
 	for version, all := range versions {
 		left := version == kruise.WorkloadSpreadVersionIgnored && len(versions) == 1
 		for i := range all {
-			t.expire(&all[i], seen)
-			all[i].MissingReplicas = spread.Missing(t.limits[i], &all[i])
+			t.expireRecords(&all[i], seen)
+			all[i].MissingReplicas = spread.MissingPods(t.limits[i], &all[i])
 			left = left || all[i].Replicas > 0 || len(all[i].CreatingPods)+len(all[i].DeletingPods) > 0
 		}
 		if !left {
@@ -68,18 +68,18 @@ func (t *round) count() {
 	}
 	t.status.ObservedGeneration = t.w.Generation
 	t.status.VersionedSubsetStatuses = versions
-	t.status.SubsetStatuses = t.total(versions)
+	t.status.SubsetStatuses = t.sumVersions(versions)
 }
 
-// expire drops records that are too old, and of pods that are gone.
-func (t *round) expire(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*corev1.Pod) {
+// expireRecords drops records that are too old, and of pods that are gone.
+func (t *reconcileRound) expireRecords(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*corev1.Pod) {
 	for name, at := range s.CreatingPods {
 		if left := at.Add(spread.CreatingFor).Sub(t.now); left > 0 {
-			t.sooner(left + time.Millisecond)
+			t.requeueWithin(left + time.Millisecond)
 			continue
 		}
 		delete(s.CreatingPods, name)
-		t.r.once(t.w, kruise.WorkloadSpreadCreatePodFailedReason, name, fmt.Sprintf("Pod %s of subset %s was let in %s ago and has not been seen since", name, s.Name, spread.CreatingFor))
+		t.r.recordEventOnce(t.w, kruise.WorkloadSpreadCreatePodFailedReason, name, fmt.Sprintf("Pod %s of subset %s was let in %s ago and has not been seen since", name, s.Name, spread.CreatingFor))
 	}
 	for name, at := range s.DeletingPods {
 		pod := active[s.Name+"/"+name]
@@ -88,10 +88,10 @@ func (t *round) expire(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*
 		case pod == nil || pod.CreationTimestamp.After(at.Time): // it is gone, or another one has its name
 			delete(s.DeletingPods, name)
 		case left > 0:
-			t.sooner(left + time.Millisecond)
+			t.requeueWithin(left + time.Millisecond)
 		default:
 			delete(s.DeletingPods, name)
-			t.r.once(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s of subset %s was to be deleted %s ago and is still there", name, s.Name, spread.DeletingFor))
+			t.r.recordEventOnce(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s of subset %s was to be deleted %s ago and is still there", name, s.Name, spread.DeletingFor))
 		}
 	}
 	if len(s.CreatingPods) == 0 {
@@ -102,8 +102,8 @@ func (t *round) expire(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*
 	}
 }
 
-// total are the subsets over all versions.
-func (t *round) total(versions map[string][]kruise.WorkloadSpreadSubsetStatus) []kruise.WorkloadSpreadSubsetStatus {
+// sumVersions are the subsets over all versions.
+func (t *reconcileRound) sumVersions(versions map[string][]kruise.WorkloadSpreadSubsetStatus) []kruise.WorkloadSpreadSubsetStatus {
 	out := make([]kruise.WorkloadSpreadSubsetStatus, len(t.w.Spec.Subsets))
 	for i := range out {
 		s := &out[i]
@@ -115,7 +115,7 @@ func (t *round) total(versions map[string][]kruise.WorkloadSpreadSubsetStatus) [
 		for _, all := range versions {
 			s.Replicas += all[i].Replicas
 		}
-		s.MissingReplicas = spread.Missing(t.limits[i], s)
+		s.MissingReplicas = spread.MissingPods(t.limits[i], s)
 	}
 	return out
 }

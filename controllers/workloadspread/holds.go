@@ -20,8 +20,8 @@ const heldAgain = 10 * time.Second
 
 // notHeld are the pods without a node that rollout/plan and rollout/rank let go. The question is that of the workload of
 // the pods, so that what holds its rollout holds them. There is an event of each new reason.
-func (t *round) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
-	known := t.r.memory.Of(t.w)
+func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
+	known := t.r.memory.GetOrCreate(t.w)
 	if len(t.stuck) == 0 || t.target == nil {
 		known.evictionHeld = ""
 		return nil, nil
@@ -30,7 +30,7 @@ func (t *round) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		t.reportHeld(known, &decision.Hold{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: "No policies are there to decide."})
 		return nil, nil
 	}
-	labels, annotations, err := t.r.targets.Metadata(ctx, t.w)
+	labels, annotations, err := t.r.targets.WorkloadMetadata(ctx, t.w)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (t *round) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		return nil, err
 	}
 	ref := t.w.Spec.TargetReference
-	a := disruption.Ask(ctx, t.r.engine, disruption.Question{
+	a := disruption.EvaluatePods(ctx, t.r.engine, disruption.Request{
 		Subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
 		Workload: rollout.Workload{
 			Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
@@ -47,21 +47,21 @@ func (t *round) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		},
 		Now: t.now, Pods: t.stuck, Topology: topology,
 	})
-	t.sooner(a.Again)
-	t.reportHeld(known, a.Top())
+	t.requeueWithin(a.Again)
+	t.reportHeld(known, a.TopHold())
 	return a.Allowed, nil
 }
 
-func (t *round) reportHeld(known *memory, h *decision.Hold) {
+func (t *reconcileRound) reportHeld(known *memory, h *decision.Hold) {
 	if h == nil {
 		known.evictionHeld = ""
 		return
 	}
-	t.sooner(heldAgain)
+	t.requeueWithin(heldAgain)
 	if known.evictionHeld == h.Reason {
 		return
 	}
 	known.evictionHeld = h.Reason
 	t.r.events.Event(t.w, corev1.EventTypeWarning, kruise.WorkloadSpreadDeletePodHeldReason,
-		fmt.Sprintf("Pods that found no node in %s are not deleted: %s: %s (rule %s)", t.critical(), h.Reason, h.Message, h.Rule))
+		fmt.Sprintf("Pods that found no node in %s are not deleted: %s: %s (rule %s)", t.criticalDuration(), h.Reason, h.Message, h.Rule))
 }

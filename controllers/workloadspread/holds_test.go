@@ -52,7 +52,7 @@ func TestPodsThatFindNoNodeAreHeld(t *testing.T) {
 					}
 					set = bundle.Set{b}
 				}
-				if err := w.engine.Activate(t.Context(), set); err != nil {
+				if err := w.engine.ActivateBundles(t.Context(), set); err != nil {
 					t.Fatal(err)
 				}
 			}

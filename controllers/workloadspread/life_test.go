@@ -80,7 +80,7 @@ func (l *life) judge(o client.Object) error {
 		return nil
 	}
 	l.story = append(l.story, "deletes pod "+pod.Name)
-	if h := simulation.HoldingOf(l.workload()); h.Pod(pod.Name, strings.TrimPrefix(pod.Spec.NodeName, "node-")) && l.broken == "" {
+	if h := simulation.HoldingOf(l.workload()); h.HoldsPod(pod.Name, strings.TrimPrefix(pod.Spec.NodeName, "node-")) && l.broken == "" {
 		l.broken = fmt.Sprintf("deletes pod %s, though %v is held", pod.Name, h)
 	}
 	if l.fails {
@@ -244,7 +244,7 @@ func (l *life) end(t *rapid.T) {
 		l.round(t)
 	}
 	if left := slices.DeleteFunc(l.pods(), func(p *corev1.Pod) bool {
-		is, _ := subset.Stuck(p, critical, l.now)
+		is, _ := subset.IsUnschedulable(p, critical, l.now)
 		mark := spread.MarkOf(p)
 		return !is || mark == nil || mark.Subset != "a" // the last subset keeps its pods
 	}); len(left) > 0 {

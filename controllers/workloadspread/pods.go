@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// gather reads the pods of the workload.
-func (t *round) gather(ctx context.Context) error {
+// gatherPods reads the pods of the workload.
+func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	ref := t.w.Spec.TargetReference
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	list := func(in ...client.ListOption) error {
@@ -28,7 +28,7 @@ func (t *round) gather(ctx context.Context) error {
 			return fmt.Errorf("listing pods: %w", err)
 		}
 		for i := range found.Items {
-			if pod := &found.Items[i]; spread.Selects(t.w, pod) {
+			if pod := &found.Items[i]; spread.SelectsPod(t.w, pod) {
 				t.pods = append(t.pods, pod)
 			}
 		}
@@ -36,7 +36,7 @@ func (t *round) gather(ctx context.Context) error {
 	}
 	switch {
 	case kind == schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
-		sets, err := t.sets(ctx)
+		sets, err := t.listReplicaSets(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (t *round) gather(ctx context.Context) error {
 				return err
 			}
 		}
-	case slices.Contains(spread.Kinds(), kind):
+	case slices.Contains(spread.SupportedKinds(), kind):
 		if err := list(client.MatchingFields{rollout.OwnerIndex: string(t.target.UID)}); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (t *round) gather(ctx context.Context) error {
 			return err
 		}
 		t.pods = slices.DeleteFunc(t.pods, func(pod *corev1.Pod) bool {
-			w, err := t.r.targets.Find(ctx, t.w.Namespace, pod)
+			w, err := t.r.targets.FindWorkload(ctx, t.w.Namespace, pod)
 			return err != nil || w == nil || w.UID != t.w.UID
 		})
 	}
@@ -62,8 +62,8 @@ func (t *round) gather(ctx context.Context) error {
 	return nil
 }
 
-// sets are the ReplicaSets of a Deployment.
-func (t *round) sets(ctx context.Context) (out []*appsv1.ReplicaSet, err error) {
+// listReplicaSets are the ReplicaSets of a Deployment.
+func (t *reconcileRound) listReplicaSets(ctx context.Context) (out []*appsv1.ReplicaSet, err error) {
 	list := &appsv1.ReplicaSetList{}
 	if err := t.r.client.List(ctx, list, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ReplicaSets: %w", err)

@@ -24,9 +24,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// rank is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
+// patchDeletionCosts is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
 // scale in.
-func (t *round) rank(ctx context.Context) error {
+func (t *reconcileRound) patchDeletionCosts(ctx context.Context) error {
 	if !spread.UsesCosts(t.w) {
 		return nil
 	}
@@ -37,10 +37,10 @@ func (t *round) rank(ctx context.Context) error {
 	n := len(t.w.Spec.Subsets)
 	groups := map[string]map[int][]*corev1.Pod{}
 	for _, pod := range t.pods {
-		if !availability.Active(pod) {
+		if !availability.IsActive(pod) {
 			continue
 		}
-		version := t.r.version.Of(t.w, pod)
+		version := t.r.version.PodVersion(t.w, pod)
 		if groups[version] == nil {
 			groups[version] = map[int][]*corev1.Pod{}
 		}
@@ -56,7 +56,7 @@ func (t *round) rank(ctx context.Context) error {
 			changed := pod.DeepCopy()
 			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.PodDeletionCostKey, text)
 			if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
-				t.r.once(t.w, kruise.WorkloadSpreadPatchPodDeletionCostFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
+				t.r.recordEventOnce(t.w, kruise.WorkloadSpreadPatchPodDeletionCostFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
 				return fmt.Errorf("writing the deletion cost of pod %s: %w", pod.Name, err)
 			}
 			return nil
@@ -83,7 +83,7 @@ func (t *round) rank(ctx context.Context) error {
 			if t.limits[i] != nil {
 				over = max(len(pods)-*t.limits[i], 0)
 			}
-			slices.SortStableFunc(pods, first)
+			slices.SortStableFunc(pods, compareDeletionOrder)
 			for j, pod := range pods {
 				switch {
 				case j < over:
@@ -96,12 +96,12 @@ func (t *round) rank(ctx context.Context) error {
 			}
 		}
 	}
-	return batch.Parallel(t.r.writes, acts)
+	return batch.RunParallel(t.r.writes, acts)
 }
 
 // latestVersion is the version that the workload makes new pods of: the update revision of a CloneSet, and the newest ReplicaSet of
 // a Deployment. It is that of the newest pod where the workload does not say it, as while its controller has not seen it yet.
-func (t *round) latestVersion(ctx context.Context) (string, error) {
+func (t *reconcileRound) latestVersion(ctx context.Context) (string, error) {
 	ref := t.w.Spec.TargetReference
 	if t.target == nil || len(t.pods) == 0 || !t.r.version.CountSeparately(t.w) {
 		return kruise.WorkloadSpreadVersionIgnored, nil
@@ -113,9 +113,9 @@ func (t *round) latestVersion(ctx context.Context) (string, error) {
 		if err := t.r.client.Get(ctx, types.NamespacedName{Namespace: t.w.Namespace, Name: ref.Name}, set); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("reading the update revision of CloneSet %s: %w", ref.Name, err)
 		}
-		said = revision.Short(set.Status.UpdateRevision)
+		said = revision.ShortHash(set.Status.UpdateRevision)
 	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
-		sets, err := t.sets(ctx)
+		sets, err := t.listReplicaSets(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -130,11 +130,11 @@ func (t *round) latestVersion(ctx context.Context) (string, error) {
 		return said, nil
 	}
 	newest := slices.MaxFunc(t.pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return t.r.version.Of(t.w, newest), nil
+	return t.r.version.PodVersion(t.w, newest), nil
 }
 
-// first orders the pods of a subset: those that are the least loss come first.
-func first(a, b *corev1.Pod) int {
+// compareDeletionOrder orders the pods of a subset: those that are the least loss come first.
+func compareDeletionOrder(a, b *corev1.Pod) int {
 	bound := func(p *corev1.Pod) int {
 		if p.Spec.NodeName == "" {
 			return 0

@@ -136,7 +136,7 @@ func TestPodsBeyondTheLimitsGoFirstAtScaleIn(t *testing.T) {
 		}
 		replicas := rapid.IntRange(1, 40).Draw(t, "replicas")
 		limit := func(i, replicas int) int {
-			if most, err := spread.Max(&w.Spec.Subsets[i], replicas); err == nil && most != nil {
+			if most, err := spread.MaxPods(&w.Spec.Subsets[i], replicas); err == nil && most != nil {
 				return *most
 			}
 			return replicas

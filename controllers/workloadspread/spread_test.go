@@ -48,7 +48,7 @@ type world struct {
 	events  *record.FakeRecorder
 	rounds  *explain.Store
 	targets *spread.Targets
-	book    *spread.Book
+	book    *spread.Recorder
 	r       *Reconciler
 	now     time.Time
 	key     client.ObjectKey
@@ -126,7 +126,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread
 }
 
 // newBook is that of another replica of the manager.
-func (w *world) newBook() *spread.Book {
+func (w *world) newBook() *spread.Recorder {
 	return spread.NewBook(w.api, w.api, w.engine, w.targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
 }
 
@@ -164,8 +164,8 @@ func (w *world) pod() *corev1.Pod {
 }
 
 // admit has a pod let in as the webhook does, and says of which subset it is.
-func (w *world) admit(ctx context.Context, book *spread.Book, pod *corev1.Pod, dryRun bool) (string, error) {
-	s, err := w.targets.Find(ctx, "shop", pod)
+func (w *world) admit(ctx context.Context, book *spread.Recorder, pod *corev1.Pod, dryRun bool) (string, error) {
+	s, err := w.targets.FindWorkload(ctx, "shop", pod)
 	if err != nil || s == nil {
 		return "", err
 	}
@@ -173,7 +173,7 @@ func (w *world) admit(ctx context.Context, book *spread.Book, pod *corev1.Pod, d
 	if err != nil || at == nil {
 		return "", err
 	}
-	return at.Subset.Name, spread.Inject(s, at, pod)
+	return at.Subset.Name, spread.InjectSubset(s, at, pod)
 }
 
 // create lets pods in and stores them, on the node of their zone if they are to run.
@@ -260,7 +260,7 @@ func TestPodsFillSubsetsInOrder(t *testing.T) {
 	if got := w.counts(); got != "a=2/0 b=3/-1" {
 		t.Errorf("counted is %s", got)
 	}
-	if a, ok := w.rounds.Placed("shop", "web-00003"); !ok || !strings.Contains(a.Message, "It is in subset b of WorkloadSpread web") {
+	if a, ok := w.rounds.ExplainPlacement("shop", "web-00003"); !ok || !strings.Contains(a.Message, "It is in subset b of WorkloadSpread web") {
 		t.Errorf("explained is %+v", a)
 	}
 }
@@ -654,7 +654,7 @@ func TestTheWhiteList(t *testing.T) {
 	})
 	pod := w.pod()
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: "game", Controller: ptr.To(true)}}
-	if s, err := w.targets.Find(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Fatalf("before it is listed: %v, %v", s, err)
 	}
 	list, _ := json.Marshal(map[string]any{"workloads": []map[string]any{{"Group": "example.com", "Version": "v1", "Kind": "Game"}}})
@@ -662,15 +662,15 @@ func TestTheWhiteList(t *testing.T) {
 	if err := w.api.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := w.targets.Find(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Errorf("a moment later it is %v, %v: the white list is read every ten seconds", s, err)
 	}
 	w.now = w.now.Add(11 * time.Second)
-	if s, err := w.targets.Find(t.Context(), "shop", pod); err != nil || s == nil {
+	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s == nil {
 		t.Errorf("once it is listed it is %v, %v", s, err)
 	}
 	pod.OwnerReferences[0].Kind = "Puzzle"
-	if s, err := w.targets.Find(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Errorf("a kind that is not listed is followed: %v, %v", s, err)
 	}
 }
@@ -687,7 +687,7 @@ func TestTakingOverFromOpenKruise(t *testing.T) {
 	if len(w.writes) > 0 {
 		t.Errorf("written was %v", w.writes)
 	}
-	if after := w.get().Status; !same(&before, &after) {
+	if after := w.get().Status; !isSameStatus(&before, &after) {
 		t.Errorf("the status was %+v, and is %+v", before, after)
 	}
 }

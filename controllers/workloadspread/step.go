@@ -17,15 +17,15 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
-	"github.com/regatta-sh/regatta/controllers/workload/cadence"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// round is one look at a spread.
-type round struct {
+// reconcileRound is one look at a spread.
+type reconcileRound struct {
 	r      *Reconciler
 	w      *kruise.WorkloadSpread
 	now    time.Time
@@ -48,80 +48,80 @@ type round struct {
 	again     time.Duration
 }
 
-// sooner looks again after a while, if that is earlier.
-func (t *round) sooner(after time.Duration) {
-	t.again = requeue.Sooner(t.again, max(after, 0))
+// requeueWithin looks again after a while, if that is earlier.
+func (t *reconcileRound) requeueWithin(after time.Duration) {
+	t.again = requeue.EarliestDelay(t.again, max(after, 0))
 }
 
-// step is one look. The status is written before pods are deleted, so that those that take
+// reconcileSpread is one look. The status is written before pods are deleted, so that those that take
 // their places go elsewhere.
-func (r *Reconciler) step(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
-	t := &round{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}}
+func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
+	t := &reconcileRound{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}}
 	var err error
-	if t.target, err = r.targets.Of(ctx, w); err != nil {
+	if t.target, err = r.targets.ReadTarget(ctx, w); err != nil {
 		return 0, fmt.Errorf("reading the workload of WorkloadSpread %s: %w", client.ObjectKeyFromObject(w), err)
 	}
 	replicas := 0
 	if t.target != nil {
 		replicas = t.target.Replicas
-		if err := t.gather(ctx); err != nil {
+		if err := t.gatherPods(ctx); err != nil {
 			return 0, err
 		}
 	}
 	for i := range w.Spec.Subsets {
-		limit, err := spread.Max(&w.Spec.Subsets[i], replicas)
+		limit, err := spread.MaxPods(&w.Spec.Subsets[i], replicas)
 		if err != nil { // the status stays as it is (WS-06)
 			return 0, err
 		}
 		t.limits = append(t.limits, limit)
 	}
-	marks, err := t.classify(ctx)
+	marks, err := t.classifyPods(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := t.nodes(ctx); err != nil {
+	if err := t.findWaitingSubsets(ctx); err != nil {
 		return 0, err
 	}
 	// A pod that cannot be written keeps neither the others from their marks and costs, nor the status from its counts.
-	marked := batch.Parallel(r.writes, marks)
-	t.sum()
-	if err := t.write(ctx); err != nil {
+	marked := batch.RunParallel(r.writes, marks)
+	t.computeStatus()
+	if err := t.updateStatus(ctx); err != nil {
 		return t.again, message.JoinErrors(marked, err)
 	}
-	t.explain()
-	return t.again, message.JoinErrors(marked, t.evict(ctx), t.rank(ctx))
+	t.storeExplanation()
+	return t.again, message.JoinErrors(marked, t.deleteStuckPods(ctx), t.patchDeletionCosts(ctx))
 }
 
 var errStale = errors.New("its spec is not the one that was read")
 
-// sum is the status of the spread by its pods and by what is recorded of others.
-func (t *round) sum() {
+// computeStatus is the status of the spread by its pods and by what is recorded of others.
+func (t *reconcileRound) computeStatus() {
 	t.status, t.stuck, t.recovered = *t.w.Status.DeepCopy(), nil, nil
-	t.count()
-	t.schedule()
-	t.conditions()
+	t.countPods()
+	t.updateSchedulable()
+	t.setPlacingCondition()
 }
 
-// write writes the status if it changed: over the one that there is now, which may have records
+// updateStatus writes the status if it changed: over the one that there is now, which may have records
 // of more pods. While only counts change that is twice a second: what is recorded keeps them
 // right meanwhile.
-func (t *round) write(ctx context.Context) error {
-	if same(&t.w.Status, &t.status) {
+func (t *reconcileRound) updateStatus(ctx context.Context) error {
+	if isSameStatus(&t.w.Status, &t.status) {
 		return nil
 	}
-	known := t.r.memory.Of(t.w)
-	if wait := cadence.Wait(&t.w.Status, &t.status, t.r.every, t.now.Sub(known.written), "creatingPods", "deletingPods"); wait > 0 {
-		t.sooner(wait)
+	known := t.r.memory.GetOrCreate(t.w)
+	if wait := statusthrottle.WriteDelay(&t.w.Status, &t.status, t.r.every, t.now.Sub(known.written), "creatingPods", "deletingPods"); wait > 0 {
+		t.requeueWithin(wait)
 		return nil
 	}
 	next, stale := *t, true
-	err := t.r.book.Change(ctx, t.w, func(now *kruise.WorkloadSpread) bool {
+	err := t.r.book.ChangeStatus(ctx, t.w, func(now *kruise.WorkloadSpread) bool {
 		if stale = now.Generation != t.w.Generation; stale {
 			return false
 		}
 		next.w = now.DeepCopy()
-		next.sum()
-		if same(&now.Status, &next.status) {
+		next.computeStatus()
+		if isSameStatus(&now.Status, &next.status) {
 			return false
 		}
 		now.Status = *next.status.DeepCopy()
@@ -142,8 +142,8 @@ func (t *round) write(ctx context.Context) error {
 	return nil
 }
 
-// critical is how long a pod may find no node; 0 for ever.
-func (t *round) critical() time.Duration {
+// criticalDuration is how long a pod may find no node; 0 for ever.
+func (t *reconcileRound) criticalDuration() time.Duration {
 	s := &t.w.Spec.ScheduleStrategy
 	if s.Type != kruise.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil {
 		return 0
@@ -151,9 +151,9 @@ func (t *round) critical() time.Duration {
 	return time.Duration(ptr.Deref(s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second
 }
 
-// evict deletes pods that found no node in time (WS-08), as far as nothing holds them. The webhook of pods asks their
+// deleteStuckPods deletes pods that found no node in time (WS-08), as far as nothing holds them. The webhook of pods asks their
 // budget.
-func (t *round) evict(ctx context.Context) error {
+func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	stuck, err := t.notHeld(ctx)
 	if err != nil {
 		return err
@@ -163,23 +163,23 @@ func (t *round) evict(ctx context.Context) error {
 		acts[i] = func() error {
 			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 			if client.IgnoreNotFound(err) != nil {
-				t.r.once(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
+				t.r.recordEventOnce(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
 				return fmt.Errorf("deleting pod %s, which finds no node: %w", pod.Name, err)
 			}
 			return nil
 		}
 	}
-	return batch.Parallel(t.r.writes, acts)
+	return batch.RunParallel(t.r.writes, acts)
 }
 
-// find finds the pods of a subset that find no node in time.
-func (t *round) find(i int) (stuck []*corev1.Pod) {
+// findStuckPods finds the pods of a subset that find no node in time.
+func (t *reconcileRound) findStuckPods(i int) (stuck []*corev1.Pod) {
 	for _, pod := range t.pods {
-		if t.part[pod.UID] != i || !availability.Active(pod) {
+		if t.part[pod.UID] != i || !availability.IsActive(pod) {
 			continue
 		}
-		is, again := subset.Stuck(pod, t.critical(), t.now)
-		if t.sooner(again); is {
+		is, again := subset.IsUnschedulable(pod, t.criticalDuration(), t.now)
+		if t.requeueWithin(again); is {
 			stuck = append(stuck, pod)
 		}
 	}

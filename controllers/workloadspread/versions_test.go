@@ -111,7 +111,7 @@ func TestEventsOfVersions(t *testing.T) {
 		if got := newRevisions().Update(event.UpdateEvent{ObjectOld: set("a"), ObjectNew: set(next)}); got != (next == "b") {
 			t.Errorf("a CloneSet that updates to %s is looked at: %t", next, got)
 		}
-		if got := places().Update(event.UpdateEvent{ObjectOld: pod("a"), ObjectNew: pod(next)}); got != (next == "b") {
+		if got := podChangePredicate().Update(event.UpdateEvent{ObjectOld: pod("a"), ObjectNew: pod(next)}); got != (next == "b") {
 			t.Errorf("a pod of revision %s is looked at: %t", next, got)
 		}
 	}

@@ -82,7 +82,7 @@ func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	ast.RegisterBuiltin(value)
 	topdown.RegisterBuiltinFunc(value.Name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: bctx.Cancel}
-		if !m.count(operands[0].Value) {
+		if !m.countValue(operands[0].Value) {
 			return valueErr(m.err, bctx.Location)
 		}
 		return iter(operands[0])
@@ -90,17 +90,17 @@ func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	return value
 }
 
-// Guarded reports whether a function looks at its operands before it is called.
-func Guarded(name string) bool {
+// IsGuarded reports whether a function looks at its operands before it is called.
+func IsGuarded(name string) bool {
 	_, ok := guards[name]
 	return ok
 }
 
-// Measures reports whether an operand that is made in a call needs no measuring before
+// MeasuresOperands reports whether an operand that is made in a call needs no measuring before
 // it: the function measures what it compares or copies of it, and answers no part of it
 // that it has not measured.
-func Measures(name string) bool {
-	return Guarded(name) && !looksAtKeys[name]
+func MeasuresOperands(name string) bool {
+	return IsGuarded(name) && !looksAtKeys[name]
 }
 
 // valueErr is what a rule fails with that makes a value beyond the limits.

@@ -99,7 +99,7 @@ var answersAtOnce = map[string][]int{
 
 func TestEveryOperandThatIsTooLargeIsAnErrorThatNamesTheFunction(t *testing.T) {
 	tried := 0
-	for _, b := range module.Capabilities().Builtins {
+	for _, b := range module.PolicyCapabilities().Builtins {
 		if _, ok := bounded.Constant[b.Name]; ok {
 			continue
 		}
@@ -147,9 +147,9 @@ func saysLimit(text string) bool {
 }
 
 func TestEveryFunctionIsBoundedOrSaysWhyNot(t *testing.T) {
-	for _, b := range module.Capabilities().Builtins {
+	for _, b := range module.PolicyCapabilities().Builtins {
 		why, constant := bounded.Constant[b.Name]
-		switch guarded := bounded.Guarded(b.Name); {
+		switch guarded := bounded.IsGuarded(b.Name); {
 		case guarded && constant:
 			t.Errorf("%s is in both lists", b.Name)
 		case !guarded && why == "":

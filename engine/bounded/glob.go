@@ -15,30 +15,30 @@ import (
 // together. It remembers where it was at each of them until it is done.
 const maxGlobSteps = 1 << 22
 
-// globbed texts are tried from the left. Where a part of the pattern does not match,
+// checkGlobMatch texts are tried from the left. Where a part of the pattern does not match,
 // the search starts again at the last star, one character or one occurrence of the
 // star's next text further; once no star is left, at the last braces, with the next
 // alternative.
-func globbed(c *call) error {
-	if err := texts(c); err != nil {
+func checkGlobMatch(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	glob, s := c.text(0), c.text(2)
+	glob, s := c.textOperand(0), c.textOperand(2)
 	if len(glob) > maxStates {
 		return fmt.Errorf("its pattern has %d bytes, and may have %d", len(glob), maxStates)
 	}
 	if !strings.ContainsAny(glob, "*{") {
 		return nil // there is one way
 	}
-	if err := limited(times(strings.Count(glob, "*"), len(s)), MaxSteps, "steps"); err != nil {
+	if err := checkLimit(saturatingMultiply(strings.Count(glob, "*"), len(s)), MaxSteps, "steps"); err != nil {
 		return err
 	}
 	_, free := c.operands[1].Value.(ast.Null)
-	steps := times(globTries(glob, s, free))
-	if err := limited(steps, maxGlobSteps, "steps"); err != nil {
+	steps := saturatingMultiply(globTries(glob, s, free))
+	if err := checkLimit(steps, maxGlobSteps, "steps"); err != nil {
 		return err
 	}
-	return limited(times(steps, len(s)+1), MaxSteps, "steps")
+	return checkLimit(saturatingMultiply(steps, len(s)+1), MaxSteps, "steps")
 }
 
 // globSequence is what the parts of a pattern take that follow each other, in one of
@@ -48,9 +48,9 @@ type globSequence struct {
 	allWays, mostParts int // of those before it
 }
 
-// next begins another alternative.
-func (g *globSequence) next() {
-	g.allWays, g.mostParts = plus(g.allWays, g.ways), max(g.mostParts, g.parts)
+// beginAlternative begins another alternative.
+func (g *globSequence) beginAlternative() {
+	g.allWays, g.mostParts = saturatingAdd(g.allWays, g.ways), max(g.mostParts, g.parts)
 	g.ways, g.parts = 1, 0
 }
 
@@ -74,20 +74,20 @@ func globTries(glob, text string, free bool) (tries, parts, deepest int) {
 				next = lex.Next()
 			}
 			n := globRestarts(next, text, len(open) > 1)
-			restarts = plus(restarts, n)
-			last.ways = times(last.ways, plus(n, 1))
+			restarts = saturatingAdd(restarts, n)
+			last.ways = saturatingMultiply(last.ways, saturatingAdd(n, 1))
 		case syntax.TermsOpen:
 			braces = true
 			open = append(open, globSequence{ways: 1})
 			deepest = max(deepest, len(open)-1)
 		case syntax.TermSeparator:
-			last.next()
+			last.beginAlternative()
 		case syntax.TermsClose:
 			if len(open) > 1 {
-				last.next()
+				last.beginAlternative()
 				open = open[:len(open)-1]
 				outer := &open[len(open)-1]
-				outer.ways, outer.parts = times(outer.ways, last.allWays), plus(outer.parts, last.mostParts)
+				outer.ways, outer.parts = saturatingMultiply(outer.ways, last.allWays), saturatingAdd(outer.parts, last.mostParts)
 			}
 		}
 		token = next

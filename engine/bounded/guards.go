@@ -13,43 +13,43 @@ import (
 // guards are the functions that are replaced, with what is looked at before a call.
 var guards = map[string]guard{
 	// They compare.
-	"equal": compared, "neq": compared, "lt": compared, "lte": compared, "gt": compared, "gte": compared,
-	"internal.member_2": members, "internal.member_3": members,
-	"max": values, "min": values, "sort": values, "sum": values,
-	"minus": values, "set_diff": values, "and": values, "or": values, "intersection": values, "union": values,
-	"graph.reachable": values, "object.get": keyed, "object.remove": removed,
+	"equal": checkComparison, "neq": checkComparison, "lt": checkComparison, "lte": checkComparison, "gt": checkComparison, "gte": checkComparison,
+	"internal.member_2": checkMembership, "internal.member_3": checkMembership,
+	"max": checkValues, "min": checkValues, "sort": checkValues, "sum": checkValues,
+	"minus": checkValues, "set_diff": checkValues, "and": checkValues, "or": checkValues, "intersection": checkValues, "union": checkValues,
+	"graph.reachable": checkValues, "object.get": checkKeyLookup, "object.remove": checkKeyRemoval,
 	// They join and copy.
-	"array.concat": values, "array.flatten": values, "object.union": values, "object.union_n": values,
-	"internal.test_case": values,
+	"array.concat": checkValues, "array.flatten": checkValues, "object.union": checkValues, "object.union_n": checkValues,
+	"internal.test_case": checkValues,
 	// They calculate.
-	"plus": numbers, "mul": numbers, "div": numbers, "rem": numbers,
-	"abs": numbers, "ceil": numbers, "floor": numbers, "round": numbers, "format_int": numbers,
-	"numbers.range": elements, "numbers.range_step": elements,
-	"array.slice": numbers,
+	"plus": checkNumbers, "mul": checkNumbers, "div": checkNumbers, "rem": checkNumbers,
+	"abs": checkNumbers, "ceil": checkNumbers, "floor": checkNumbers, "round": checkNumbers, "format_int": checkNumbers,
+	"numbers.range": checkNumberRange, "numbers.range_step": checkNumberRange,
+	"array.slice": checkNumbers,
 	// They write as text.
-	"sprintf": formatted, "internal.print": texts, "internal.template_string": texts, "concat": concatenated,
+	"sprintf": checkFormat, "internal.print": checkTexts, "internal.template_string": checkTexts, "concat": checkConcatenation,
 	// They read texts once, and answer no more than a few times as much.
-	"contains": texts, "endswith": texts, "startswith": texts, "lower": texts, "upper": texts,
-	"substring": texts, "strings.count": texts, "strings.reverse": texts,
-	"strings.any_prefix_match": texts, "strings.any_suffix_match": texts,
-	"trim_prefix": texts, "trim_suffix": texts, "trim_space": texts,
-	"glob.quote_meta": texts, "semver.compare": texts, "semver.is_valid": texts,
-	"base64.decode": texts, "base64.encode": texts, "base64.is_valid": texts,
-	"base64url.decode": texts, "base64url.encode": texts, "base64url.encode_no_pad": texts,
-	"hex.decode": texts, "hex.encode": texts, "urlquery.decode": texts, "urlquery.encode": texts,
-	"crypto.sha256": texts, "to_number": numerals, "units.parse": numerals, "units.parse_bytes": numerals,
-	"net.cidr_contains": texts, "net.cidr_intersects": texts, "net.cidr_is_valid": texts,
-	"time.add_date": texts, "time.clock": texts, "time.date": texts, "time.diff": texts, "time.format": texts,
-	"time.parse_duration_ns": texts, "time.parse_ns": texts, "time.parse_rfc3339_ns": texts, "time.weekday": texts,
-	"regex.is_valid": pattern,
+	"contains": checkTexts, "endswith": checkTexts, "startswith": checkTexts, "lower": checkTexts, "upper": checkTexts,
+	"substring": checkTexts, "strings.count": checkTexts, "strings.reverse": checkTexts,
+	"strings.any_prefix_match": checkTexts, "strings.any_suffix_match": checkTexts,
+	"trim_prefix": checkTexts, "trim_suffix": checkTexts, "trim_space": checkTexts,
+	"glob.quote_meta": checkTexts, "semver.compare": checkTexts, "semver.is_valid": checkTexts,
+	"base64.decode": checkTexts, "base64.encode": checkTexts, "base64.is_valid": checkTexts,
+	"base64url.decode": checkTexts, "base64url.encode": checkTexts, "base64url.encode_no_pad": checkTexts,
+	"hex.decode": checkTexts, "hex.encode": checkTexts, "urlquery.decode": checkTexts, "urlquery.encode": checkTexts,
+	"crypto.sha256": checkTexts, "to_number": checkNumeral, "units.parse": checkNumeral, "units.parse_bytes": checkNumeral,
+	"net.cidr_contains": checkTexts, "net.cidr_intersects": checkTexts, "net.cidr_is_valid": checkTexts,
+	"time.add_date": checkTexts, "time.clock": checkTexts, "time.date": checkTexts, "time.diff": checkTexts, "time.format": checkTexts,
+	"time.parse_duration_ns": checkTexts, "time.parse_ns": checkTexts, "time.parse_rfc3339_ns": checkTexts, "time.weekday": checkTexts,
+	"regex.is_valid": checkPattern,
 	// They make many of one, or search at each place.
-	"json.unmarshal": parsedNumbers, "json.is_valid": parsed,
-	"split": divided, "strings.split_n": divided,
-	"replace": replaced, "strings.replace_n": replacedAll,
-	"indexof": searched, "indexof_n": searchedAll, "trim": searched, "trim_left": searched, "trim_right": searched,
-	"regex.match": matched, "regex.find_n": found, "regex.split": found,
-	"regex.find_all_string_submatch_n": found, "regex.replace": matchedAndReplaced,
-	"glob.match": globbed,
+	"json.unmarshal": parsedNumbers, "json.is_valid": checkParsedText,
+	"split": checkSplit, "strings.split_n": checkSplit,
+	"replace": checkReplacement, "strings.replace_n": replacedAll,
+	"indexof": checkSearch, "indexof_n": searchedAll, "trim": checkSearch, "trim_left": checkSearch, "trim_right": checkSearch,
+	"regex.match": checkRegexMatch, "regex.find_n": checkRegexFind, "regex.split": checkRegexFind,
+	"regex.find_all_string_submatch_n": checkRegexFind, "regex.replace": matchedAndReplaced,
+	"glob.match": checkGlobMatch,
 }
 
 // looksAtKeys has the functions that measure a key alone: what they answer is a part of
@@ -78,44 +78,44 @@ var Constant = map[string]string{
 // isScalar is true of what has no parts.
 func isScalar(t *ast.Term) bool { return ast.IsScalar(t.Value) }
 
-// values are compared or copied with all that is in them.
-func values(c *call) error {
+// checkValues are compared or copied with all that is in them.
+func checkValues(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
 	for _, t := range c.operands {
 		if n, ok := t.Value.(ast.Number); ok {
 			if err := CheckNumber(n); err != nil {
 				return err
 			}
-		} else if !isScalar(t) && !m.count(t.Value) {
+		} else if !isScalar(t) && !m.countValue(t.Value) {
 			return m.err
 		}
 	}
 	return nil
 }
 
-// compared are equal or not at once if one of them has no parts, or one is a list and
+// checkComparison are equal or not at once if one of them has no parts, or one is a list and
 // the other none, or has no elements.
-func compared(c *call) error {
+func checkComparison(c *call) error {
 	a, b := c.operands[0], c.operands[1]
 	if isScalar(a) || isScalar(b) {
-		return numbers(c)
+		return checkNumbers(c)
 	}
 	x, isArray := a.Value.(*ast.Array)
 	y, isToo := b.Value.(*ast.Array)
 	if isArray != isToo || isArray && (x.Len() == 0 || y.Len() == 0) {
 		return nil
 	}
-	return values(c)
+	return checkValues(c)
 }
 
-// members are looked for in the last operand: by a hash where they are elements of a set
+// checkMembership are looked for in the last operand: by a hash where they are elements of a set
 // or keys, and else by comparing them with one value after the other. A comparison ends
 // with the smaller of two. So what is measured is what is looked for, and the collection
 // only where that times its length is beyond the limits.
-func members(c *call) error {
+func checkMembership(c *call) error {
 	last := len(c.operands) - 1
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
-	if err := m.measure(c.operands[:last]...); err != nil {
+	if err := m.measureTerms(c.operands[:last]...); err != nil {
 		return err
 	}
 	collection := c.operands[last]
@@ -129,10 +129,10 @@ func members(c *call) error {
 	} else if err := c.listedNumbers(collection); err != nil {
 		return err
 	}
-	if times(m.nodes, list.Len()) <= most && times(m.bytes, list.Len()) <= MaxSteps {
+	if saturatingMultiply(m.nodes, list.Len()) <= most && saturatingMultiply(m.bytes, list.Len()) <= MaxSteps {
 		return nil
 	}
-	return m.measure(collection)
+	return m.measureTerms(collection)
 }
 
 // listedNumbers are compared with a number that is looked for.
@@ -156,25 +156,25 @@ func (c *call) listedNumbers(list *ast.Term) error {
 	return err
 }
 
-// keyed are objects whose keys are looked for: what a key has in it is compared.
-func keyed(c *call) error {
+// checkKeyLookup are objects whose keys are looked for: what a key has in it is compared.
+func checkKeyLookup(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
-	return m.measure(c.operands[1])
+	return m.measureTerms(c.operands[1])
 }
 
-// removed are keys of objects, in a list, a set, or an object of which the values count
+// checkKeyRemoval are keys of objects, in a list, a set, or an object of which the values count
 // for nothing.
-func removed(c *call) error {
+func checkKeyRemoval(c *call) error {
 	keys, ok := c.operands[1].Value.(ast.Object)
 	if !ok {
-		return keyed(c)
+		return checkKeyLookup(c)
 	}
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
-	return m.measure(keys.Keys()...)
+	return m.measureTerms(keys.Keys()...)
 }
 
-// numbers are calculated with.
-func numbers(c *call) error {
+// checkNumbers are calculated with.
+func checkNumbers(c *call) error {
 	for _, t := range c.operands {
 		if n, ok := t.Value.(ast.Number); ok {
 			if err := CheckNumber(n); err != nil {
@@ -185,9 +185,9 @@ func numbers(c *call) error {
 	return nil
 }
 
-// elements are as many as there are numbers from one to another.
-func elements(c *call) error {
-	if err := numbers(c); err != nil {
+// checkNumberRange are as many as there are numbers from one to another.
+func checkNumberRange(c *call) error {
+	if err := checkNumbers(c); err != nil {
 		return err
 	}
 	n := [3]*big.Int{2: big.NewInt(1)}

@@ -24,18 +24,18 @@ type meter struct {
 // was cancelled. It is a power of two.
 const glance = 1 << 12
 
-// measure counts values. Its error names the limit that they are beyond.
-func (m *meter) measure(values ...*ast.Term) error {
+// measureTerms counts values. Its error names the limit that they are beyond.
+func (m *meter) measureTerms(values ...*ast.Term) error {
 	for _, v := range values {
-		if !m.count(v.Value) {
+		if !m.countValue(v.Value) {
 			return m.err
 		}
 	}
 	return nil
 }
 
-// count is false where the walk ends before all is counted.
-func (m *meter) count(v ast.Value) bool {
+// countValue is false where the walk ends before all is counted.
+func (m *meter) countValue(v ast.Value) bool {
 	if m.nodes++; m.nodes > m.maxNodes {
 		m.err = fmt.Errorf("its operands have more than %d values in them, each counted once for every way to it, which is the limit", m.maxNodes)
 		return false
@@ -46,32 +46,32 @@ func (m *meter) count(v ast.Value) bool {
 	}
 	switch v := v.(type) {
 	case ast.String:
-		return m.weigh(len(v))
+		return m.addTextBytes(len(v))
 	case ast.Number:
 		if m.err = CheckNumber(v); m.err != nil {
 			return false
 		}
-		return m.weigh(len(v))
+		return m.addTextBytes(len(v))
 	case *ast.Array:
 		for i := range v.Len() {
-			if !m.count(v.Elem(i).Value) {
+			if !m.countValue(v.Elem(i).Value) {
 				return false
 			}
 		}
 	case ast.Set:
 		for _, t := range v.Slice() {
-			if !m.count(t.Value) {
+			if !m.countValue(t.Value) {
 				return false
 			}
 		}
 	case ast.Object:
 		// A stopped walk goes over the other keys of the objects that it is in, and no deeper.
-		return !v.Until(func(k, t *ast.Term) bool { return !m.count(k.Value) || !m.count(t.Value) })
+		return !v.Until(func(k, t *ast.Term) bool { return !m.countValue(k.Value) || !m.countValue(t.Value) })
 	}
 	return true
 }
 
-func (m *meter) weigh(bytes int) bool {
+func (m *meter) addTextBytes(bytes int) bool {
 	if m.bytes += bytes; m.bytes > m.maxBytes {
 		m.err = fmt.Errorf("its operands have more than %d bytes of text, which is the limit", m.maxBytes)
 		return false

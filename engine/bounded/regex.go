@@ -29,10 +29,10 @@ func sizeOf(re *syntax.Regexp) size {
 	}
 	for _, sub := range re.Sub {
 		s := sizeOf(sub)
-		n.states, n.ranges = plus(n.states, s.states), plus(n.ranges, s.ranges)
+		n.states, n.ranges = saturatingAdd(n.states, s.states), saturatingAdd(n.ranges, s.ranges)
 	}
 	if re.Op == syntax.OpRepeat {
-		n.states = times(n.states, max(re.Min, re.Max, 1))
+		n.states = saturatingMultiply(n.states, max(re.Min, re.Max, 1))
 	}
 	return n
 }
@@ -68,12 +68,12 @@ func sizeOfPattern(expr string) size {
 	return n
 }
 
-// pattern is a regular expression of so many states.
-func pattern(c *call) error {
-	if err := texts(c); err != nil {
+// checkPattern is a regular expression of so many states.
+func checkPattern(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	_, err := limitedPattern(c.text(0))
+	_, err := limitedPattern(c.textOperand(0))
 	return err
 }
 
@@ -82,51 +82,51 @@ func limitedPattern(expr string) (size, error) {
 		return size{}, fmt.Errorf("its pattern has %d bytes, and may have %d", len(expr), maxStates)
 	}
 	n := sizeOfPattern(expr)
-	if all := plus(n.states, n.ranges); all > maxStates {
+	if all := saturatingAdd(n.states, n.ranges); all > maxStates {
 		return size{}, fmt.Errorf("its pattern has %d states and ends of ranges with all that it repeats, and may have %d", all, maxStates)
 	}
 	return n, nil
 }
 
-// subject is what a function of regular expressions is asked about.
-func (c *call) subject(expr, s int) error {
-	if err := texts(c); err != nil {
+// checkRegexSubject is what a function of regular expressions is asked about.
+func (c *call) checkRegexSubject(expr, s int) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	n, err := limitedPattern(c.text(expr))
+	n, err := limitedPattern(c.textOperand(expr))
 	if err != nil {
 		return err
 	}
-	return limited(times(n.states, len(c.text(s))), MaxSteps, "steps")
+	return checkLimit(saturatingMultiply(n.states, len(c.textOperand(s))), MaxSteps, "steps")
 }
 
-// matched texts match a pattern or not.
-func matched(c *call) error { return c.subject(0, 1) }
+// checkRegexMatch texts match a pattern or not.
+func checkRegexMatch(c *call) error { return c.checkRegexSubject(0, 1) }
 
-// found texts have at most a match at each place, with each group of the pattern.
-func found(c *call) error {
-	if err := c.subject(0, 1); err != nil {
+// checkRegexFind texts have at most a match at each place, with each group of the pattern.
+func checkRegexFind(c *call) error {
+	if err := c.checkRegexSubject(0, 1); err != nil {
 		return err
 	}
 	return c.limitedPlaces(0, 1)
 }
 
 func (c *call) limitedPlaces(expr, s int) error {
-	groups := 1 + strings.Count(c.text(expr), "(")
-	return limited(times(len(c.text(s)), groups), MaxPrinted, "places to match")
+	groups := 1 + strings.Count(c.textOperand(expr), "(")
+	return checkLimit(saturatingMultiply(len(c.textOperand(s)), groups), MaxPrinted, "places to match")
 }
 
 // matchedAndReplaced texts have the new text at each match, and in it the match as often
 // as the text refers to it.
 func matchedAndReplaced(c *call) error {
-	if err := c.subject(1, 0); err != nil {
+	if err := c.checkRegexSubject(1, 0); err != nil {
 		return err
 	}
 	if err := c.limitedPlaces(1, 0); err != nil {
 		return err
 	}
-	s, with := c.text(0), c.text(2)
-	written := times(len(s)+1, len(with))
-	again := times(len(s), strings.Count(with, "$"))
-	return limited(plus(plus(len(s), written), again), MaxBytes, "bytes")
+	s, with := c.textOperand(0), c.textOperand(2)
+	written := saturatingMultiply(len(s)+1, len(with))
+	again := saturatingMultiply(len(s), strings.Count(with, "$"))
+	return checkLimit(saturatingAdd(saturatingAdd(len(s), written), again), MaxBytes, "bytes")
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// texts are read or written once. What an operand is as a text is a few times as long
+// checkTexts are read or written once. What an operand is as a text is a few times as long
 // as the texts that are in it.
-func texts(c *call) error {
+func checkTexts(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
 		return err
 	}
-	return limited(m.written(len(c.operands)), MaxBytes, "bytes")
+	return checkLimit(m.printedBytes(len(c.operands)), MaxBytes, "bytes")
 }
 
 // measureTexts measures values against the limits of what is written as text.
 func (c *call) measureTexts(values ...*ast.Term) (meter, error) {
 	m := meter{maxNodes: MaxPrinted, maxBytes: MaxBytes, cancel: c.cancel}
-	err := m.measure(values...)
+	err := m.measureTerms(values...)
 	return m, err
 }
 
@@ -34,28 +34,28 @@ func (c *call) measureTexts(values ...*ast.Term) (meter, error) {
 // brackets, quotes and what parts it from the next value.
 const maxMarks = 8
 
-// written is how many bytes the measured values are as texts, of which so many are no
+// printedBytes is how many bytes the measured values are as texts, of which so many are no
 // parts of others and have no marks.
-func (m *meter) written(whole int) int {
-	return plus(m.bytes, times(maxMarks, m.nodes-whole))
+func (m *meter) printedBytes(whole int) int {
+	return saturatingAdd(m.bytes, saturatingMultiply(maxMarks, m.nodes-whole))
 }
 
-// text is an operand; empty if it is none, which the function complains about.
-func (c *call) text(i int) string {
+// textOperand is an operand; empty if it is none, which the function complains about.
+func (c *call) textOperand(i int) string {
 	s, _ := c.operands[i].Value.(ast.String)
 	return string(s)
 }
 
-// limited is an error if a result, or what it takes, is beyond a limit.
-func limited(n, limit int, what string) error {
+// checkLimit is an error if a result, or what it takes, is beyond a limit.
+func checkLimit(n, limit int, what string) error {
 	if n > limit || n < 0 {
 		return fmt.Errorf("it would have more than %d %s, which is the limit", limit, what)
 	}
 	return nil
 }
 
-// times multiplies, and answers the largest number where that is more.
-func times(factors ...int) int {
+// saturatingMultiply multiplies, and answers the largest number where that is more.
+func saturatingMultiply(factors ...int) int {
 	const most = 1<<63 - 1
 	out := uint64(1)
 	for _, f := range factors {
@@ -68,16 +68,16 @@ func times(factors ...int) int {
 	return int(out)
 }
 
-// plus adds, and answers the largest number where that is more.
-func plus(a, b int) int {
+// saturatingAdd adds, and answers the largest number where that is more.
+func saturatingAdd(a, b int) int {
 	if c := a + b; c >= 0 {
 		return c
 	}
 	return 1<<63 - 1
 }
 
-// concatenated texts have the first one between each two of the others.
-func concatenated(c *call) error {
+// checkConcatenation texts have the first one between each two of the others.
+func checkConcatenation(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func concatenated(c *call) error {
 	if !ok {
 		return nil
 	}
-	return limited(plus(m.bytes-len(c.text(0)), times(len(c.text(0)), list.Len())), MaxBytes, "bytes")
+	return checkLimit(saturatingAdd(m.bytes-len(c.textOperand(0)), saturatingMultiply(len(c.textOperand(0)), list.Len())), MaxBytes, "bytes")
 }
 
 // maxWidth is how wide package fmt makes what it formats.
@@ -96,31 +96,31 @@ const maxWidth = 1_000_000
 // exponent, where its precision is none.
 const maxFloat = 320
 
-// formatted texts have each operand once, or as often as the format names it, and what
+// checkFormat texts have each operand once, or as often as the format names it, and what
 // widths and precisions fill up.
-func formatted(c *call) error {
+func checkFormat(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
 		return err
 	}
-	args := m.written(len(c.operands))
+	args := m.printedBytes(len(c.operands))
 	if list, ok := c.operands[1].Value.(*ast.Array); ok {
 		list.Foreach(func(t *ast.Term) {
 			if n, ok := t.Value.(ast.Number); ok && strings.ContainsAny(string(n), "eE") {
-				args = plus(args, maxFloat)
+				args = saturatingAdd(args, maxFloat)
 			}
 		})
 	}
-	format, length := c.text(0), args
+	format, length := c.textOperand(0), args
 	for at := strings.IndexByte(format, '%'); at >= 0; {
 		verb := format[at+1:]
 		end := strings.IndexFunc(verb, func(r rune) bool { return !strings.ContainsRune("+-# 0123456789.*[]", r) })
 		if end < 0 {
 			end = len(verb)
 		}
-		length = plus(length, filled(verb[:end]))
+		length = saturatingAdd(length, paddingBytes(verb[:end]))
 		if strings.Contains(verb[:end], "[") { // any operand, again
-			length = plus(length, args)
+			length = saturatingAdd(length, args)
 		}
 		next := strings.IndexByte(verb[min(end+1, len(verb)):], '%')
 		if next < 0 {
@@ -128,11 +128,11 @@ func formatted(c *call) error {
 		}
 		at += 1 + min(end+1, len(verb)) + next
 	}
-	return limited(length, MaxBytes, "bytes")
+	return checkLimit(length, MaxBytes, "bytes")
 }
 
-// filled is how many bytes the width and the precision of a verb add at most.
-func filled(flags string) (bytes int) {
+// paddingBytes is how many bytes the width and the precision of a verb add at most.
+func paddingBytes(flags string) (bytes int) {
 	n := 0
 	for i := 0; i < len(flags); i++ {
 		switch d := flags[i]; {
@@ -153,17 +153,17 @@ func filled(flags string) (bytes int) {
 	return bytes + n
 }
 
-// parsed texts become values, which take more memory than they do.
-func parsed(c *call) error {
-	return limited(len(c.text(0)), MaxParsed, "bytes to parse")
+// checkParsedText texts become values, which take more memory than they do.
+func checkParsedText(c *call) error {
+	return checkLimit(len(c.textOperand(0)), MaxParsed, "bytes to parse")
 }
 
 // parsedNumbers are those of a text of JSON that becomes a value.
 func parsedNumbers(c *call) error {
-	if err := parsed(c); err != nil {
+	if err := checkParsedText(c); err != nil {
 		return err
 	}
-	for s := c.text(0); s != ""; {
+	for s := c.textOperand(0); s != ""; {
 		at := strings.IndexAny(s, `"-0123456789`)
 		if at < 0 {
 			return nil
@@ -194,12 +194,12 @@ func lengthOfString(s string) int {
 	return len(s)
 }
 
-// numerals are a text that becomes a number, in front of a unit or not.
-func numerals(c *call) error {
-	if err := texts(c); err != nil {
+// checkNumeral are a text that becomes a number, in front of a unit or not.
+func checkNumeral(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	n := strings.TrimSpace(strings.ReplaceAll(c.text(0), `"`, ""))
+	n := strings.TrimSpace(strings.ReplaceAll(c.textOperand(0), `"`, ""))
 	n = strings.TrimRightFunc(n, unicode.IsLetter)
 	if len(n) > MaxDigits {
 		return fmt.Errorf("its text has a number of %d digits, and may have %d", len(n), MaxDigits)
@@ -214,63 +214,63 @@ func numerals(c *call) error {
 	return nil
 }
 
-// divided texts have as many pieces as there are separators.
-func divided(c *call) error {
-	if err := texts(c); err != nil {
+// checkSplit texts have as many pieces as there are separators.
+func checkSplit(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	if len(c.text(0)) <= MaxPrinted {
+	if len(c.textOperand(0)) <= MaxPrinted {
 		return nil
 	}
-	return limited(strings.Count(c.text(0), c.text(1)), MaxPrinted, "pieces")
+	return checkLimit(strings.Count(c.textOperand(0), c.textOperand(1)), MaxPrinted, "pieces")
 }
 
-// replaced texts have the new text in place of each old one.
-func replaced(c *call) error {
-	if err := texts(c); err != nil {
+// checkReplacement texts have the new text in place of each old one.
+func checkReplacement(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	s, old, with := c.text(0), c.text(1), c.text(2)
-	if times(len(s)+1, max(len(with), 1)) <= MaxBytes {
+	s, old, with := c.textOperand(0), c.textOperand(1), c.textOperand(2)
+	if saturatingMultiply(len(s)+1, max(len(with), 1)) <= MaxBytes {
 		return nil
 	}
-	return limited(plus(len(s), times(strings.Count(s, old), len(with))), MaxBytes, "bytes")
+	return checkLimit(saturatingAdd(len(s), saturatingMultiply(strings.Count(s, old), len(with))), MaxBytes, "bytes")
 }
 
 // replacedAll texts have each of the new texts in place of its old one.
 func replacedAll(c *call) error {
-	if err := texts(c); err != nil {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
 	pairs, ok := c.operands[0].Value.(ast.Object)
-	s := c.text(1)
+	s := c.textOperand(1)
 	if !ok {
 		return nil
 	}
-	if err := limited(times(len(s)+1, pairs.Len()), MaxSteps, "steps"); err != nil {
+	if err := checkLimit(saturatingMultiply(len(s)+1, pairs.Len()), MaxSteps, "steps"); err != nil {
 		return err
 	}
 	length := len(s)
 	pairs.Foreach(func(k, v *ast.Term) {
 		old, _ := k.Value.(ast.String)
 		with, _ := v.Value.(ast.String)
-		length = plus(length, times(strings.Count(s, string(old)), len(with)))
+		length = saturatingAdd(length, saturatingMultiply(strings.Count(s, string(old)), len(with)))
 	})
-	return limited(length, MaxBytes, "bytes")
+	return checkLimit(length, MaxBytes, "bytes")
 }
 
-// searched texts are compared with another one at each place.
-func searched(c *call) error {
-	if err := texts(c); err != nil {
+// checkSearch texts are compared with another one at each place.
+func checkSearch(c *call) error {
+	if err := checkTexts(c); err != nil {
 		return err
 	}
-	return limited(times(len(c.text(0)), len(c.text(1))), MaxSteps, "steps")
+	return checkLimit(saturatingMultiply(len(c.textOperand(0)), len(c.textOperand(1))), MaxSteps, "steps")
 }
 
 // searchedAll texts have a place for each of the other one that is in them.
 func searchedAll(c *call) error {
-	if err := searched(c); err != nil {
+	if err := checkSearch(c); err != nil {
 		return err
 	}
-	return limited(len(c.text(0)), MaxPrinted, "bytes to search")
+	return checkLimit(len(c.textOperand(0)), MaxPrinted, "bytes to search")
 }

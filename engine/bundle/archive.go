@@ -19,13 +19,13 @@ import (
 // FromArchive makes a bundle of a .tar.gz file in OPA's bundle format, which is
 // what `opa build` makes. Nothing is verified when by is nil.
 func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) (*Bundle, error) {
-	files, err := unpack(name, from)
+	files, err := unpackArchive(name, from)
 	if err != nil {
 		return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 	}
 	trusted := ""
 	if by != nil {
-		if trusted, err = by.verify(files); err != nil {
+		if trusted, err = by.verifyFiles(files); err != nil {
 			return nil, fmt.Errorf("reading bundle %s: %w", name, err)
 		}
 	}
@@ -44,10 +44,10 @@ func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) 
 	return b, nil
 }
 
-// unpack reads all files into memory. Limits hold for what comes out of the
+// unpackArchive reads all files into memory. Limits hold for what comes out of the
 // archive, whatever it says about itself: both for the bytes that are unzipped
 // and for those of the files, since a sparse file has more of these.
-func unpack(name string, from io.Reader) (map[string]string, error) {
+func unpackArchive(name string, from io.Reader) (map[string]string, error) {
 	zipped, err := gzip.NewReader(from)
 	if err != nil {
 		return nil, ArchiveError{cutOff(err)}
@@ -70,7 +70,7 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 		if h.Typeflag == tar.TypeDir || h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
-		p, err := inside(h.Name)
+		p, err := bundlePath(h.Name)
 		if err != nil {
 			return nil, ArchiveError{err}
 		}
@@ -88,7 +88,7 @@ func unpack(name string, from io.Reader) (map[string]string, error) {
 		if err != nil {
 			return nil, ArchiveError{fmt.Errorf("%s: %w", p, cutOff(err))}
 		}
-		if err := evaluated(p); err != nil {
+		if err := checkFileName(p); err != nil {
 			return nil, ArchiveError{err}
 		}
 		files[p] = string(b)
@@ -115,9 +115,9 @@ func cutOff(err error) error {
 	return err
 }
 
-// inside is the path of a file below the bundle. OPA writes them with a slash in
+// bundlePath is the path of a file below the bundle. OPA writes them with a slash in
 // front, and tar with "./".
-func inside(name string) (string, error) {
+func bundlePath(name string) (string, error) {
 	p := strings.TrimPrefix(strings.TrimPrefix(name, "/"), "./")
 	strange := func(r rune) bool { return r == '\\' || !unicode.IsPrint(r) }
 	if !fs.ValidPath(p) || p == "." || strings.ContainsFunc(p, strange) {
@@ -126,9 +126,9 @@ func inside(name string) (string, error) {
 	return p, nil
 }
 
-// evaluated refuses files to which OPA gives a meaning that they do not have
+// checkFileName refuses files to which OPA gives a meaning that they do not have
 // here: the bundle would not behave as its author saw it.
-func evaluated(p string) error {
+func checkFileName(p string) error {
 	switch base := path.Base(p); {
 	case base == "patch.json":
 		return fmt.Errorf("%s makes this a delta bundle; ship the whole bundle", p)
@@ -142,9 +142,9 @@ func evaluated(p string) error {
 	return nil
 }
 
-// Pack writes the files of a bundle, tests included, as an archive that
+// PackArchive writes the files of a bundle, tests included, as an archive that
 // FromArchive and OPA read. The same files make the same bytes.
-func (b *Bundle) Pack(w io.Writer) error { return pack(w, b.Files) }
+func (b *Bundle) PackArchive(w io.Writer) error { return packArchive(w, b.Files) }
 
 // PackFiles writes files by their paths as such an archive, all of them and as
 // they are: a signature among them stays good. A path that an archive may not
@@ -152,9 +152,9 @@ func (b *Bundle) Pack(w io.Writer) error { return pack(w, b.Files) }
 func PackFiles(w io.Writer, files map[string]string) error {
 	packed := make(map[string]string, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		p, err := inside(name)
+		p, err := bundlePath(name)
 		if err == nil {
-			err = evaluated(p)
+			err = checkFileName(p)
 		}
 		if err != nil {
 			return fmt.Errorf("packing: %w", err)
@@ -164,10 +164,10 @@ func PackFiles(w io.Writer, files map[string]string) error {
 		}
 		packed[p] = files[name]
 	}
-	return pack(w, packed)
+	return packArchive(w, packed)
 }
 
-func pack(w io.Writer, files map[string]string) error {
+func packArchive(w io.Writer, files map[string]string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)
 	for _, p := range slices.Sorted(maps.Keys(files)) {

@@ -174,9 +174,9 @@ func FuzzFromArchive(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			_ = b.Check() // must not panic, whatever the packages and rules are
-			b.Sequence()
-			if err := b.Build(&bytes.Buffer{}, bundle.Build{Tests: true}); err != nil {
+			_ = b.CheckContract() // must not panic, whatever the packages and rules are
+			b.ManifestSequence()
+			if err := b.BuildArchive(&bytes.Buffer{}, bundle.Build{Tests: true}); err != nil {
 				t.Errorf("what was read cannot be built: %v", err)
 			}
 		}

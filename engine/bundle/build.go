@@ -27,14 +27,14 @@ type Build struct {
 	Tests bool
 }
 
-// Build writes an archive in OPA's bundle format, with a manifest. The same
+// BuildArchive writes an archive in OPA's bundle format, with a manifest. The same
 // files make the same bytes.
-func (b *Bundle) Build(w io.Writer, how Build) error {
+func (b *Bundle) BuildArchive(w io.Writer, how Build) error {
 	files := maps.Clone(b.Files)
 	if !how.Tests {
 		maps.DeleteFunc(files, func(p, _ string) bool { return module.IsTest(p) })
 	}
-	m, err := b.manifest(how)
+	m, err := b.buildManifest(how)
 	if err != nil {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
@@ -47,13 +47,13 @@ func (b *Bundle) Build(w io.Writer, how Build) error {
 	if _, err := FromFiles(b.Name, files); err != nil {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
-	if err := pack(w, files); err != nil {
+	if err := packArchive(w, files); err != nil {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
 	return nil
 }
 
-func (b *Bundle) manifest(how Build) (opabundle.Manifest, error) {
+func (b *Bundle) buildManifest(how Build) (opabundle.Manifest, error) {
 	modules := slices.Collect(maps.Values(b.Modules))
 	if how.Tests {
 		modules = slices.AppendSeq(modules, maps.Values(b.Tests))
@@ -83,7 +83,7 @@ func (b *Bundle) manifest(how Build) (opabundle.Manifest, error) {
 		}
 		m.Metadata["regatta"] = ours
 	}
-	_, _, err := sequence(m)
+	_, _, err := parseSequence(m)
 	return m, err
 }
 
@@ -95,7 +95,7 @@ func (b *Bundle) ownRoots(modules []*ast.Module) []string {
 		paths = append(paths, rootOf(m))
 	}
 	for _, doc := range b.documents {
-		for _, steps := range leaves(doc) {
+		for _, steps := range leafPaths(doc) {
 			paths = append(paths, strings.Join(steps[:min(3, len(steps))], "/"))
 		}
 	}
@@ -115,7 +115,7 @@ func (b *Bundle) regoVersion(modules []*ast.Module) int {
 	other := func(m *ast.Module) bool {
 		file := m.Package.Location.File
 		_, err := ast.ParseModuleWithOpts(file, b.Files[file], ast.ParserOptions{RegoVersion: ast.RegoV1})
-		return err != nil || module.Unimported(m) != nil
+		return err != nil || module.UnimportedNot(m) != nil
 	}
 	if slices.ContainsFunc(modules, other) {
 		return 2

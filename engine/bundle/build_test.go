@@ -39,7 +39,7 @@ func build(t testing.TB, files map[string]string, how bundle.Build) []byte {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := b.Build(&out, how); err != nil {
+	if err := b.BuildArchive(&out, how); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -76,10 +76,10 @@ func TestWhatWeBuildOPATakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := ours.Sequence(); n != 7 || !ok || ours.Revision != folder.Revision {
+	if n, ok := ours.ManifestSequence(); n != 7 || !ok || ours.Revision != folder.Revision {
 		t.Errorf("it has the sequence %d, %v and the revision %s, and the folder %s", n, ok, ours.Revision, folder.Revision)
 	}
-	if ps := ours.Check(); len(ps) > 0 {
+	if ps := ours.CheckContract(); len(ps) > 0 {
 		t.Error(ps)
 	}
 }
@@ -106,7 +106,7 @@ func TestTwoBuildsAreTheSameBytes(t *testing.T) {
 		t.Fatalf("got %v, %v", b, err)
 	}
 	var again bytes.Buffer
-	if err := b.Build(&again, bundle.Build{Tests: true}); err != nil || !bytes.Equal(first, again.Bytes()) {
+	if err := b.BuildArchive(&again, bundle.Build{Tests: true}); err != nil || !bytes.Equal(first, again.Bytes()) {
 		t.Errorf("a build of what was built is another one: %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestAManifestIsKept(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	minus := int64(-1)
-	if err := b.Build(&bytes.Buffer{}, bundle.Build{Sequence: &minus}); err == nil {
+	if err := b.BuildArchive(&bytes.Buffer{}, bundle.Build{Sequence: &minus}); err == nil {
 		t.Error("a sequence below zero was written")
 	}
 }
@@ -152,7 +152,7 @@ func TestSequences(t *testing.T) {
 		"none does not follow":            {candidate: of("{}"), active: at("7"), err: "bundle own has no sequence, and the active one has 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.candidate.Follows(tc.active)
+			err := tc.candidate.FollowsActive(tc.active)
 			var older bundle.OlderError
 			if (tc.err == "") != (err == nil) || tc.err != "" && (!errors.As(err, &older) || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("got %v, want %q", err, tc.err)
@@ -186,13 +186,13 @@ func TestWhatOPABuildsWeTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := b.Sequence(); b.Manifest.Revision != "theirs" || n != 12 || !b.Signature.Verified {
+	if n, _ := b.ManifestSequence(); b.Manifest.Revision != "theirs" || n != 12 || !b.Signature.Verified {
 		t.Errorf("the manifest is %v, the signature %+v", b.Manifest, b.Signature)
 	}
 	if len(b.Modules) != 2 || len(b.Tests) != 1 || len(b.Data) != 1 {
 		t.Errorf("it has %v, %v, %v", b.Modules, b.Tests, b.Data)
 	}
-	if ps := b.Check(); len(ps) > 0 {
+	if ps := b.CheckContract(); len(ps) > 0 {
 		t.Error(ps)
 	}
 }

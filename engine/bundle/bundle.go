@@ -94,8 +94,8 @@ func AsWithheld() Option { return func(b *Bundle) { b.Withheld = true } }
 // WithSince sets when a bundle was let in.
 func WithSince(t time.Time) Option { return func(b *Bundle) { b.Since = t } }
 
-// Withhold is the bundle, withheld.
-func (b *Bundle) Withhold() *Bundle {
+// WithheldCopy is the bundle, withheld.
+func (b *Bundle) WithheldCopy() *Bundle {
 	out := *b
 	out.Withheld = true
 	return &out
@@ -116,7 +116,7 @@ func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, e
 	}
 	var wrong module.Problems
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if err := b.add(path, files[path]); err != nil {
+		if err := b.addFile(path, files[path]); err != nil {
 			problems, ok := asProblems(err)
 			if !ok {
 				return nil, fmt.Errorf("reading bundle %s: %w", name, err)
@@ -127,7 +127,7 @@ func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, e
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("reading bundle %s: %w", name, wrong)
 	}
-	b.Revision, b.heapBytes = b.hash(), b.estimate()
+	b.Revision, b.heapBytes = b.hashContent(), b.estimateHeapBytes()
 	return b, nil
 }
 
@@ -166,10 +166,10 @@ func (b *Bundle) ID() string {
 	return name + "@" + b.Revision
 }
 
-// hash covers the modules in an order, each with its length, so that no two sets
+// hashContent covers the modules in an order, each with its length, so that no two sets
 // of files have one text between them, and all data as one document. Tests and
 // the manifest do not count: they decide nothing.
-func (b *Bundle) hash() string {
+func (b *Bundle) hashContent() string {
 	h := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(b.Modules)) {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(path), path, len(b.Files[path]), b.Files[path])

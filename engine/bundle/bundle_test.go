@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := b.Check()
+			got := b.CheckContract()
 			if len(got) != len(tc.want) {
 				t.Fatalf("got\n%v\nwant %q", got, tc.want)
 			}
@@ -197,7 +197,7 @@ func TestPackAndReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := b.Pack(&out); err != nil {
+	if err := b.PackArchive(&out); err != nil {
 		t.Fatal(err)
 	}
 	again, err := bundle.FromArchive("own", &out, nil)
@@ -241,7 +241,7 @@ func TestRevisionsAreWholeHashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := bundle.Set{b}
-	for what, revision := range map[string]string{"a bundle": b.Revision, "a set": set.Revision(), "what a set has": set.Content()} {
+	for what, revision := range map[string]string{"a bundle": b.Revision, "a set": set.Revision(), "what a set has": set.ContentHash()} {
 		if len(revision) != 64 {
 			t.Errorf("the revision of %s is %s", what, revision)
 		}

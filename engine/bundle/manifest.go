@@ -24,14 +24,14 @@ const (
 	manifestError = "manifest_error" // the code of problems with it
 )
 
-// Sequence is the number that the manifest has under metadata.regatta.sequence;
+// ManifestSequence is the number that the manifest has under metadata.regatta.sequence;
 // ok is false if there is none.
-func (b *Bundle) Sequence() (n int64, ok bool) {
-	n, ok, err := sequence(b.Manifest)
+func (b *Bundle) ManifestSequence() (n int64, ok bool) {
+	n, ok, err := parseSequence(b.Manifest)
 	return n, ok && err == nil
 }
 
-func sequence(m opabundle.Manifest) (n int64, ok bool, err error) {
+func parseSequence(m opabundle.Manifest) (n int64, ok bool, err error) {
 	ours, is := m.Metadata["regatta"].(map[string]any)
 	if !is {
 		if m.Metadata["regatta"] != nil {
@@ -73,10 +73,10 @@ func (e OlderError) Error() string {
 	return fmt.Sprintf("bundle %s has the sequence %d, which is lower than %d of the active one", e.Bundle, *e.Sequence, e.Active)
 }
 
-// Follows is an OlderError if the bundle must not take the place of the active
+// FollowsActive is an OlderError if the bundle must not take the place of the active
 // one, because its sequence is lower or because it lost it.
-func (b *Bundle) Follows(active *Bundle) error {
-	before, ok := active.Sequence()
+func (b *Bundle) FollowsActive(active *Bundle) error {
+	before, ok := active.ManifestSequence()
 	if !ok {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (b *Bundle) Follows(active *Bundle) error {
 // FollowsSequence is an OlderError if the bundle must not take the place of one
 // with this sequence.
 func (b *Bundle) FollowsSequence(before int64) error {
-	switch n, ok := b.Sequence(); {
+	switch n, ok := b.ManifestSequence(); {
 	case !ok:
 		return OlderError{Bundle: b.Name, Active: before}
 	case n < before:
@@ -102,7 +102,7 @@ func (b *Bundle) readManifest(text string) error {
 	}
 	var m opabundle.Manifest
 	if err := util.NewJSONDecoder(strings.NewReader(text)).Decode(&m); err != nil {
-		return badDocument(manifestFile, manifestError, "the manifest is wrong", document.Explain([]byte(text), err))
+		return badDocument(manifestFile, manifestError, "the manifest is wrong", document.ExplainError([]byte(text), err))
 	}
 	if len(m.WasmResolvers) > 0 {
 		return wrong("wasm is not evaluated; build with opa build --target rego, which is the default")
@@ -114,7 +114,7 @@ func (b *Bundle) readManifest(text string) error {
 	if i := slices.IndexFunc(versions, func(v int) bool { return v < 1 || v > 2 }); i >= 0 {
 		return wrong("Rego of version %d is not read; versions 1 and 2 are", versions[i])
 	}
-	if _, _, err := sequence(m); err != nil {
+	if _, _, err := parseSequence(m); err != nil {
 		return wrong("%v", err)
 	}
 	if m.Roots != nil {
@@ -126,8 +126,8 @@ func (b *Bundle) readManifest(text string) error {
 	return nil
 }
 
-// roots finds modules and data that the manifest says are not in the bundle.
-func (b *Bundle) roots() (out module.Problems) {
+// checkRoots finds modules and data that the manifest says are not in the bundle.
+func (b *Bundle) checkRoots() (out module.Problems) {
 	if b.Manifest.Roots == nil {
 		return nil
 	}
@@ -143,12 +143,12 @@ func (b *Bundle) roots() (out module.Problems) {
 		for _, file := range slices.Sorted(maps.Keys(modules)) {
 			m := modules[file]
 			if !opabundle.RootPathsContain(roots, rootOf(m)) {
-				out = append(out, module.At(m.Package.Location, "package %s is outside of the roots %v that the manifest has", module.PackagePath(m), roots).Coded(manifestError))
+				out = append(out, module.ProblemAt(m.Package.Location, "package %s is outside of the roots %v that the manifest has", module.PackagePath(m), roots).WithCode(manifestError))
 			}
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(b.documents)) {
-		for _, steps := range leaves(b.documents[file]) {
+		for _, steps := range leafPaths(b.documents[file]) {
 			p := strings.Join(steps, "/")
 			if !opabundle.RootPathsContain(roots, p) {
 				out = append(out, module.Problem{File: file, Row: 1, Col: 1, Code: manifestError, Message: fmt.Sprintf("the data at %s is outside of the roots %v that the manifest has", p, roots)})
@@ -162,13 +162,13 @@ func rootOf(m *ast.Module) string {
 	return strings.ReplaceAll(module.PackagePath(m), ".", "/")
 }
 
-// leaves are the paths, in their order, of what has nothing below it in a
+// leafPaths are the paths, in their order, of what has nothing below it in a
 // document: all but objects, and empty ones.
-func leaves(doc map[string]any, below ...string) (out [][]string) {
+func leafPaths(doc map[string]any, below ...string) (out [][]string) {
 	for _, k := range slices.Sorted(maps.Keys(doc)) {
 		p := append(slices.Clone(below), k)
 		if inner, ok := doc[k].(map[string]any); ok && len(inner) > 0 {
-			out = append(out, leaves(inner, p...)...)
+			out = append(out, leafPaths(inner, p...)...)
 		} else {
 			out = append(out, p)
 		}

@@ -47,10 +47,10 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 		}
 		// Hidden files are those of editors and systems, and not always to be read:
 		// Emacs has a link to nowhere beside a file that is being edited.
-		if !belongs(p) || strings.HasPrefix(base, ".") && p != manifestFile {
+		if !isBundleFile(p) || strings.HasPrefix(base, ".") && p != manifestFile {
 			return nil
 		}
-		if err := evaluated(p); err != nil {
+		if err := checkFileName(p); err != nil {
 			return err
 		}
 		text, err := readFile(fsys, p)
@@ -99,9 +99,9 @@ func (e TooLargeError) Error() string {
 	return fmt.Sprintf("%s is too large: a bundle has at most %d files, %d bytes each and %d together", e.Name, maxFiles, maxFile, maxTotal)
 }
 
-// belongs says whether a file is part of a bundle: a module, data that has the
+// isBundleFile says whether a file is part of a bundle: a module, data that has the
 // name OPA expects, or the manifest.
-func belongs(p string) bool {
+func isBundleFile(p string) bool {
 	if p == manifestFile {
 		return true
 	}
@@ -112,9 +112,9 @@ func belongs(p string) bool {
 	return path.Ext(p) == ".rego"
 }
 
-func (b *Bundle) add(p, text string) error {
+func (b *Bundle) addFile(p, text string) error {
 	p = path.Clean(strings.TrimPrefix(p, "/"))
-	if !belongs(p) {
+	if !isBundleFile(p) {
 		return nil
 	}
 	if _, ok := b.Files[p]; ok {
@@ -141,7 +141,7 @@ func (b *Bundle) add(p, text string) error {
 
 // addData puts a document below the folder it is in, as OPA does.
 func (b *Bundle) addData(p, text string) error {
-	doc, err := object(p, []byte(text))
+	doc, err := decodeDocument(p, []byte(text))
 	if err != nil {
 		return badDocument(p, "data_error", "reading data", err)
 	}
@@ -156,7 +156,7 @@ func (b *Bundle) addData(p, text string) error {
 		}
 	}
 	b.documents[p] = doc
-	if at := merge(b.Data, doc); at != "" {
+	if at := mergeDocument(b.Data, doc); at != "" {
 		return module.Problems{{File: p, Row: 1, Col: 1, Code: "data_error", Message: fmt.Sprintf("the data at %s is there twice", at)}}
 	}
 	return nil
@@ -184,9 +184,9 @@ func checkNumbers(value any) (at string, err error) {
 	return "", nil
 }
 
-// object reads JSON as JSON, as OPA does: the strings and keys of it are not those
+// decodeDocument reads JSON as JSON, as OPA does: the strings and keys of it are not those
 // of YAML.
-func object(p string, text []byte) (doc map[string]any, err error) {
+func decodeDocument(p string, text []byte) (doc map[string]any, err error) {
 	source := text
 	if path.Ext(p) == ".json" {
 		err = document.CheckJSON(text)
@@ -200,7 +200,7 @@ func object(p string, text []byte) (doc map[string]any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil {
-		return nil, document.Explain(source, err)
+		return nil, document.ExplainError(source, err)
 	}
 	return doc, nil
 }
@@ -209,12 +209,12 @@ func object(p string, text []byte) (doc map[string]any, err error) {
 func badDocument(file, code, doing string, err error) error {
 	at := document.Error{Row: 1, Col: 1}
 	errors.As(err, &at)
-	return module.Problems{module.At(ast.NewLocation(nil, file, at.Row, at.Col), "%s: %v", doing, err).Coded(code)}
+	return module.Problems{module.ProblemAt(ast.NewLocation(nil, file, at.Row, at.Col), "%s: %v", doing, err).WithCode(code)}
 }
 
-// merge adds a document to another, and returns the path at which both have a
+// mergeDocument adds a document to another, and returns the path at which both have a
 // value.
-func merge(into, doc map[string]any) string {
+func mergeDocument(into, doc map[string]any) string {
 	for _, k := range slices.Sorted(maps.Keys(doc)) {
 		there, both := into[k]
 		below, isObject := there.(map[string]any)
@@ -225,7 +225,7 @@ func merge(into, doc map[string]any) string {
 				below = map[string]any{} // documents stay as they are
 				into[k] = below
 			}
-			if at := merge(below, more); at != "" {
+			if at := mergeDocument(below, more); at != "" {
 				return k + "/" + at
 			}
 		case both:

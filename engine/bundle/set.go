@@ -19,12 +19,12 @@ import (
 // Set is every user's bundle that is active at the same time.
 type Set []*Bundle
 
-// For is the part of the set that decides in a namespace: what platform
+// DecidingIn is the part of the set that decides in a namespace: what platform
 // engineers wrote, canaries of the namespace in place of the bundles of their
 // name, and what the namespace's own people wrote.
-func (s Set) For(namespace string) Set {
+func (s Set) DecidingIn(namespace string) Set {
 	var out Set
-	canaries := s.Canaries(namespace)
+	canaries := s.CanariesIn(namespace)
 	for _, b := range s {
 		here := b.Kind == Builtin || !slices.ContainsFunc(canaries, func(c *Bundle) bool { return c.Name == b.Name })
 		switch {
@@ -50,13 +50,13 @@ type Part struct {
 
 // ByNamespace returns what decides in each of Namespaces.
 func (s Set) ByNamespace() map[string]Part {
-	platform := s.where(func(b *Bundle) bool { return b.Kind != Tenant })
-	everywhere := platform.For("")
+	platform := s.filterBundles(func(b *Bundle) bool { return b.Kind != Tenant })
+	everywhere := platform.DecidingIn("")
 	out := map[string]Part{}
 	for _, b := range platform {
 		for _, ns := range b.Canary {
 			if _, done := out[ns]; !done {
-				out[ns] = Part{Platform: platform.For(ns), Canaries: true}
+				out[ns] = Part{Platform: platform.DecidingIn(ns), Canaries: true}
 			}
 		}
 	}
@@ -74,24 +74,28 @@ func (s Set) ByNamespace() map[string]Part {
 	return out
 }
 
-// Of is what a namespace's own people wrote; of "", what platform engineers did
+// OwnedBy is what a namespace's own people wrote; of "", what platform engineers did
 // for every namespace, without canaries.
-func (s Set) Of(namespace string) Set {
-	return s.where(func(b *Bundle) bool { return b.of(namespace) })
+func (s Set) OwnedBy(namespace string) Set {
+	return s.filterBundles(func(b *Bundle) bool { return b.isOwnedBy(namespace) })
 }
 
-// Deciding is the set without the bundles that are withheld.
-func (s Set) Deciding() Set { return s.where(func(b *Bundle) bool { return !b.Withheld }) }
-
-// Withheld are the bundles of the set that stand and do not decide.
-func (s Set) Withheld() Set { return s.where(func(b *Bundle) bool { return b.Withheld }) }
-
-// Canaries are those that hold in a namespace.
-func (s Set) Canaries(namespace string) Set {
-	return s.where(func(b *Bundle) bool { return b.canaryIn(namespace) })
+// WithoutWithheld is the set without the bundles that are withheld.
+func (s Set) WithoutWithheld() Set {
+	return s.filterBundles(func(b *Bundle) bool { return !b.Withheld })
 }
 
-func (s Set) where(keep func(*Bundle) bool) (out Set) {
+// WithheldBundles are the bundles of the set that stand and do not decide.
+func (s Set) WithheldBundles() Set {
+	return s.filterBundles(func(b *Bundle) bool { return b.Withheld })
+}
+
+// CanariesIn are those that hold in a namespace.
+func (s Set) CanariesIn(namespace string) Set {
+	return s.filterBundles(func(b *Bundle) bool { return b.canaryIn(namespace) })
+}
+
+func (s Set) filterBundles(keep func(*Bundle) bool) (out Set) {
 	for _, b := range s {
 		if keep(b) {
 			out = append(out, b)
@@ -100,16 +104,16 @@ func (s Set) where(keep func(*Bundle) bool) (out Set) {
 	return out
 }
 
-func (b *Bundle) of(namespace string) bool { return b.Namespace == namespace && b.Canary == nil }
+func (b *Bundle) isOwnedBy(namespace string) bool { return b.Namespace == namespace && b.Canary == nil }
 
 func (b *Bundle) canaryIn(namespace string) bool {
 	_, ok := slices.BinarySearch(b.Canary, namespace)
 	return ok
 }
 
-// Namespaces are those where others decide than everywhere: they have bundles of
+// NamespacesWithBundles are those where others decide than everywhere: they have bundles of
 // their own, or canaries.
-func (s Set) Namespaces() []string {
+func (s Set) NamespacesWithBundles() []string {
 	seen := map[string]bool{}
 	for _, b := range s {
 		if b.Kind == Tenant {
@@ -137,33 +141,33 @@ func (s Set) IDs() []string {
 func (s Set) Revision() string {
 	lines := make([]string, len(s))
 	for i, b := range s {
-		lines[i] = b.standing()
+		lines[i] = b.idWithState()
 		if b.Canary != nil {
 			lines[i] += " canary " + strings.Join(b.Canary, ",")
 		}
 	}
-	return hash(lines)
+	return hashLines(lines)
 }
 
-// Content is as Revision, but does not tell where canaries hold: what decides in
+// ContentHash is as Revision, but does not tell where canaries hold: what decides in
 // a namespace stays the same when others are added, and when it is promoted.
-func (s Set) Content() string {
+func (s Set) ContentHash() string {
 	lines := make([]string, len(s))
 	for i, b := range s {
-		lines[i] = b.standing()
+		lines[i] = b.idWithState()
 	}
-	return hash(lines)
+	return hashLines(lines)
 }
 
-// standing is the ID of a bundle, and whether it decides.
-func (b *Bundle) standing() string {
+// idWithState is the ID of a bundle, and whether it decides.
+func (b *Bundle) idWithState() string {
 	if b.Withheld {
 		return b.ID() + " withheld"
 	}
 	return b.ID()
 }
 
-func hash(lines []string) string {
+func hashLines(lines []string) string {
 	slices.Sort(lines)
 	h := sha256.New()
 	for _, line := range lines {
@@ -180,8 +184,8 @@ type claim struct {
 	data   bool
 }
 
-// claims are those of a bundle, each path once.
-func (b *Bundle) claims() (out []claim) {
+// claimedPaths are those of a bundle, each path once.
+func (b *Bundle) claimedPaths() (out []claim) {
 	seen := map[string]bool{}
 	add := func(c claim) {
 		if !seen[c.path] {
@@ -194,24 +198,24 @@ func (b *Bundle) claims() (out []claim) {
 		add(claim{b, module.PackagePath(m), m.Package.Location, false})
 	}
 	for _, file := range slices.Sorted(maps.Keys(b.documents)) {
-		for _, steps := range leaves(b.documents[file]) {
+		for _, steps := range leafPaths(b.documents[file]) {
 			add(claim{b, strings.Join(steps[:min(3, len(steps))], "."), &ast.Location{File: file, Row: 1, Col: 1}, true})
 		}
 	}
 	return out
 }
 
-// Conflicts finds packages that two bundles of the set claim where both would be
+// CheckConflicts finds packages that two bundles of the set claim where both would be
 // active. Two complete rules of one name would only disagree when they are
 // evaluated. Platform bundles may have data beside each other's packages; a
 // tenant's would be taken for theirs, and theirs for the tenant's.
-func (s Set) Conflicts() error {
+func (s Set) CheckConflicts() error {
 	var out module.Problems
 	// Those who claim a path, by namespace: tenants of different ones never meet,
 	// and there may be a thousand.
 	owners := map[string]map[string][]claim{}
 	for _, b := range s {
-		for _, c := range b.claims() {
+		for _, c := range b.claimedPaths() {
 			others := owners[c.path]
 			if others == nil {
 				others = map[string][]claim{}
@@ -226,8 +230,8 @@ func (s Set) Conflicts() error {
 			for _, ns := range look {
 				for _, o := range others[ns] {
 					tenants := b.Kind == Tenant || o.bundle.Kind == Tenant
-					if (tenants || !c.data && !o.data) && s.meet(o.bundle, b) {
-						out = append(out, module.At(c.at, "package %s of bundle %s belongs to bundle %s already", c.path, b.Name, o.bundle.Name).Coded("conflict_error"))
+					if (tenants || !c.data && !o.data) && s.areActiveTogether(o.bundle, b) {
+						out = append(out, module.ProblemAt(c.at, "package %s of bundle %s belongs to bundle %s already", c.path, b.Name, o.bundle.Name).WithCode("conflict_error"))
 					}
 				}
 			}
@@ -241,17 +245,17 @@ func (s Set) Conflicts() error {
 	return fmt.Errorf("putting bundles together: %w", out)
 }
 
-// meet says whether there is a namespace where both are active.
-func (s Set) meet(a, b *Bundle) bool {
+// areActiveTogether says whether there is a namespace where both are active.
+func (s Set) areActiveTogether(a, b *Bundle) bool {
 	if b.Kind == Tenant || b.Canary != nil && a.Kind != Tenant {
 		a, b = b, a // a tenant's first, then canaries
 	}
 	switch {
 	case a.Kind == Tenant:
-		here := s.For(a.Namespace)
+		here := s.DecidingIn(a.Namespace)
 		return slices.Contains(here, a) && slices.Contains(here, b)
 	case a.Canary != nil:
-		return slices.ContainsFunc(a.Canary, func(ns string) bool { return slices.Contains(s.For(ns), b) })
+		return slices.ContainsFunc(a.Canary, func(ns string) bool { return slices.Contains(s.DecidingIn(ns), b) })
 	}
 	return true
 }

@@ -27,19 +27,19 @@ func TestACanaryHoldsInItsNamespacesInPlaceOfTheOtherOfItsName(t *testing.T) {
 	nowhere := holding(t, "zones", "d", bundle.AsCanary())
 	own := holding(t, "own", "e", bundle.AsTenant("shop"))
 	set := bundle.Set{stable, canary, own, other, nowhere}
-	if want := []string{"bank", "shop"}; !slices.Equal(canary.Canary, want) || !slices.Equal(set.Namespaces(), want) {
-		t.Errorf("it holds in %v, and others decide in %v; want %v", canary.Canary, set.Namespaces(), want)
+	if want := []string{"bank", "shop"}; !slices.Equal(canary.Canary, want) || !slices.Equal(set.NamespacesWithBundles(), want) {
+		t.Errorf("it holds in %v, and others decide in %v; want %v", canary.Canary, set.NamespacesWithBundles(), want)
 	}
 	for what, tc := range map[string]struct{ got, want bundle.Set }{
-		"in shop":                 {set.For("shop"), bundle.Set{canary, own, other}},
-		"in bank":                 {set.For("bank"), bundle.Set{canary, other}},
-		"elsewhere":               {set.For("third"), bundle.Set{stable, other}},
-		"in the cluster":          {set.For(""), bundle.Set{stable, other}},
-		"of everywhere":           {set.Of(""), bundle.Set{stable, other}},
-		"of shop's own":           {set.Of("shop"), bundle.Set{own}},
-		"deciding":                {bundle.Set{stable, own.Withhold()}.Deciding(), bundle.Set{stable}},
-		"canaries of bank":        {set.Canaries("bank"), bundle.Set{canary}},
-		"canaries of the cluster": {set.Canaries(""), nil},
+		"in shop":                 {set.DecidingIn("shop"), bundle.Set{canary, own, other}},
+		"in bank":                 {set.DecidingIn("bank"), bundle.Set{canary, other}},
+		"elsewhere":               {set.DecidingIn("third"), bundle.Set{stable, other}},
+		"in the cluster":          {set.DecidingIn(""), bundle.Set{stable, other}},
+		"of everywhere":           {set.OwnedBy(""), bundle.Set{stable, other}},
+		"of shop's own":           {set.OwnedBy("shop"), bundle.Set{own}},
+		"deciding":                {bundle.Set{stable, own.WithheldCopy()}.WithoutWithheld(), bundle.Set{stable}},
+		"canaries of bank":        {set.CanariesIn("bank"), bundle.Set{canary}},
+		"canaries of the cluster": {set.CanariesIn(""), nil},
 	} {
 		if !slices.Equal(tc.got, tc.want) {
 			t.Errorf("%s are %v, want %v", what, tc.got.IDs(), tc.want.IDs())
@@ -56,15 +56,15 @@ func TestARevisionTellsWhereCanariesHold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range sets {
 		seen[s.Revision()] = true
-		if s.Content() != everywhere.Content() {
+		if s.ContentHash() != everywhere.ContentHash() {
 			t.Errorf("the content of a canary in %v is another", s[0].Canary)
 		}
 	}
 	if len(seen) != len(sets) {
 		t.Errorf("%d sets have %d revisions", len(sets), len(seen))
 	}
-	withheld := bundle.Set{everywhere[0].Withhold()}
-	if withheld.Content() == everywhere.Content() || withheld.Revision() == everywhere.Revision() || len(withheld.Withheld()) != 1 || everywhere[0].Withheld {
+	withheld := bundle.Set{everywhere[0].WithheldCopy()}
+	if withheld.ContentHash() == everywhere.ContentHash() || withheld.Revision() == everywhere.Revision() || len(withheld.WithheldBundles()) != 1 || everywhere[0].Withheld {
 		t.Error("a bundle that is withheld is as one that decides")
 	}
 	if of("shop", "bank").Revision() != of("bank", "shop").Revision() {
@@ -107,7 +107,7 @@ func TestConflicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			if err := tc.set.Conflicts(); err != nil {
+			if err := tc.set.CheckConflicts(); err != nil {
 				for _, line := range strings.Split(strings.TrimPrefix(err.Error(), "putting bundles together: "), "\n") {
 					var by, of string
 					if _, err := fmt.Sscanf(line, "a.rego:1:1: package extend.rollout.a of bundle %s belongs to bundle %s already", &by, &of); err != nil {
@@ -129,7 +129,7 @@ func BenchmarkConflictsOfAThousandTenants(b *testing.B) {
 		set = append(set, holding(b, "own", "own", bundle.AsTenant(fmt.Sprint("ns", i))))
 	}
 	for b.Loop() {
-		if err := set.Conflicts(); err != nil {
+		if err := set.CheckConflicts(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -49,15 +49,15 @@ type Signing struct {
 	KeyID, Scope string
 }
 
-// Sign writes an archive again, with a signature over every file of it. A
+// SignArchive writes an archive again, with a signature over every file of it. A
 // signature that was there is replaced.
-func Sign(w io.Writer, from io.Reader, with Signing) error {
-	files, err := unpack("the archive", from)
+func SignArchive(w io.Writer, from io.Reader, with Signing) error {
+	files, err := unpackArchive("the archive", from)
 	if err != nil {
 		return fmt.Errorf("signing: %w", err)
 	}
 	delete(files, signatureFile)
-	token, err := with.token(files)
+	token, err := with.signToken(files)
 	if err != nil {
 		return fmt.Errorf("signing: %w", err)
 	}
@@ -66,15 +66,15 @@ func Sign(w io.Writer, from io.Reader, with Signing) error {
 		return fmt.Errorf("signing: %w", err)
 	}
 	files[signatureFile] = string(text) + "\n"
-	return pack(w, files)
+	return packArchive(w, files)
 }
 
-func (s Signing) token(files map[string]string) (string, error) {
-	infos, err := hashes(files)
+func (s Signing) signToken(files map[string]string) (string, error) {
+	infos, err := hashFiles(files)
 	if err != nil {
 		return "", err
 	}
-	algorithm, err := s.algorithm()
+	algorithm, err := s.resolveAlgorithm()
 	if err != nil {
 		return "", err
 	}
@@ -99,10 +99,10 @@ func (s Signing) token(files map[string]string) (string, error) {
 	return opabundle.GenerateSignedToken(infos, config, s.KeyID)
 }
 
-// algorithm finds the usual one for a private key, and refuses one that is not
+// resolveAlgorithm finds the usual one for a private key, and refuses one that is not
 // for such a key.
-func (s Signing) algorithm() (string, error) {
-	text, err := s.text()
+func (s Signing) resolveAlgorithm() (string, error) {
+	text, err := s.readKey()
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +131,7 @@ func (s Signing) algorithm() (string, error) {
 	if !ok {
 		return "", fmt.Errorf("reading the private key: %T does not sign", key)
 	}
-	allowed, err := algorithms(signer.Public())
+	allowed, err := keyAlgorithms(signer.Public())
 	if err != nil {
 		return "", err
 	}
@@ -144,8 +144,8 @@ func (s Signing) algorithm() (string, error) {
 	return s.Algorithm, nil
 }
 
-// text is the key, of a file or as it is.
-func (s Signing) text() ([]byte, error) {
+// readKey is the key, of a file or as it is.
+func (s Signing) readKey() ([]byte, error) {
 	text, err := []byte(s.Key), error(nil)
 	if !strings.HasPrefix(s.Key, "-----BEGIN") {
 		if text, err = os.ReadFile(s.Key); errors.Is(err, fs.ErrNotExist) {
@@ -167,9 +167,9 @@ type AlgorithmError struct{ Err error }
 func (e AlgorithmError) Error() string { return e.Err.Error() }
 func (e AlgorithmError) Unwrap() error { return e.Err }
 
-// hashes covers files as OPA does: data and the manifest by what they say, all
+// hashFiles covers files as OPA does: data and the manifest by what they say, all
 // others byte by byte.
-func hashes(files map[string]string) ([]opabundle.FileInfo, error) {
+func hashFiles(files map[string]string) ([]opabundle.FileInfo, error) {
 	hasher, err := opabundle.NewSignatureHasher(opabundle.SHA256)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func signatureOf(files map[string]string) (*Signature, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	said, algorithm, err := claims(token)
+	said, algorithm, err := decodeClaims(token)
 	if err != nil {
 		return nil, wrong(err)
 	}
@@ -212,7 +212,7 @@ func signatureOf(files map[string]string) (*Signature, error) {
 func tokenOf(text string) (string, error) {
 	var sc opabundle.SignaturesConfig
 	if err := json.Unmarshal([]byte(text), &sc); err != nil {
-		return "", fmt.Errorf("reading the signature: %w", document.Explain([]byte(text), err))
+		return "", fmt.Errorf("reading the signature: %w", document.ExplainError([]byte(text), err))
 	}
 	if len(sc.Signatures) != 1 {
 		return "", fmt.Errorf("there are %d signatures, and there must be one", len(sc.Signatures))
@@ -220,8 +220,8 @@ func tokenOf(text string) (string, error) {
 	return sc.Signatures[0], nil
 }
 
-// claims are what a token says; its key id may be in the header instead.
-func claims(token string) (said opabundle.DecodedSignature, algorithm string, err error) {
+// decodeClaims are what a token says; its key id may be in the header instead.
+func decodeClaims(token string) (said opabundle.DecodedSignature, algorithm string, err error) {
 	var header struct {
 		Algorithm string `json:"alg"`
 		KeyID     string `json:"kid"`

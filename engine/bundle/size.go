@@ -21,7 +21,7 @@ const (
 // parsed to, and its data.
 func (b *Bundle) HeapBytes() int { return b.heapBytes }
 
-func (b *Bundle) estimate() (sum int) {
+func (b *Bundle) estimateHeapBytes() (sum int) {
 	for _, text := range b.Files {
 		sum += len(text)
 	}

@@ -46,13 +46,13 @@ type FileSummary struct {
 	Size int    `json:"size"`
 }
 
-// Summary tells what is in the bundle.
-func (b *Bundle) Summary() Summary {
+// SummarizeContent tells what is in the bundle.
+func (b *Bundle) SummarizeContent() Summary {
 	s := Summary{
 		Name: b.Name, Revision: b.Manifest.Revision, Content: ShortRevision(b.Revision), Signature: b.Signature,
 		Packages: []PackageSummary{}, Files: []FileSummary{}, Tests: slices.Sorted(maps.Keys(b.Tests)),
 	}
-	if n, ok := b.Sequence(); ok {
+	if n, ok := b.ManifestSequence(); ok {
 		s.Sequence = &n
 	}
 	if b.Manifest.Roots != nil {
@@ -62,11 +62,11 @@ func (b *Bundle) Summary() Summary {
 		s.Files = append(s.Files, FileSummary{p, len(b.Files[p])})
 		s.Size += len(b.Files[p])
 	}
-	s.Packages = append(s.Packages, b.packages()...)
+	s.Packages = append(s.Packages, b.summarizePackages()...)
 	return s
 }
 
-func (b *Bundle) packages() (out []PackageSummary) {
+func (b *Bundle) summarizePackages() (out []PackageSummary) {
 	rules := map[string][]string{}
 	for _, m := range b.Modules {
 		path := module.PackagePath(m)
@@ -81,12 +81,12 @@ func (b *Bundle) packages() (out []PackageSummary) {
 		domain, _, _ := strings.Cut(rest, ".")
 		slices.Sort(rules[path])
 		for _, name := range slices.Compact(rules[path]) {
-			x := slices.IndexFunc(Extensions(), func(x Extension) bool { return x.Domain == domain && x.Rule == name })
+			x := slices.IndexFunc(AllExtensions(), func(x Extension) bool { return x.Domain == domain && x.Rule == name })
 			switch {
 			case kind == "extend" && x >= 0:
 				p.Extends = append(p.Extends, name)
-				p.PlatformOnly = p.PlatformOnly || !Extensions()[x].Stricter
-			case kind == "override" && slices.ContainsFunc(catalog.All(), func(p decision.Any) bool { return string(p.Name) == domain+"/"+name }):
+				p.PlatformOnly = p.PlatformOnly || !AllExtensions()[x].Stricter
+			case kind == "override" && slices.ContainsFunc(catalog.All(), func(p decision.UntypedPoint) bool { return string(p.Name) == domain+"/"+name }):
 				p.Overrides = append(p.Overrides, domain+"/"+name)
 				p.PlatformOnly = true
 			}

@@ -51,11 +51,11 @@ func (e SignatureError) Error() string {
 
 func (e SignatureError) Unwrap() error { return e.Err }
 
-// Check is an error if a key cannot be used, or if none is the one that must be.
+// CheckKeys is an error if a key cannot be used, or if none is the one that must be.
 // An algorithm that is not for its key is an AlgorithmError.
-func (v *Verification) Check() error {
+func (v *Verification) CheckKeys() error {
 	for _, id := range slices.Sorted(maps.Keys(v.Keys)) {
-		if _, err := complete(v.Keys[id]); err != nil {
+		if _, err := completeKey(v.Keys[id]); err != nil {
 			return fmt.Errorf("key %q: %w", id, err)
 		}
 	}
@@ -75,9 +75,9 @@ func (e UnknownKeyError) Error() string {
 	return fmt.Sprintf("there is no key %q; there is %s", e.KeyID, strings.Join(e.Known, ", "))
 }
 
-// verify holds the files against the signature that is among them, and returns the hash of the key that made it; none if there is
+// verifyFiles holds the files against the signature that is among them, and returns the hash of the key that made it; none if there is
 // no signature.
-func (v *Verification) verify(files map[string]string) (key string, err error) {
+func (v *Verification) verifyFiles(files map[string]string) (key string, err error) {
 	text, ok := files[signatureFile]
 	if !ok && v.Required {
 		return "", SignatureError{signatureFile, errors.New("the bundle must be signed, and this file is missing")}
@@ -85,7 +85,7 @@ func (v *Verification) verify(files map[string]string) (key string, err error) {
 	if !ok {
 		return "", nil
 	}
-	signed, key, err := v.signed(text)
+	signed, key, err := v.verifySignature(text)
 	if err != nil {
 		return "", SignatureError{signatureFile, err}
 	}
@@ -115,19 +115,19 @@ func (v *Verification) verify(files map[string]string) (key string, err error) {
 	return key, nil
 }
 
-// signed are the files that a good signature is over; key is the hash of the key that made it.
-func (v *Verification) signed(text string) (signed map[string]opabundle.FileInfo, key string, err error) {
+// verifySignature are the files that a good signature is over; key is the hash of the key that made it.
+func (v *Verification) verifySignature(text string) (signed map[string]opabundle.FileInfo, key string, err error) {
 	token, err := tokenOf(text)
 	if err != nil {
 		return nil, "", err
 	}
 	keys := make(map[string]*opabundle.KeyConfig, len(v.Keys))
 	for id, k := range v.Keys {
-		if keys[id], err = complete(k); err != nil {
+		if keys[id], err = completeKey(k); err != nil {
 			return nil, "", fmt.Errorf("key %q: %w", id, err)
 		}
 	}
-	claimed, _, err := claims(token)
+	claimed, _, err := decodeClaims(token)
 	if err != nil {
 		return nil, "", err
 	}
@@ -142,7 +142,7 @@ func (v *Verification) signed(text string) (signed map[string]opabundle.FileInfo
 	name := cmp.Or(id, claimed.KeyID)
 	made, ok := keys[name]
 	if err == nil {
-		return signed, fingerprint(made), nil
+		return signed, keyFingerprint(made), nil
 	}
 	// What it says about itself is not to be believed, and good enough to say why
 	// it is refused.
@@ -158,8 +158,8 @@ func (v *Verification) signed(text string) (signed map[string]opabundle.FileInfo
 	return nil, "", err
 }
 
-// fingerprint is the SHA-256 of a key, however its PEM is written; empty if there is none.
-func fingerprint(k *opabundle.KeyConfig) string {
+// keyFingerprint is the SHA-256 of a key, however its PEM is written; empty if there is none.
+func keyFingerprint(k *opabundle.KeyConfig) string {
 	if k == nil {
 		return ""
 	}
@@ -171,9 +171,9 @@ func fingerprint(k *opabundle.KeyConfig) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Trusts reports whether a bundle that was verified before would be so again, by what
+// TrustsBundle reports whether a bundle that was verified before would be so again, by what
 // was kept of its signature. Without a Verification there is nothing to verify.
-func (v *Verification) Trusts(b *Bundle) bool {
+func (v *Verification) TrustsBundle(b *Bundle) bool {
 	if v == nil {
 		return true
 	}
@@ -186,22 +186,22 @@ func (v *Verification) Trusts(b *Bundle) bool {
 	}
 	for id, k := range v.Keys {
 		scope := cmp.Or(v.Scope, k.Scope)
-		if fingerprint(k) == s.Key && (v.KeyID == "" || v.KeyID == id) && (scope == "" || scope == s.Scope) {
+		if keyFingerprint(k) == s.Key && (v.KeyID == "" || v.KeyID == id) && (scope == "" || scope == s.Scope) {
 			return true
 		}
 	}
 	return false
 }
 
-// Usable is a Verification without the keys that cannot be used: a mistake in one of them
+// WithUsableKeys is a Verification without the keys that cannot be used: a mistake in one of them
 // does not revoke what another has signed.
-func (v *Verification) Usable() *Verification {
+func (v *Verification) WithUsableKeys() *Verification {
 	if v == nil {
 		return nil
 	}
 	out := *v
 	out.Keys = maps.Clone(v.Keys)
-	maps.DeleteFunc(out.Keys, func(_ string, k *opabundle.KeyConfig) bool { _, err := complete(k); return err != nil })
+	maps.DeleteFunc(out.Keys, func(_ string, k *opabundle.KeyConfig) bool { _, err := completeKey(k); return err != nil })
 	return &out
 }
 
@@ -212,14 +212,14 @@ func (v *Verification) Fingerprint() string {
 	}
 	lines := []string{fmt.Sprintf("%q %q %t", v.KeyID, v.Scope, v.Required)}
 	for id, k := range v.Keys {
-		lines = append(lines, fmt.Sprintf("%q %q %q %q", id, k.Algorithm, k.Scope, fingerprint(k)))
+		lines = append(lines, fmt.Sprintf("%q %q %q %q", id, k.Algorithm, k.Scope, keyFingerprint(k)))
 	}
-	return hash(lines)
+	return hashLines(lines)
 }
 
-// complete fills in the algorithm of a key, and refuses one that is not for such
+// completeKey fills in the algorithm of a key, and refuses one that is not for such
 // a key: a public key taken for a secret is a secret that everybody knows.
-func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
+func completeKey(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 	if k == nil || k.Key == "" {
 		return nil, errors.New("there is no key")
 	}
@@ -230,7 +230,7 @@ func complete(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 			return nil, fmt.Errorf("reading the public key: %w", err)
 		}
 	}
-	allowed, err := algorithms(public)
+	allowed, err := keyAlgorithms(public)
 	if err != nil {
 		return nil, err
 	}
@@ -269,9 +269,9 @@ func publicKey(block *pem.Block) (key crypto.PublicKey, err error) {
 // ofSecrets are the algorithms that sign with a secret.
 func ofSecrets() []string { return []string{"HS256", "HS384", "HS512"} }
 
-// algorithms lists those for a key, the usual one first; for a secret if it is
+// keyAlgorithms lists those for a key, the usual one first; for a secret if it is
 // nil.
-func algorithms(key crypto.PublicKey) ([]string, error) {
+func keyAlgorithms(key crypto.PublicKey) ([]string, error) {
 	switch k := key.(type) {
 	case nil:
 		return ofSecrets(), nil

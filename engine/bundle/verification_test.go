@@ -69,7 +69,7 @@ func ecKeys(t testing.TB, curve elliptic.Curve) pair {
 func sign(t testing.TB, text []byte, with bundle.Signing) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := bundle.Sign(&out, bytes.NewReader(text), with); err != nil {
+	if err := bundle.SignArchive(&out, bytes.NewReader(text), with); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -109,7 +109,7 @@ func TestSignaturesOfEveryKind(t *testing.T) {
 			if b.Signature == nil {
 				t.Fatal("it has no signature")
 			}
-			if len(b.Signature.Key) != 64 || !tc.by.Trusts(b) {
+			if len(b.Signature.Key) != 64 || !tc.by.TrustsBundle(b) {
 				t.Errorf("the key %q is not the one that it was verified by", b.Signature.Key)
 			}
 			if want.Key = b.Signature.Key; *b.Signature != want {
@@ -230,7 +230,7 @@ func TestKeysThatDoNotSign(t *testing.T) {
 		"a secret with an unknown length": {bundle.Signing{Key: secret, Algorithm: "HS1"}, "HS1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := bundle.Sign(&bytes.Buffer{}, bytes.NewReader(archive(t, file("a.rego", policy))), tc.with)
+			err := bundle.SignArchive(&bytes.Buffer{}, bytes.NewReader(archive(t, file("a.rego", policy))), tc.with)
 			if err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}

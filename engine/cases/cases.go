@@ -68,7 +68,7 @@ func Read(fsys fs.FS) ([]File, error) {
 		if err != nil {
 			return err
 		}
-		f, err := Parse(p, text)
+		f, err := ParseFile(p, text)
 		var ps module.Problems
 		if errors.As(err, &ps) {
 			wrong = append(wrong, ps...)
@@ -93,9 +93,9 @@ func isCases(p string) bool {
 	return slices.Contains(strings.Split(path.Dir(p), "/"), "cases")
 }
 
-// Parse reads one file. A field that cases do not have is a mistake; what is wrong
+// ParseFile reads one file. A field that cases do not have is a mistake; what is wrong
 // is module.Problems.
-func Parse(name string, text []byte) (File, error) {
+func ParseFile(name string, text []byte) (File, error) {
 	wrong := func(err error) (File, error) {
 		at := document.Error{Row: 1, Col: 1}
 		errors.As(err, &at)
@@ -110,9 +110,9 @@ func Parse(name string, text []byte) (File, error) {
 	dec.DisallowUnknownFields()
 	dec.UseNumber()
 	if err := dec.Decode(&f); err != nil {
-		return wrong(document.Explain(nil, err))
+		return wrong(document.ExplainError(nil, err))
 	}
-	for i, at := range places(text, len(f.Cases)) {
+	for i, at := range casePositions(text, len(f.Cases)) {
 		c := &f.Cases[i]
 		c.Row, c.Col = at.Line, at.Column
 		if c.Name == "" || c.Point == "" {
@@ -122,9 +122,9 @@ func Parse(name string, text []byte) (File, error) {
 	return f, nil
 }
 
-// places are where the cases of a file begin: JSON, of which they are made, does
+// casePositions are where the cases of a file begin: JSON, of which they are made, does
 // not know.
-func places(text []byte, n int) []yaml.Node {
+func casePositions(text []byte, n int) []yaml.Node {
 	var file struct{ Cases []yaml.Node }
 	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Cases) != n {
 		return slices.Repeat([]yaml.Node{{Line: 1, Column: 1}}, n)
@@ -132,29 +132,29 @@ func places(text []byte, n int) []yaml.Node {
 	return file.Cases
 }
 
-// Question is the input of a case, as the type of its point.
-func (f File) Question(c Case, p decision.Any) (any, error) {
-	text, err := json.Marshal(merge(f.Defaults.Input, c.Input))
+// CaseInput is the input of a case, as the type of its point.
+func (f File) CaseInput(c Case, p decision.UntypedPoint) (any, error) {
+	text, err := json.Marshal(mergeInput(f.Defaults.Input, c.Input))
 	if err != nil {
 		return nil, err
 	}
-	return Input(p, text)
+	return DecodeInput(p, text)
 }
 
-// Input reads the question of a point. What is left out is zero; what the point
+// DecodeInput reads the question of a point. What is left out is zero; what the point
 // does not have is a mistake.
-func Input(p decision.Any, text []byte) (any, error) {
+func DecodeInput(p decision.UntypedPoint, text []byte) (any, error) {
 	v := reflect.New(p.In)
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v.Interface()); err != nil {
-		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, document.Explain(nil, err))
+		return nil, fmt.Errorf("reading the input of %s: %w", p.Name, document.ExplainError(nil, err))
 	}
 	return v.Elem().Interface(), nil
 }
 
-// merge puts over on under: maps key by key, all else as a whole.
-func merge(under, over map[string]any) map[string]any {
+// mergeInput puts over on under: maps key by key, all else as a whole.
+func mergeInput(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {
 		out = map[string]any{}
@@ -163,7 +163,7 @@ func merge(under, over map[string]any) map[string]any {
 		below, ok := out[k].(map[string]any)
 		above, both := v.(map[string]any)
 		if ok && both {
-			v = merge(below, above)
+			v = mergeInput(below, above)
 		}
 		out[k] = v
 	}

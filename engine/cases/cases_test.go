@@ -66,7 +66,7 @@ cases:
 				}
 				return
 			}
-			results := cases.Run(context.Background(), e, nil, files[0])
+			results := cases.RunFile(context.Background(), e, nil, files[0])
 			if len(results) != 1 || len(results[0].Problems) != len(tc.want) {
 				t.Fatalf("got %+v, want %q", results, tc.want)
 			}
@@ -94,8 +94,8 @@ func TestTheBuiltinPoliciesPassTheirCases(t *testing.T) {
 		if strings.HasPrefix(f.Path, "examples/") {
 			continue // those are of the examples beside
 		}
-		for _, r := range cases.Run(context.Background(), e, nil, f) {
-			if !r.Passed() {
+		for _, r := range cases.RunFile(context.Background(), e, nil, f) {
+			if !r.HasPassed() {
 				t.Errorf("%s: %s: %v", r.File, r.Name, r.Problems)
 			}
 		}

@@ -30,8 +30,8 @@ type Result struct {
 	Record   decision.Record `json:"record"`
 }
 
-// Passed says whether everything was as the case wants it.
-func (r Result) Passed() bool { return len(r.Problems) == 0 }
+// HasPassed says whether everything was as the case wants it.
+func (r Result) HasPassed() bool { return len(r.Problems) == 0 }
 
 // patience is the least budget a point gets here: cases are about what is
 // answered, and machines that run tests are slow.
@@ -40,11 +40,13 @@ const patience = 10 * time.Second
 // Option changes how cases are run.
 type Option func(*decision.Subject)
 
-// In asks about the namespace of a tenant, whose bundles are heard nowhere else.
-func In(namespace string) Option { return func(s *decision.Subject) { s.Namespace = namespace } }
+// InNamespace asks about the namespace of a tenant, whose bundles are heard nowhere else.
+func InNamespace(namespace string) Option {
+	return func(s *decision.Subject) { s.Namespace = namespace }
+}
 
-// Run asks the built-in policies of an engine, and a set of bundles beside them.
-func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
+// RunFile asks the built-in policies of an engine, and a set of bundles beside them.
+func RunFile(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
 	out := make([]Result, 0, len(f.Cases))
 	var last compiled
 	for _, c := range f.Cases {
@@ -53,9 +55,9 @@ func Run(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...
 		for _, o := range opts {
 			o(&about)
 		}
-		err := last.compile(ctx, e, set, c.Bundles)
+		err := last.compileBundles(ctx, e, set, c.Bundles)
 		if err == nil {
-			err = run(ctx, e, last.snapshot, f, c, about, &r)
+			err = runCase(ctx, e, last.snapshot, f, c, about, &r)
 		}
 		if err != nil {
 			r.Problems = append(r.Problems, err.Error())
@@ -71,7 +73,7 @@ type compiled struct {
 	snapshot *engine.Snapshot
 }
 
-func (last *compiled) compile(ctx context.Context, e *engine.Engine, set bundle.Set, bundles map[string]string) error {
+func (last *compiled) compileBundles(ctx context.Context, e *engine.Engine, set bundle.Set, bundles map[string]string) error {
 	if last.snapshot != nil && maps.Equal(last.bundles, bundles) {
 		return nil
 	}
@@ -82,10 +84,10 @@ func (last *compiled) compile(ctx context.Context, e *engine.Engine, set bundle.
 		}
 		set = append(slices.Clone(set), b)
 	}
-	s := e.Base()
+	s := e.BaseSnapshot()
 	if len(set) > 0 {
 		var err error
-		if s, err = e.Compile(ctx, set); err != nil {
+		if s, err = e.CompileBundles(ctx, set); err != nil {
 			return err
 		}
 	}
@@ -93,13 +95,13 @@ func (last *compiled) compile(ctx context.Context, e *engine.Engine, set bundle.
 	return nil
 }
 
-func run(ctx context.Context, e *engine.Engine, s *engine.Snapshot, f File, c Case, about decision.Subject, r *Result) error {
-	p, ok := catalog.Find(c.Point)
+func runCase(ctx context.Context, e *engine.Engine, s *engine.Snapshot, f File, c Case, about decision.Subject, r *Result) error {
+	p, ok := catalog.FindPoint(c.Point)
 	if !ok {
 		return fmt.Errorf("there is no decision point %s", c.Point)
 	}
 	p.Budget = max(p.Budget, patience)
-	in, err := f.Question(c, p)
+	in, err := f.CaseInput(c, p)
 	if err != nil {
 		return err
 	}
@@ -126,14 +128,14 @@ func run(ctx context.Context, e *engine.Engine, s *engine.Snapshot, f File, c Ca
 	if err != nil {
 		return err
 	}
-	r.Problems = append(r.Problems, differences("", p.Out, got, wanted)...)
+	r.Problems = append(r.Problems, diffAnswer("", p.Out, got, wanted)...)
 	return nil
 }
 
-// differences lists what of an answer is not as wanted: of objects the keys
+// diffAnswer lists what of an answer is not as wanted: of objects the keys
 // that are wanted, of all else everything. A field that the answer leaves out
 // because it is zero is as good as one that says so.
-func differences(path string, t reflect.Type, got, want ast.Value) []string {
+func diffAnswer(path string, t reflect.Type, got, want ast.Value) []string {
 	w, ok := want.(ast.Object)
 	g, both := got.(ast.Object)
 	if !ok || !both {
@@ -152,11 +154,11 @@ func differences(path string, t reflect.Type, got, want ast.Value) []string {
 		if path != "" {
 			below = path + "." + below
 		}
-		within, zero := part(t, string(key))
+		within, zero := answerPart(t, string(key))
 		value := g.Get(k)
 		switch {
 		case value != nil:
-			out = append(out, differences(below, within, value.Value, v.Value)...)
+			out = append(out, diffAnswer(below, within, value.Value, v.Value)...)
 		case zero == nil || zero.Compare(v.Value) != 0:
 			out = append(out, fmt.Sprintf("%s is missing, want %v", below, v))
 		}
@@ -164,9 +166,9 @@ func differences(path string, t reflect.Type, got, want ast.Value) []string {
 	return out
 }
 
-// part is the type of a part of an answer, and what it is when it is left out;
+// answerPart is the type of a part of an answer, and what it is when it is left out;
 // nil if it never is.
-func part(t reflect.Type, key string) (reflect.Type, ast.Value) {
+func answerPart(t reflect.Type, key string) (reflect.Type, ast.Value) {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

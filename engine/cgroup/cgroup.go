@@ -25,8 +25,8 @@ var versions = []files{
 // unlimited is above any limit that a container has: version 1 writes the largest number of pages for none.
 const unlimited = 1 << 60
 
-// Files has the files that the kernel shows this process.
-func Files() fs.FS { return os.DirFS("/sys/fs/cgroup") }
+// SystemFiles has the files that the kernel shows this process.
+func SystemFiles() fs.FS { return os.DirFS("/sys/fs/cgroup") }
 
 // MemoryLimit returns the limit of the container in bytes, if it has one.
 func MemoryLimit(in fs.FS) (limit uint64, limited bool) {

@@ -27,19 +27,19 @@ const (
 	Lost Kind = "error"
 )
 
-// Kinds are all, the most troublesome first.
-func Kinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
+// AllKinds are all, the most troublesome first.
+func AllKinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 
-// Records compares two decisions about one question. It returns nil if nothing
+// DiffRecords compares two decisions about one question. It returns nil if nothing
 // differs that a controller acts on: who was asked, which rules took part and how
 // long it took do not count. Its error is an UnknownPointError, or
 // says that the answers are not of the point.
-func Records(e *engine.Engine, then, now decision.Record) (*Difference, error) {
-	p, ok := catalog.Find(then.Point)
+func DiffRecords(e *engine.Engine, then, now decision.Record) (*Difference, error) {
+	p, ok := catalog.FindPoint(then.Point)
 	if !ok {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
 	}
-	fields, err := differing(e, then.Output, now.Output)
+	fields, err := differingFields(e, then.Output, now.Output)
 	if err != nil {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, err)
 	}
@@ -71,8 +71,8 @@ type Pace struct {
 // DefaultPace is twice as long, and 5 ms.
 func DefaultPace() Pace { return Pace{Factor: 2, Floor: 5 * time.Millisecond} }
 
-// Slower compares two durations. Of one that is not known nothing is said.
-func (p Pace) Slower(then, now time.Duration) bool {
+// IsSlower compares two durations. Of one that is not known nothing is said.
+func (p Pace) IsSlower(then, now time.Duration) bool {
 	return then > 0 && float64(now) > p.Factor*float64(then) && now-then > p.Floor
 }
 
@@ -84,35 +84,35 @@ const (
 	maxBriefs = 8
 )
 
-// reasons are the two sides in short: the verdict, and the rules and reasons
+// summarizeSides are the two sides in short: the verdict, and the rules and reasons
 // that only this side has. Messages have numbers in them, and are left out.
-func (d *Difference) reasons() (then, now string) {
-	a, b := named(d.Then), named(d.Now)
-	then, now = d.Then.words(without(a, b)), d.Now.words(without(b, a))
+func (d *Difference) summarizeSides() (then, now string) {
+	a, b := reasonNames(d.Then), reasonNames(d.Now)
+	then, now = d.Then.describeVerdict(subtractSorted(a, b)), d.Now.describeVerdict(subtractSorted(b, a))
 	if then == now && len(d.Fields) > 0 {
 		now += " with other " + strings.Join(d.Fields, ", ")
 	}
 	return then, now
 }
 
-func named(s Side) []string {
+func reasonNames(s Side) []string {
 	var out []string
 	for _, r := range s.Verdict.Reasons {
-		out = append(out, short(strings.TrimSpace(r.Rule+" "+r.Reason)))
+		out = append(out, shortenText(strings.TrimSpace(r.Rule+" "+r.Reason)))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// without is what is in one sorted list and not in another.
-func without(list, others []string) []string {
+// subtractSorted is what is in one sorted list and not in another.
+func subtractSorted(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
 		_, found := slices.BinarySearch(others, s)
 		return found
 	})
 }
 
-func (s Side) words(reasons []string) string {
+func (s Side) describeVerdict(reasons []string) string {
 	if s.Outcome != decision.Decided {
 		return string(s.Outcome)
 	}
@@ -125,7 +125,7 @@ func (s Side) words(reasons []string) string {
 	return s.Verdict.Word + " (" + strings.Join(reasons, ", ") + ")"
 }
 
-func short(s string) string {
+func shortenText(s string) string {
 	if len(s) <= maxWord {
 		return s
 	}
@@ -136,27 +136,27 @@ func short(s string) string {
 	return s[:cut] + "..."
 }
 
-// brief returns the difference without whole answers and with only a few reasons, so
+// briefCopy returns the difference without whole answers and with only a few reasons, so
 // that a caller can keep it for long.
-func (d *Difference) brief() Difference {
+func (d *Difference) briefCopy() Difference {
 	out := *d
-	out.Then, out.Now = d.Then.brief(), d.Now.brief()
+	out.Then, out.Now = d.Then.briefCopy(), d.Now.briefCopy()
 	return out
 }
 
-func (s Side) brief() Side {
+func (s Side) briefCopy() Side {
 	s.Output = nil
-	s.Error = short(s.Error)
+	s.Error = shortenText(s.Error)
 	s.Verdict.Reasons = slices.Clone(s.Verdict.Reasons[:min(len(s.Verdict.Reasons), maxBriefs)])
 	for i := range s.Verdict.Reasons {
 		h := &s.Verdict.Reasons[i]
-		h.Rule, h.Reason, h.Message = short(h.Rule), short(h.Reason), short(h.Message)
+		h.Rule, h.Reason, h.Message = shortenText(h.Rule), shortenText(h.Reason), shortenText(h.Message)
 	}
 	s.Rules = slices.Clone(s.Rules[:min(len(s.Rules), maxBriefs)])
 	return s
 }
 
-// worst orders kinds as Kinds does.
-func worst(a, b Kind) int {
-	return cmp.Compare(slices.Index(Kinds(), a), slices.Index(Kinds(), b))
+// compareSeverity orders kinds as Kinds does.
+func compareSeverity(a, b Kind) int {
+	return cmp.Compare(slices.Index(AllKinds(), a), slices.Index(AllKinds(), b))
 }

@@ -46,28 +46,28 @@ func (e UnknownPointError) Error() string {
 	return fmt.Sprintf("%s is not a decision point", e.Point)
 }
 
-// Replay makes a decision again with the policies of a snapshot. It reports a
+// ReplayAndDiff makes a decision again with the policies of a snapshot. It reports a
 // difference, or nil when the answer is the same. Its errors are those of Retry,
 // and of answers that cannot be compared.
-func Replay(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (*Difference, error) {
-	now, err := Retry(ctx, e, s, r, tries)
+func ReplayAndDiff(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (*Difference, error) {
+	now, err := ReplayWithRetries(ctx, e, s, r, tries)
 	if err != nil {
 		return nil, err
 	}
-	return Records(e, r, now)
+	return DiffRecords(e, r, now)
 }
 
-// Retry makes a decision again as Again does, for callers that judge policies by it.
+// ReplayWithRetries makes a decision again as Again does, for callers that judge policies by it.
 // It asks up to so many times for a decision that does not come in time though the
 // record did, since something else may have had the processors; engine.Strikes is how many
 // where policies are enforced. Its error is an UnknownPointError, or the cause of the
 // context's end.
-func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {
+func ReplayWithRetries(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {
 	for n := range max(tries, 1) {
 		if n > 0 {
 			runtime.GC() // of what is left of the late one, so that this one finds as much memory
 		}
-		if now, err = Again(ctx, e, s, r); err != nil {
+		if now, err = ReplayOnce(ctx, e, s, r); err != nil {
 			return now, err
 		}
 		if ctx.Err() != nil {
@@ -80,10 +80,10 @@ func Retry(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision
 	return now, nil
 }
 
-// Again makes a decision again with the policies of a snapshot, aside. Its error
+// ReplayOnce makes a decision again with the policies of a snapshot, aside. Its error
 // is an UnknownPointError.
-func Again(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
-	p, ok := catalog.Find(r.Point)
+func ReplayOnce(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
+	p, ok := catalog.FindPoint(r.Point)
 	if !ok {
 		return decision.Record{}, fmt.Errorf("replaying record %d: %w", r.ID, UnknownPointError{r.Point})
 	}
@@ -95,8 +95,8 @@ func sideOf(r decision.Record) Side {
 	return Side{Revision: r.Revision, Outcome: r.Outcome, Verdict: decision.VerdictOf(r), Output: r.Output, Rules: r.Rules, Error: r.Error}
 }
 
-// differing compares two answers as policies would: nil and empty are equal.
-func differing(e *engine.Engine, a, b any) ([]string, error) {
+// differingFields compares two answers as policies would: nil and empty are equal.
+func differingFields(e *engine.Engine, a, b any) ([]string, error) {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !va.IsValid() || !vb.IsValid() || va.Type() != vb.Type() || va.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("comparing answers: they are a %T and a %T", a, b)

@@ -24,11 +24,11 @@ func TestReplay(t *testing.T) {
 	b := record.NewBuffer()
 	e := enginetest.New(t, b)
 	for _, n := range []int{1, 2} {
-		engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(n))
+		engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.WebSubject(), enginetest.PlanFacts(n))
 	}
 	// Records survive being written and read.
 	var file bytes.Buffer
-	if err := record.Write(&file, b.Find(record.Query{})); err != nil {
+	if err := record.Write(&file, b.FindRecords(record.Query{})); err != nil {
 		t.Fatal(err)
 	}
 	records, err := record.Read(&file)
@@ -42,17 +42,17 @@ func TestReplay(t *testing.T) {
 		kind compare.Kind
 	}{
 		"the same policies decide the same":     {},
-		"a new hold is a difference":            {set: enginetest.Bundle(t, enginetest.Friday), want: []string{"Holds"}, now: decision.Decided, kind: compare.Stricter},
-		"an override that is wrong is one too":  {set: enginetest.Bundle(t, "package override.rollout\nplan := 1"), want: []string{"Holds", "Limit", "MaxUnavailable"}, now: decision.Failed, kind: compare.Lost},
-		"a bundle that says nothing is not one": {set: enginetest.Bundle(t, "package extend.rollout.x\nhold contains {} if input.workload.name == \"other\"")},
+		"a new hold is a difference":            {set: enginetest.NewBundleSet(t, enginetest.Friday), want: []string{"Holds"}, now: decision.Decided, kind: compare.Stricter},
+		"an override that is wrong is one too":  {set: enginetest.NewBundleSet(t, "package override.rollout\nplan := 1"), want: []string{"Holds", "Limit", "MaxUnavailable"}, now: decision.Failed, kind: compare.Lost},
+		"a bundle that says nothing is not one": {set: enginetest.NewBundleSet(t, "package extend.rollout.x\nhold contains {} if input.workload.name == \"other\"")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := e.Compile(context.Background(), tc.set)
+			s, err := e.CompileBundles(context.Background(), tc.set)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range records {
-				d, err := compare.Replay(context.Background(), e, s, r, 1)
+				d, err := compare.ReplayAndDiff(context.Background(), e, s, r, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func TestReplay(t *testing.T) {
 	if n, _ := b.Len(); n != 2 {
 		t.Errorf("replaying was recorded: there are %d records", n)
 	}
-	if _, err := compare.Replay(context.Background(), e, e.Snapshot(), decision.Record{Point: "no/point"}, 1); err == nil {
+	if _, err := compare.ReplayAndDiff(context.Background(), e, e.ActiveSnapshot(), decision.Record{Point: "no/point"}, 1); err == nil {
 		t.Error("a point that does not exist was replayed")
 	}
 }
@@ -92,7 +92,7 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 		}
 		return time.Unix(0, 0).UTC()
 	}
-	e := enginetest.With(t, engine.WithParallel(1), engine.WithPatience(5), engine.WithClock(clock))
+	e := enginetest.NewWithOptions(t, engine.WithParallel(1), engine.WithPatience(5), engine.WithClock(clock))
 	asked.Store(-1) // the evaluation in the way begins
 	go func() {
 		defer close(over)
@@ -103,25 +103,25 @@ func TestADecisionThatComesTooLateIsAskedForOnceMore(t *testing.T) {
 			<-let
 			return nil
 		}
-		engine.Decide(context.Background(), e, p, enginetest.Web(), enginetest.Plan(1))
+		engine.Decide(context.Background(), e, p, enginetest.WebSubject(), enginetest.PlanFacts(1))
 	}()
 	<-begun
-	now, err := compare.Retry(t.Context(), e, e.Snapshot(), decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1)}, engine.Strikes)
+	now, err := compare.ReplayWithRetries(t.Context(), e, e.ActiveSnapshot(), decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.WebSubject(), Input: enginetest.PlanFacts(1)}, engine.Strikes)
 	if err != nil || now.Outcome != decision.Decided {
 		t.Errorf("got %s %s, %v", now.Outcome, now.Error, err)
 	}
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	if _, err := compare.Retry(ctx, e, e.Snapshot(), now, engine.Strikes); !errors.Is(err, gone) {
+	if _, err := compare.ReplayWithRetries(ctx, e, e.ActiveSnapshot(), now, engine.Strikes); !errors.Is(err, gone) {
 		t.Errorf("for an object that is gone: %v", err)
 	}
 }
 
 func TestADecisionIsTriedAsOftenAsItMayBeLate(t *testing.T) {
 	var asked atomic.Int64
-	e := enginetest.With(t, engine.WithClock(func() time.Time { asked.Add(1); return time.Unix(0, 0).UTC() }))
-	s := enginetest.Compiled(t, e, enginetest.Endless)
+	e := enginetest.NewWithOptions(t, engine.WithClock(func() time.Time { asked.Add(1); return time.Unix(0, 0).UTC() }))
+	s := enginetest.CompileSnapshot(t, e, enginetest.Endless)
 	once := int64(0)
 	for _, tc := range []struct {
 		name  string
@@ -134,7 +134,7 @@ func TestADecisionIsTriedAsOftenAsItMayBeLate(t *testing.T) {
 		{"one that was late when it was recorded", decision.TimedOut, 3, 1},
 	} {
 		asked.Store(0)
-		now, err := compare.Retry(t.Context(), e, s, decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.Web(), Input: enginetest.Plan(1), Outcome: tc.then}, tc.tries)
+		now, err := compare.ReplayWithRetries(t.Context(), e, s, decision.Record{Point: rollout.PlanPoint().Name, Subject: enginetest.WebSubject(), Input: enginetest.PlanFacts(1), Outcome: tc.then}, tc.tries)
 		if once == 0 {
 			once = asked.Load()
 		}

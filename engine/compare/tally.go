@@ -51,10 +51,10 @@ type Group struct {
 	Count uint64 `json:"count"`
 }
 
-// Group is the one that a difference belongs to, without a count.
-func (d *Difference) Group() Group {
+// GroupKey is the one that a difference belongs to, without a count.
+func (d *Difference) GroupKey() Group {
 	g := Group{Point: d.Point, Kind: d.Kind}
-	g.Then, g.Now = d.reasons()
+	g.Then, g.Now = d.summarizeSides()
 	return g
 }
 
@@ -98,12 +98,12 @@ func NewCounter(opts ...CounterOption) *Counter {
 	return c
 }
 
-// Add counts a decision that was made again. The difference is nil where there
+// CountDecision counts a decision that was made again. The difference is nil where there
 // is none. It says whether the difference was taken as a sample: the first ones
 // of each group are, then ever fewer.
-func (c *Counter) Add(d *Difference, then, now time.Duration) (sampled bool) {
+func (c *Counter) CountDecision(d *Difference, then, now time.Duration) (sampled bool) {
 	c.tally.Compared++
-	if c.pace.Slower(then, now) {
+	if c.pace.IsSlower(then, now) {
 		c.tally.Slower++
 	}
 	if d == nil {
@@ -120,7 +120,7 @@ func (c *Counter) Add(d *Difference, then, now time.Duration) (sampled bool) {
 	default:
 		c.tally.Changed++
 	}
-	key := d.Group()
+	key := d.GroupKey()
 	g := c.groups[key]
 	if g == nil {
 		if len(c.groups) >= c.maxGroups {
@@ -131,17 +131,17 @@ func (c *Counter) Add(d *Difference, then, now time.Duration) (sampled bool) {
 		c.groups[key] = g
 	}
 	g.count++
-	return g.take(d, c.perGroup)
+	return g.takeSample(d, c.perGroup)
 }
 
-// take keeps the first few samples, and in their place those whose number is a
+// takeSample keeps the first few samples, and in their place those whose number is a
 // power of two.
-func (g *grouped) take(d *Difference, limit int) bool {
+func (g *grouped) takeSample(d *Difference, limit int) bool {
 	switch {
 	case len(g.samples) < limit:
-		g.samples = append(g.samples, d.brief())
+		g.samples = append(g.samples, d.briefCopy())
 	case bits.OnesCount64(g.count) == 1:
-		g.samples[g.next] = d.brief()
+		g.samples[g.next] = d.briefCopy()
 		g.next = (g.next + 1) % limit
 	default:
 		return false
@@ -149,29 +149,29 @@ func (g *grouped) take(d *Difference, limit int) bool {
 	return true
 }
 
-// Tally is what was counted so far.
-func (c *Counter) Tally() Tally {
+// CurrentTally is what was counted so far.
+func (c *Counter) CurrentTally() Tally {
 	out := c.tally
 	for key, g := range c.groups {
 		key.Count = g.count
 		out.Groups = append(out.Groups, key)
 	}
 	slices.SortFunc(out.Groups, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), worst(a.Kind, b.Kind), strings.Compare(string(a.Point), string(b.Point)),
+		return cmp.Or(cmp.Compare(b.Count, a.Count), compareSeverity(a.Kind, b.Kind), strings.Compare(string(a.Point), string(b.Point)),
 			strings.Compare(a.Now, b.Now), strings.Compare(a.Then, b.Then))
 	})
-	out.Samples = c.samples(out.Groups)
+	out.Samples = c.pickSamples(out.Groups)
 	if c.other > 0 {
 		out.Groups = append(out.Groups, Group{Then: Other, Now: Other, Count: c.other})
 	}
 	return out
 }
 
-// samples takes one of each group, then another one of each, and so on: of the
+// pickSamples takes one of each group, then another one of each, and so on: of the
 // most troublesome first.
-func (c *Counter) samples(groups []Group) []Difference {
+func (c *Counter) pickSamples(groups []Group) []Difference {
 	groups = slices.Clone(groups)
-	slices.SortStableFunc(groups, func(a, b Group) int { return worst(a.Kind, b.Kind) })
+	slices.SortStableFunc(groups, func(a, b Group) int { return compareSeverity(a.Kind, b.Kind) })
 	var out []Difference
 	for i := range c.perGroup {
 		for _, key := range groups {

@@ -67,14 +67,14 @@ func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
 		{"a word that is too long", planned(), planned(strings.Repeat("ä", 100)), "stricter: Go -> Hold (r " + strings.Repeat("ä", 59) + "...)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, err := compare.Records(e, tc.then, tc.now)
+			d, err := compare.DiffRecords(e, tc.then, tc.now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c := compare.NewCounter()
-			c.Add(d, 0, 0)
+			c.CountDecision(d, 0, 0)
 			got := ""
-			for _, g := range c.Tally().Groups {
+			for _, g := range c.CurrentTally().Groups {
 				got += fmt.Sprintf("%s: %s -> %s", g.Kind, g.Then, g.Now)
 			}
 			if got != tc.want {
@@ -82,10 +82,10 @@ func TestDifferencesAreOfAKindAndAGroup(t *testing.T) {
 			}
 		})
 	}
-	if _, err := compare.Records(e, decision.Record{Point: "no/point"}, planned()); err == nil {
+	if _, err := compare.DiffRecords(e, decision.Record{Point: "no/point"}, planned()); err == nil {
 		t.Error("a point that does not exist was compared")
 	}
-	if _, err := compare.Records(e, planned(), decision.Record{Output: 7}); err == nil {
+	if _, err := compare.DiffRecords(e, planned(), decision.Record{Output: 7}); err == nil {
 		t.Error("answers of two types were compared")
 	}
 }
@@ -99,11 +99,11 @@ func TestTally(t *testing.T) {
 		for range times {
 			n++
 			then.ID = uint64(n)
-			d, err := compare.Records(e, then, now)
+			d, err := compare.DiffRecords(e, then, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.Add(d, then.Duration, now.Duration) {
+			if c.CountDecision(d, then.Duration, now.Duration) {
 				taken = append(taken, n)
 			}
 		}
@@ -118,7 +118,7 @@ func TestTally(t *testing.T) {
 	add(planned(), planned("B"), 2)             // 16, 17: one group too many
 	add(planned("A"), planned("B"), 1)          // 18
 
-	got := c.Tally()
+	got := c.CurrentTally()
 	var samples []uint64
 	for _, d := range got.Samples {
 		samples = append(samples, d.Record)
@@ -162,7 +162,7 @@ func TestPace(t *testing.T) {
 		{"not known", 0, time.Hour, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := compare.DefaultPace().Slower(tc.then, tc.now); got != tc.want {
+			if got := compare.DefaultPace().IsSlower(tc.then, tc.now); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Any is a Point whose types are known only while the program runs: for tools
+// UntypedPoint is a Point whose types are known only while the program runs: for tools
 // that treat every point alike, such as replay, schemas and the command line.
-type Any struct {
+type UntypedPoint struct {
 	Name   Name
 	Budget time.Duration
 	// MaxResult and MaxBytes have their defaults here.
@@ -28,14 +28,14 @@ type Any struct {
 	Lean                   func(in, then, now any) Strictness
 }
 
-// Any forgets the types of the point.
-func (p Point[In, Out]) Any() Any {
-	out := Any{
+// EraseTypes forgets the types of the point.
+func (p Point[In, Out]) EraseTypes() UntypedPoint {
+	out := UntypedPoint{
 		Name: p.Name, Budget: p.Budget, MaxResult: cmp.Or(p.MaxResult, DefaultMaxResult), MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes),
 		In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
 		Undecided: func(in any, strict bool) any {
 			typed, _ := in.(In) // of another type there is nothing to go by
-			return p.Undecided(typed, strict)
+			return p.FallbackAnswer(typed, strict)
 		},
 		Check: func(in, out any) error {
 			i, ok := in.(In)
@@ -79,12 +79,12 @@ func (n Name) Domain() string {
 	return domain
 }
 
-// Originated is an answer whose parts say which rule they are from. The engine
+// OutputWithOrigin is an answer whose parts say which rule they are from. The engine
 // tells it the package to name where a policy named no rule.
-type Originated interface{ From(pkg string) }
+type OutputWithOrigin interface{ SetDefaultRules(pkg string) }
 
-// Attribute names the package as the rule of those holds that name none.
-func Attribute(holds []Hold, pkg string) {
+// SetDefaultRules names the package as the rule of those holds that name none.
+func SetDefaultRules(holds []Hold, pkg string) {
 	for i := range holds {
 		if holds[i].Rule == "" {
 			holds[i].Rule = pkg

@@ -61,9 +61,9 @@ type Point[In, Out any] struct {
 	Lean func(in In, then, now Out) Strictness
 }
 
-// Undecided answers in place of policies that did not. Strict is true where rules of
+// FallbackAnswer answers in place of policies that did not. Strict is true where rules of
 // users take part.
-func (p Point[In, Out]) Undecided(in In, strict bool) Out {
+func (p Point[In, Out]) FallbackAnswer(in In, strict bool) Out {
 	if strict && p.StrictFallback != nil {
 		return p.StrictFallback(in)
 	}
@@ -91,8 +91,8 @@ const (
 	MaxText = 8 << 10
 )
 
-// Cut is a text of at most so many bytes, which ends with dots if it was longer.
-func Cut(text string, bytes int) string {
+// TruncateText is a text of at most so many bytes, which ends with dots if it was longer.
+func TruncateText(text string, bytes int) string {
 	const dots = "..."
 	if len(text) <= bytes {
 		return text
@@ -195,11 +195,11 @@ const (
 // from a policy: the pod waits for others, which is how a rollout goes.
 const RuleWalk = "walk"
 
-// Ours says whether a hold comes from the walk.
-func (h Hold) Ours() bool { return h.Rule == RuleWalk }
+// IsFromWalk says whether a hold comes from the walk.
+func (h Hold) IsFromWalk() bool { return h.Rule == RuleWalk }
 
-// Whole says whether a hold is of the whole workload, and not of some of its pods.
-func (h Hold) Whole() bool { return len(h.Where) == 0 && h.Pod == "" && h.Namespace == "" }
+// IsWholeWorkload says whether a hold is of the whole workload, and not of some of its pods.
+func (h Hold) IsWholeWorkload() bool { return len(h.Where) == 0 && h.Pod == "" && h.Namespace == "" }
 
 // NamesPod reports whether a pod has the name and the namespace that a hold is limited to. It
 // is not limited by what it leaves empty. The groups of the pod do not count.

@@ -18,8 +18,8 @@ const (
 	Changed Strictness = "changed"
 )
 
-// Weigh joins what is known of the parts of an answer.
-func Weigh(stricter, looser bool) Strictness {
+// StrictnessOf joins what is known of the parts of an answer.
+func StrictnessOf(stricter, looser bool) Strictness {
 	switch {
 	case looser:
 		return Looser
@@ -29,31 +29,31 @@ func Weigh(stricter, looser bool) Strictness {
 	return Changed
 }
 
-// Both joins two of them.
-func Both(a, b Strictness) Strictness {
-	return Weigh(a == Stricter || b == Stricter, a == Looser || b == Looser)
+// CombineStrictness joins two of them.
+func CombineStrictness(a, b Strictness) Strictness {
+	return StrictnessOf(a == Stricter || b == Stricter, a == Looser || b == Looser)
 }
 
-// Fewer leans towards the lower of two numbers.
-func Fewer(then, now int) Strictness { return Weigh(now < then, now > then) }
+// FewerIsStricter leans towards the lower of two numbers.
+func FewerIsStricter(then, now int) Strictness { return StrictnessOf(now < then, now > then) }
 
 // FewerHeld compares what holds reach. A hold reaches less than another one if
 // that names no pod or the same, no namespace or the same, and if the groups it names are named here too.
 // Who holds, and why, does not count.
 func FewerHeld(then, now []Hold) Strictness {
-	return Weigh(!reach(then, now), !reach(now, then))
+	return StrictnessOf(!coversHolds(then, now), !coversHolds(now, then))
 }
 
-// reach says whether some holds reach all that others do. Holds of single pods
+// coversHolds says whether some holds reach all that others do. Holds of single pods
 // may be thousands, so they are looked up.
-func reach(holds, others []Hold) bool {
+func coversHolds(holds, others []Hold) bool {
 	byPod := map[string][]Hold{}
 	for _, h := range holds {
 		byPod[h.Pod] = append(byPod[h.Pod], h)
 	}
 	for _, o := range others {
 		within := func(h Hold) bool {
-			return Subset(h.Where, o.Where) && (h.Namespace == "" || h.Namespace == o.Namespace)
+			return IsSubset(h.Where, o.Where) && (h.Namespace == "" || h.Namespace == o.Namespace)
 		}
 		if !slices.ContainsFunc(byPod[""], within) && !slices.ContainsFunc(byPod[o.Pod], within) {
 			return false
@@ -62,8 +62,8 @@ func reach(holds, others []Hold) bool {
 	return true
 }
 
-// Subset says whether a map has all of another one's entries.
-func Subset(part, of map[string]string) bool {
+// IsSubset says whether a map has all of another one's entries.
+func IsSubset(part, of map[string]string) bool {
 	for k, v := range part {
 		if got, ok := of[k]; !ok || got != v {
 			return false
@@ -72,8 +72,8 @@ func Subset(part, of map[string]string) bool {
 	return true
 }
 
-// Covers says whether for each of some others there is one that covers it.
-func Covers[T any](all, others []T, one func(a, other T) bool) bool {
+// CoversAll says whether for each of some others there is one that covers it.
+func CoversAll[T any](all, others []T, one func(a, other T) bool) bool {
 	return !slices.ContainsFunc(others, func(o T) bool {
 		return !slices.ContainsFunc(all, func(a T) bool { return one(a, o) })
 	})

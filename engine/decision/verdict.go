@@ -8,14 +8,14 @@ type Verdict struct {
 	Reasons []Hold `json:"reasons,omitempty"`
 }
 
-// Judged is an answer that can be put in a word.
-type Judged interface{ Verdict() Verdict }
+// OutputWithVerdict is an answer that can be put in a word.
+type OutputWithVerdict interface{ ToVerdict() Verdict }
 
 // VerdictOf puts the answer of a record in a word; of an answer that cannot be,
 // it is the outcome.
 func VerdictOf(r Record) Verdict {
-	if j, ok := r.Output.(Judged); ok {
-		return j.Verdict()
+	if j, ok := r.Output.(OutputWithVerdict); ok {
+		return j.ToVerdict()
 	}
 	return Verdict{Word: string(r.Outcome)}
 }

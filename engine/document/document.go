@@ -33,16 +33,16 @@ func (e Error) Error() string { return e.Message }
 func FromYAML(text []byte) ([]byte, error) {
 	out, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, Explain(nil, err)
+		return nil, ExplainError(nil, err)
 	}
-	if row := second(text); row > 0 {
+	if row := secondDocumentRow(text); row > 0 {
 		return nil, Error{row, 1, "there is a second document, and it would not be read"}
 	}
 	return out, nil
 }
 
-// second is the row at which a second document begins; 0 if there is none.
-func second(text []byte) (row int) {
+// secondDocumentRow is the row at which a second document begins; 0 if there is none.
+func secondDocumentRow(text []byte) (row int) {
 	documents, begins := 0, true
 	for i, line := range strings.Split(string(text), "\n") {
 		line = strings.TrimRight(line, " \t\r")
@@ -64,18 +64,18 @@ func second(text []byte) (row int) {
 func CheckJSON(text []byte) error {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		return Explain(text, err)
+		return ExplainError(text, err)
 	}
 	twice, err := kjson.UnmarshalStrict(text, &v, kjson.DisallowDuplicateFields)
 	if err := errors.Join(append(twice, err)...); err != nil {
-		return Explain(text, err)
+		return ExplainError(text, err)
 	}
 	return nil
 }
 
-// Explain makes an Error of what encoding/json or a reader of YAML says of a text,
+// ExplainError makes an Error of what encoding/json or a reader of YAML says of a text,
 // which is nil where the places of the error are not those of what people wrote.
-func Explain(text []byte, err error) error {
+func ExplainError(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
 	out := Error{Row: 1, Col: 1, Message: err.Error()}
@@ -83,10 +83,10 @@ func Explain(text []byte, err error) error {
 	case errors.Is(err, io.EOF):
 		out.Message = "it is empty"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		out.Row, out.Col = place(text, int64(len(text)))
+		out.Row, out.Col = textPosition(text, int64(len(text)))
 		out.Message = "it ends too early"
 	case errors.As(err, &syntax):
-		out.Row, out.Col = place(text, syntax.Offset-1)
+		out.Row, out.Col = textPosition(text, syntax.Offset-1)
 		out.Message = syntax.Error()
 		switch {
 		case text != nil && len(bytes.TrimSpace(text)) == 0:
@@ -95,26 +95,26 @@ func Explain(text []byte, err error) error {
 			out.Message = "it begins with a byte order mark, which JSON does not have: save it as UTF-8 without one"
 		}
 	case errors.As(err, &wrong):
-		out.Row, out.Col = place(text, wrong.Offset-1)
+		out.Row, out.Col = textPosition(text, wrong.Offset-1)
 		field := wrong.Field
 		if field == "" {
 			field = "it"
 		}
-		out.Message = fmt.Sprintf("%s is %s, and must be %s", field, found(wrong.Value), wanted(wrong.Type))
+		out.Message = fmt.Sprintf("%s is %s, and must be %s", field, describeFound(wrong.Value), describeWanted(wrong.Type))
 	default:
-		out.Row, out.Message = numbered(err.Error())
+		out.Row, out.Message = extractRow(err.Error())
 	}
 	return out
 }
 
-// place is the row and the column of a byte, both from 1.
-func place(text []byte, offset int64) (row, col int) {
+// textPosition is the row and the column of a byte, both from 1.
+func textPosition(text []byte, offset int64) (row, col int) {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// found is a value of JSON as encoding/json calls it, in words.
-func found(value string) string {
+// describeFound is a value of JSON as encoding/json calls it, in words.
+func describeFound(value string) string {
 	kind, literal, _ := strings.Cut(value, " ")
 	switch {
 	case literal != "":
@@ -129,11 +129,11 @@ func found(value string) string {
 	return "a " + kind
 }
 
-// wanted is a type of Go as JSON has it.
-func wanted(t reflect.Type) string {
+// describeWanted is a type of Go as JSON has it.
+func describeWanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return wanted(t.Elem())
+		return describeWanted(t.Elem())
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -150,9 +150,9 @@ func wanted(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// numbered takes the row out of a message in which readers of YAML have it, and
+// extractRow takes the row out of a message in which readers of YAML have it, and
 // what only says which reader it was.
-func numbered(message string) (row int, rest string) {
+func extractRow(message string) (row int, rest string) {
 	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: ", "unmarshal errors:"} {
 		message = strings.TrimPrefix(message, prefix)
 	}

@@ -97,7 +97,7 @@ func TestWhatIsOfAnotherType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dec := json.NewDecoder(bytes.NewReader([]byte(tc.text)))
 			dec.DisallowUnknownFields()
-			expect(t, document.Explain([]byte(tc.text), dec.Decode(&into)), tc.row, tc.col, tc.want)
+			expect(t, document.ExplainError([]byte(tc.text), dec.Decode(&into)), tc.row, tc.col, tc.want)
 		})
 	}
 }

@@ -65,16 +65,16 @@ hold contains {"reason": "R", "message": "m"} if {
 }
 `
 
-// Plan is the facts of a rollout of so many pods.
-func Plan(update int) rollout.PlanInput {
+// PlanFacts is the facts of a rollout of so many pods.
+func PlanFacts(update int) rollout.PlanInput {
 	return rollout.PlanInput{
 		Now: 5, Update: update, Workload: rollout.Workload{Name: "web", Labels: map[string]string{"freeze": "friday"}},
 		Groups: map[string]map[string]rollout.Group{"zone": {"a": {Total: 1}}},
 	}
 }
 
-// Web is the CloneSet that is asked about.
-func Web() decision.Subject {
+// WebSubject is the CloneSet that is asked about.
+func WebSubject() decision.Subject {
 	return decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}
 }
 
@@ -86,11 +86,11 @@ func New(t testing.TB, sinks ...engine.Sink) *engine.Engine {
 	for _, s := range sinks {
 		opts = append(opts, engine.WithSink(s))
 	}
-	return With(t, append(opts, engine.WithPatience(20))...)
+	return NewWithOptions(t, append(opts, engine.WithPatience(20))...)
 }
 
-// With makes an engine with these options alone.
-func With(t testing.TB, opts ...engine.Option) *engine.Engine {
+// NewWithOptions makes an engine with these options alone.
+func NewWithOptions(t testing.TB, opts ...engine.Option) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(fstest.MapFS{"rollout/plan.rego": {Data: []byte(builtin)}}, opts...)
 	if err != nil {
@@ -100,8 +100,8 @@ func With(t testing.TB, opts ...engine.Option) *engine.Engine {
 	return e
 }
 
-// Bundle makes a bundle of one file.
-func Bundle(t testing.TB, source string) bundle.Set {
+// NewBundleSet makes a bundle of one file.
+func NewBundleSet(t testing.TB, source string) bundle.Set {
 	t.Helper()
 	b, err := bundle.FromFiles("user", map[string]string{"p.rego": source})
 	if err != nil {
@@ -110,10 +110,10 @@ func Bundle(t testing.TB, source string) bundle.Set {
 	return bundle.Set{b}
 }
 
-// Compiled makes a snapshot of a bundle of one file.
-func Compiled(t testing.TB, e *engine.Engine, source string) *engine.Snapshot {
+// CompileSnapshot makes a snapshot of a bundle of one file.
+func CompileSnapshot(t testing.TB, e *engine.Engine, source string) *engine.Snapshot {
 	t.Helper()
-	s, err := e.Compile(t.Context(), Bundle(t, source))
+	s, err := e.CompileBundles(t.Context(), NewBundleSet(t, source))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (l *Logs) Describe(to chan<- *prometheus.Desc) { to <- l.records }
 // Collect implements prometheus.Collector.
 func (l *Logs) Collect(to chan<- prometheus.Metric) {
 	for _, s := range l.sinks {
-		stats := s.Stats()
+		stats := s.CurrentStats()
 		for result, n := range map[string]uint64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed} {
 			to <- prometheus.MustNewConstMetric(l.records, prometheus.CounterValue, float64(n), s.Name(), result)
 		}

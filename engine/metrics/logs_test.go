@@ -17,11 +17,11 @@ import (
 
 func TestSinksAreCounted(t *testing.T) {
 	s := sink.New("stdout", record.NewEncoder(), sink.NewStream(&bytes.Buffer{}))
-	s.Record(decision.Record{ID: 1})
+	s.RecordDecision(decision.Record{ID: 1})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Record(decision.Record{ID: 2})
+	s.RecordDecision(decision.Record{ID: 2})
 	want := `
 # HELP regatta_decision_log_records_total Records of decisions, by where they are sent and by what became of them: written, dropped for want of room, or failed.
 # TYPE regatta_decision_log_records_total counter

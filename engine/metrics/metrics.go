@@ -56,13 +56,13 @@ func New() *Collector {
 	}
 }
 
-// Options give the collector to an engine.
-func (c *Collector) Options() []engine.Option {
+// EngineOptions give the collector to an engine.
+func (c *Collector) EngineOptions() []engine.Option {
 	return []engine.Option{engine.WithSink(c), engine.WithObserver(c)}
 }
 
-// Record implements engine.Sink.
-func (c *Collector) Record(r decision.Record) {
+// RecordDecision implements engine.Sink.
+func (c *Collector) RecordDecision(r decision.Record) {
 	if r.Point == engine.RollbackPoint {
 		return
 	}
@@ -70,57 +70,57 @@ func (c *Collector) Record(r decision.Record) {
 	c.seconds.WithLabelValues(string(r.Point)).Observe(r.Duration.Seconds())
 }
 
-// Activated implements engine.Observer.
-func (c *Collector) Activated(revision string) {
+// RevisionActivated implements engine.Observer.
+func (c *Collector) RevisionActivated(revision string) {
 	c.active.Reset()
 	c.active.WithLabelValues(bundle.ShortRevision(revision)).Set(1)
 }
 
-// Stuck implements engine.Observer.
-func (c *Collector) Stuck(point decision.Name, delta int) {
+// EvaluationStuck implements engine.Observer.
+func (c *Collector) EvaluationStuck(point decision.Name, delta int) {
 	c.stuck.WithLabelValues(string(point)).Add(float64(delta))
 }
 
-// Throttled implements engine.Observer.
-func (c *Collector) Throttled(namespace string, point decision.Name) {
+// DecisionThrottled implements engine.Observer.
+func (c *Collector) DecisionThrottled(namespace string, point decision.Name) {
 	c.throttled.WithLabelValues(namespace, string(point)).Inc()
 }
 
 // RolledBack implements engine.Observer.
 func (c *Collector) RolledBack(r engine.Rollback) { c.rollbacks.WithLabelValues(r.Namespace).Inc() }
 
-// Withheld implements engine.Observer.
-func (c *Collector) Withheld(bundles bundle.Set) {
+// BundlesWithheld implements engine.Observer.
+func (c *Collector) BundlesWithheld(bundles bundle.Set) {
 	c.withheld.Reset()
 	for _, b := range bundles {
 		c.withheld.WithLabelValues(b.Namespace, b.Name).Set(1)
 	}
 }
 
-// Shadowed implements record.ShadowObserver.
-func (c *Collector) Shadowed(name string, point decision.Name, result string) {
+// ShadowCompared implements record.ShadowObserver.
+func (c *Collector) ShadowCompared(name string, point decision.Name, result string) {
 	c.shadows.WithLabelValues(name, string(point), result).Inc()
 }
 
-// Unshadowed implements record.ShadowObserver.
-func (c *Collector) Unshadowed(name string) {
+// ShadowDropped implements record.ShadowObserver.
+func (c *Collector) ShadowDropped(name string) {
 	c.shadows.DeletePartialMatch(prometheus.Labels{"bundle": name})
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, m := range c.all() {
+	for _, m := range c.allCollectors() {
 		m.Describe(to)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	for _, m := range c.all() {
+	for _, m := range c.allCollectors() {
 		m.Collect(to)
 	}
 }
 
-func (c *Collector) all() []prometheus.Collector {
+func (c *Collector) allCollectors() []prometheus.Collector {
 	return []prometheus.Collector{c.decisions, c.seconds, c.stuck, c.rollbacks, c.withheld, c.throttled, c.active, c.shadows}
 }

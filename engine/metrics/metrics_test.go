@@ -24,7 +24,7 @@ func TestWhatIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := "package rollout\nplan := {\"limit\": 1, \"maxUnavailable\": 1, \"holds\": [], \"scatter\": []} if input.update > 0"
-	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(policy)}}, append(c.Options(), engine.WithPatience(20))...) // the machine may be busy
+	e, err := engine.New(fstest.MapFS{"p.rego": {Data: []byte(policy)}}, append(c.EngineOptions(), engine.WithPatience(20))...) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,18 +36,18 @@ func TestWhatIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(context.Background(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	c.Stuck("rollout/plan", 1)
+	c.EvaluationStuck("rollout/plan", 1)
 	c.RolledBack(engine.Rollback{})
-	c.Withheld(bundle.Set{{Name: "gone"}})
-	c.Withheld(bundle.Set{{Name: "loop"}, {Name: "own", Namespace: "shop"}})
+	c.BundlesWithheld(bundle.Set{{Name: "gone"}})
+	c.BundlesWithheld(bundle.Set{{Name: "loop"}, {Name: "own", Namespace: "shop"}})
 	for _, name := range []string{"freeze", "gone", "freeze"} {
-		c.Shadowed(name, "rollout/plan", "looser")
+		c.ShadowCompared(name, "rollout/plan", "looser")
 	}
-	c.Unshadowed("gone")
-	c.Throttled("shop", "rollout/plan")
+	c.ShadowDropped("gone")
+	c.DecisionThrottled("shop", "rollout/plan")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestWhatIsCounted(t *testing.T) {
 		`regatta_bundles_withheld label:{name:"bundle" value:"own"} label:{name:"namespace" value:"shop"} gauge:{value:1`,
 		`regatta_rollbacks_total label:{name:"namespace" value:""} counter:{value:1`,
 		`regatta_decisions_throttled_total label:{name:"namespace" value:"shop"} label:{name:"point" value:"rollout/plan"} counter:{value:1`,
-		`regatta_policies_active label:{name:"revision" value:"` + bundle.ShortRevision(e.Snapshot().Revision()) + `"} gauge:{value:1}`,
+		`regatta_policies_active label:{name:"revision" value:"` + bundle.ShortRevision(e.ActiveSnapshot().Revision()) + `"} gauge:{value:1}`,
 		`sample_count:3`,
 		`regatta_shadow_decisions_total label:{name:"bundle" value:"freeze"} label:{name:"point" value:"rollout/plan"} label:{name:"result" value:"looser"} counter:{value:2`,
 	} {

@@ -24,7 +24,7 @@ var boundValues = ast.CompilerStageDefinition{Name: "BoundValues", MetricName: "
 		b := bounding{compiler: c}
 		for _, r := range m.Rules {
 			for ; r != nil; r = r.Else {
-				b.rule(r)
+				b.rewriteRule(r)
 			}
 		}
 	}
@@ -46,39 +46,39 @@ type bounding struct {
 	made     int // variables
 }
 
-func (b *bounding) rule(r *ast.Rule) {
+func (b *bounding) rewriteRule(r *ast.Rule) {
 	bound := ast.ReservedVars.Copy()
 	for _, arg := range r.Head.Args {
 		bound.Update(arg.Vars())
 	}
-	b.headed(&r.Body, bound, &r.Head.Key, &r.Head.Value)
+	b.rewriteHeadedBody(&r.Body, bound, &r.Head.Key, &r.Head.Value)
 }
 
-// headed rewrites a body, and the terms that it is the body of.
-func (b *bounding) headed(body *ast.Body, outer ast.VarSet, head ...**ast.Term) {
+// rewriteHeadedBody rewrites a body, and the terms that it is the body of.
+func (b *bounding) rewriteHeadedBody(body *ast.Body, outer ast.VarSet, head ...**ast.Term) {
 	bound := outer.Copy()
-	out := b.body(*body, bound)
+	out := b.rewriteBody(*body, bound)
 	for _, t := range head {
-		*t = b.hoisted(*t, bound, &out)
+		*t = b.hoistTerm(*t, bound, &out)
 	}
-	*body = numbered(out)
+	*body = renumberExprs(out)
 }
 
-// numbered puts the places of expressions right.
-func numbered(body ast.Body) ast.Body {
+// renumberExprs puts the places of expressions right.
+func renumberExprs(body ast.Body) ast.Body {
 	for i, x := range body {
 		x.Index = i
 	}
 	return body
 }
 
-// body rewrites conditions, and adds to the variables that are bound after them.
-func (b *bounding) body(body ast.Body, bound ast.VarSet) ast.Body {
+// rewriteBody rewrites conditions, and adds to the variables that are bound after them.
+func (b *bounding) rewriteBody(body ast.Body, bound ast.VarSet) ast.Body {
 	out := make(ast.Body, 0, len(body))
 	for _, x := range body {
-		b.within(x, bound)
+		b.rewriteNested(x, bound)
 		for _, w := range x.With {
-			w.Value = b.hoisted(w.Value, bound, &out)
+			w.Value = b.hoistTerm(w.Value, bound, &out)
 		}
 		after := ast.OutputVarsFromExpr(b.compiler, x, bound)
 		terms, isCall := x.Terms.([]*ast.Term)
@@ -87,40 +87,40 @@ func (b *bounding) body(body ast.Body, bound ast.VarSet) ast.Body {
 			out = append(out, x)
 		case x.IsEquality():
 			out = append(out, x)
-			if b.makes(terms[2], bound) {
+			if b.makesValue(terms[2], bound) {
 				x.Terms = append([]*ast.Term{ast.NewTerm(bounded.Value.Ref()), terms[2]}, terms[1])
-			} else if v, ok := terms[1].Value.(ast.Var); ok && b.gathers(terms[2]) {
-				out = append(out, b.measure(ast.NewTerm(v), b.variable(), x.Location))
+			} else if v, ok := terms[1].Value.(ast.Var); ok && b.isGatheredValue(terms[2]) {
+				out = append(out, b.newMeasureExpr(ast.NewTerm(v), b.newVariable(), x.Location))
 			}
 		default:
-			if bounded.Measures(x.Operator().String()) {
+			if bounded.MeasuresOperands(x.Operator().String()) {
 				out = append(out, x)
 				break
 			}
 			for i := range x.Operands() {
-				terms[i+1] = b.hoisted(terms[i+1], bound, &out)
+				terms[i+1] = b.hoistTerm(terms[i+1], bound, &out)
 			}
 			out = append(out, x)
 		}
 		bound.Update(after)
 	}
-	return numbered(out)
+	return renumberExprs(out)
 }
 
-// within rewrites the conditions that an expression has in it.
-func (b *bounding) within(x *ast.Expr, bound ast.VarSet) {
+// rewriteNested rewrites the conditions that an expression has in it.
+func (b *bounding) rewriteNested(x *ast.Expr, bound ast.VarSet) {
 	switch t := x.Terms.(type) {
 	case *ast.Not:
-		t.Body = b.body(t.Body, bound.Copy())
+		t.Body = b.rewriteBody(t.Body, bound.Copy())
 		return
 	case *ast.LogicalAnd:
 		left := bound.Copy()
-		t.Lhs = b.body(t.Lhs, left)
-		t.Rhs = b.body(t.Rhs, left)
+		t.Lhs = b.rewriteBody(t.Lhs, left)
+		t.Rhs = b.rewriteBody(t.Rhs, left)
 		return
 	case *ast.LogicalOr:
-		t.Lhs = b.body(t.Lhs, bound.Copy())
-		t.Rhs = b.body(t.Rhs, bound.Copy())
+		t.Lhs = b.rewriteBody(t.Lhs, bound.Copy())
+		t.Rhs = b.rewriteBody(t.Rhs, bound.Copy())
 		return
 	case *ast.Every:
 		inner := bound.Copy()
@@ -129,17 +129,17 @@ func (b *bounding) within(x *ast.Expr, bound ast.VarSet) {
 				inner.Update(name.Vars())
 			}
 		}
-		t.Body = b.body(t.Body, inner)
+		t.Body = b.rewriteBody(t.Body, inner)
 		return
 	}
 	ast.WalkTerms(x, func(t *ast.Term) bool {
 		switch v := t.Value.(type) {
 		case *ast.ArrayComprehension:
-			b.headed(&v.Body, bound, &v.Term)
+			b.rewriteHeadedBody(&v.Body, bound, &v.Term)
 		case *ast.SetComprehension:
-			b.headed(&v.Body, bound, &v.Term)
+			b.rewriteHeadedBody(&v.Body, bound, &v.Term)
 		case *ast.ObjectComprehension:
-			b.headed(&v.Body, bound, &v.Key, &v.Value)
+			b.rewriteHeadedBody(&v.Body, bound, &v.Key, &v.Value)
 		default:
 			return false
 		}
@@ -147,8 +147,8 @@ func (b *bounding) within(x *ast.Expr, bound ast.VarSet) {
 	})
 }
 
-// makes reports whether a term makes a value of variables that all are bound.
-func (b *bounding) makes(t *ast.Term, bound ast.VarSet) bool {
+// makesValue reports whether a term makes a value of variables that all are bound.
+func (b *bounding) makesValue(t *ast.Term, bound ast.VarSet) bool {
 	if t == nil || t.IsGround() {
 		return false
 	}
@@ -159,9 +159,9 @@ func (b *bounding) makes(t *ast.Term, bound ast.VarSet) bool {
 	return false
 }
 
-// gathers reports whether a term is a value of parts that were made one by one, such as
+// isGatheredValue reports whether a term is a value of parts that were made one by one, such as
 // those of a comprehension or of a rule that has many.
-func (b *bounding) gathers(t *ast.Term) bool {
+func (b *bounding) isGatheredValue(t *ast.Term) bool {
 	if ast.IsComprehension(t.Value) {
 		return true
 	}
@@ -178,25 +178,25 @@ func (b *bounding) gathers(t *ast.Term) bool {
 	return false
 }
 
-// hoisted is a term, or a variable for the value that it makes, which is measured in an
+// hoistTerm is a term, or a variable for the value that it makes, which is measured in an
 // expression more.
-func (b *bounding) hoisted(t *ast.Term, bound ast.VarSet, out *ast.Body) *ast.Term {
-	if !b.makes(t, bound) {
+func (b *bounding) hoistTerm(t *ast.Term, bound ast.VarSet, out *ast.Body) *ast.Term {
+	if !b.makesValue(t, bound) {
 		return t
 	}
-	name := b.variable()
-	*out = append(*out, b.measure(t, name, t.Location))
+	name := b.newVariable()
+	*out = append(*out, b.newMeasureExpr(t, name, t.Location))
 	bound.Add(name.Value.(ast.Var))
 	return name
 }
 
-// variable is one that no policy can name.
-func (b *bounding) variable() *ast.Term {
+// newVariable is one that no policy can name.
+func (b *bounding) newVariable() *ast.Term {
 	b.made++
 	return ast.VarTerm(fmt.Sprintf("__bounded%d__", b.made))
 }
 
-func (b *bounding) measure(t, as *ast.Term, at *ast.Location) *ast.Expr {
+func (b *bounding) newMeasureExpr(t, as *ast.Term, at *ast.Location) *ast.Expr {
 	x := bounded.Value.Expr(t, as)
 	x.Location = at
 	return x

@@ -8,10 +8,10 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Capabilities is what a policy may use: Rego v2 and an allow-list of built-in
+// PolicyCapabilities is what a policy may use: Rego v2 and an allow-list of built-in
 // functions. A list of what is forbidden would grow a hole with every release
 // of OPA; this one can only be too short.
-func Capabilities() *ast.Capabilities {
+func PolicyCapabilities() *ast.Capabilities {
 	all := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV2))
 	allowed := allowedBuiltins()
 	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool {

@@ -9,9 +9,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// forbidden says why policies do not have a function that OPA has; it is empty for
+// forbiddenReason says why policies do not have a function that OPA has; it is empty for
 // what OPA does not have either. The reasons are those of allowedBuiltins.
-func forbidden(function string) string {
+func forbiddenReason(function string) string {
 	known := slices.ContainsFunc(ast.Builtins, func(b *ast.Builtin) bool { return b.Name == function })
 	if !known {
 		return ""

@@ -12,16 +12,16 @@ import (
 // LabelID is the label that names a rule in records and explanations.
 const LabelID = "id"
 
-// label sees to it that every rule has an id: rules without one get the path of
+// addPackageLabels sees to it that every rule has an id: rules without one get the path of
 // their package. OPA only records rules that have a label, and an annotation
 // cannot be attached to a parsed package, so a module that has nothing but the
 // annotation is compiled along.
 //
 // Packages below data.lib are left out: a shared helper explains nothing.
-func label(modules map[string]*ast.Module) error {
+func addPackageLabels(modules map[string]*ast.Module) error {
 	scoped := map[string]bool{}
 	for _, m := range modules {
-		if path := PackagePath(m); labelled(path) {
+		if path := PackagePath(m); needsLabel(path) {
 			scoped[path] = scoped[path] || packageScope(m) != nil
 		}
 	}
@@ -43,7 +43,7 @@ func label(modules map[string]*ast.Module) error {
 // writes to the module, so only Parse, who made it, may call it.
 func labelPackage(m *ast.Module) {
 	a, path := packageScope(m), PackagePath(m)
-	if a == nil || !labelled(path) {
+	if a == nil || !needsLabel(path) {
 		return
 	}
 	if a.Labels == nil {
@@ -54,7 +54,7 @@ func labelPackage(m *ast.Module) {
 	}
 }
 
-func labelled(path string) bool {
+func needsLabel(path string) bool {
 	return path != "" && path != "lib" && !strings.HasPrefix(path, "lib.")
 }
 

@@ -43,13 +43,13 @@ func TestACompilationThatDoesNotEndStepsAside(t *testing.T) {
 	if err := compile(); !errors.Is(err, ErrBusy) {
 		t.Errorf("compiling with %d that do not end: %v", len(release), err)
 	}
-	if _, err := Prepare(t.Context(), rego.New(rego.Query("1"))); !errors.Is(err, ErrBusy) {
+	if _, err := PrepareQuery(t.Context(), rego.New(rego.Query("1"))); !errors.Is(err, ErrBusy) {
 		t.Errorf("preparing: %v", err)
 	}
 	lane.SetTimes(time.Millisecond, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Prepare(ctx, rego.New(rego.Query("1"))); !errors.Is(err, context.Canceled) {
+	if _, err := PrepareQuery(ctx, rego.New(rego.Query("1"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("preparing for a caller that has gone: %v", err)
 	}
 	release[0]()
@@ -68,7 +68,7 @@ func TestACompilationThatDoesNotEndStepsAside(t *testing.T) {
 
 // No two compilers have an object of the types of built-in functions in common, since OPA writes into it.
 func TestCompilersShareNoObjectsOfBuiltInFunctions(t *testing.T) {
-	all := Capabilities().Builtins
+	all := PolicyCapabilities().Builtins
 	a, b := privateBuiltins(all), privateBuiltins(all)
 	shared, objects := map[*types.Object]bool{}, 0
 	each := func(builtin *ast.Builtin, do func(*types.Object)) {

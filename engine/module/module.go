@@ -26,12 +26,12 @@ import (
 // undefined, so that a deny rule fails open without a word; under v2 it is true.
 func Parse(file, source string) (*ast.Module, error) {
 	parsed, err := ast.ParseModuleWithOpts(file, source, ast.ParserOptions{
-		Capabilities:      Capabilities(),
+		Capabilities:      PolicyCapabilities(),
 		RegoVersion:       ast.RegoV2,
 		ProcessAnnotation: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("parsing module: %w", problems(file, err))
+		return nil, fmt.Errorf("parsing module: %w", problemsFromErrors(file, err))
 	}
 	if parsed == nil {
 		return nil, fmt.Errorf("parsing module: %w", Problems{{File: file, Row: 1, Col: 1, Code: ast.ParseErr, Message: "the file is empty"}})
@@ -50,7 +50,7 @@ func checkNumbers(m *ast.Module) error {
 	ast.WalkTerms(m, func(t *ast.Term) bool {
 		if n, ok := t.Value.(ast.Number); ok {
 			if err := bounded.CheckNumber(n); err != nil {
-				wrong = append(wrong, At(t.Location, "%v", err).Coded(ast.ParseErr))
+				wrong = append(wrong, ProblemAt(t.Location, "%v", err).WithCode(ast.ParseErr))
 			}
 		}
 		return false
@@ -70,7 +70,7 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 	if all == nil {
 		all = map[string]*ast.Module{}
 	}
-	if err := label(all); err != nil {
+	if err := addPackageLabels(all); err != nil {
 		return nil, err
 	}
 	c := NewCompiler(opts...)
@@ -91,8 +91,8 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 // lane is that of all compilations of the process.
 var lane = NewLane()
 
-// Prepare prepares a query of modules that are compiled.
-func Prepare(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
+// PrepareQuery prepares a query of modules that are compiled.
+func PrepareQuery(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
 	release, err := lane.AcquireTurn(ctx)
 	if err != nil {
 		return rego.PreparedEvalQuery{}, err
@@ -108,7 +108,7 @@ func NewCompiler(opts ...Option) *ast.Compiler {
 	for _, o := range opts {
 		o(&cfg)
 	}
-	capabilities := Capabilities()
+	capabilities := PolicyCapabilities()
 	capabilities.Builtins = privateBuiltins(capabilities.Builtins)
 	c := ast.NewCompiler().
 		WithDefaultRegoVersion(ast.RegoV2).
@@ -136,7 +136,7 @@ type config struct {
 }
 
 // FromErrors makes problems of OPA's errors.
-func FromErrors(err error) Problems { return problems("", err) }
+func FromErrors(err error) Problems { return problemsFromErrors("", err) }
 
 // WithSchemas checks references to the input against schemas.
 func WithSchemas(s *ast.SchemaSet) Option { return func(c *config) { c.schemas = s } }
@@ -155,25 +155,25 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-func (p Problem) String() string { return p.Place() + ": " + p.Message }
+func (p Problem) String() string { return p.SourcePosition() + ": " + p.Message }
 
-// Line is file:row:col, code and message, for machines that tell problems apart
+// FormatLine is file:row:col, code and message, for machines that tell problems apart
 // by the code. OPA's messages begin with theirs, which is not said twice.
-func (p Problem) Line() string {
+func (p Problem) FormatLine() string {
 	if p.Code == "" {
-		return p.Place() + " " + p.Message
+		return p.SourcePosition() + " " + p.Message
 	}
-	return p.Place() + " " + p.Code + " " + strings.TrimPrefix(p.Message, p.Code+": ")
+	return p.SourcePosition() + " " + p.Code + " " + strings.TrimPrefix(p.Message, p.Code+": ")
 }
 
-// Coded is the problem with a code, unless it has one.
-func (p Problem) Coded(code string) Problem {
+// WithCode is the problem with a code, unless it has one.
+func (p Problem) WithCode(code string) Problem {
 	p.Code = cmp.Or(p.Code, code)
 	return p
 }
 
-// Place is file:row:col.
-func (p Problem) Place() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Row, p.Col) }
+// SourcePosition is file:row:col.
+func (p Problem) SourcePosition() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Row, p.Col) }
 
 // Problems are all that is wrong, in the order of the files.
 type Problems []Problem
@@ -186,27 +186,27 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Coded is the problems with a code each, where they have none.
-func (ps Problems) Coded(code string) Problems {
+// WithCode is the problems with a code each, where they have none.
+func (ps Problems) WithCode(code string) Problems {
 	out := make(Problems, len(ps))
 	for i, p := range ps {
-		out[i] = p.Coded(code)
+		out[i] = p.WithCode(code)
 	}
 	return out
 }
 
-// At makes a problem of a place in a module.
-func At(loc *ast.Location, format string, args ...any) Problem {
-	p := Problem{Message: printable(fmt.Sprintf(format, args...)), Row: 1, Col: 1}
+// ProblemAt makes a problem of a place in a module.
+func ProblemAt(loc *ast.Location, format string, args ...any) Problem {
+	p := Problem{Message: sanitizeMessage(fmt.Sprintf(format, args...)), Row: 1, Col: 1}
 	if loc != nil {
 		p.File, p.Row, p.Col = loc.File, max(loc.Row, 1), max(loc.Col, 1)
 	}
 	return p
 }
 
-// problems turns OPA's errors into ours; what has no place is put at the start
+// problemsFromErrors turns OPA's errors into ours; what has no place is put at the start
 // of the file.
-func problems(file string, err error) Problems {
+func problemsFromErrors(file string, err error) Problems {
 	var list ast.Errors
 	var one *ast.Error
 	switch {
@@ -218,7 +218,7 @@ func problems(file string, err error) Problems {
 	}
 	out := make(Problems, 0, len(list))
 	for _, e := range list {
-		p := At(e.Location, "%s: %s", e.Code, e.Message).Coded(e.Code)
+		p := ProblemAt(e.Location, "%s: %s", e.Code, e.Message).WithCode(e.Code)
 		if p.File == "" {
 			p.File = file
 		}
@@ -231,11 +231,11 @@ func problems(file string, err error) Problems {
 			}
 		}
 		if function, ok := strings.CutPrefix(e.Message, "undefined function "); ok {
-			if why := forbidden(function); why != "" {
+			if why := forbiddenReason(function); why != "" {
 				p.Message += "; " + why
 			}
 		}
-		p.Message = printable(p.Message)
+		p.Message = sanitizeMessage(p.Message)
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b Problem) int {
@@ -251,9 +251,9 @@ func problems(file string, err error) Problems {
 // that is wrong, which may be the whole of a file.
 const maxMessage = 500
 
-// printable is a message that is short enough to read, and does nothing to a
+// sanitizeMessage is a message that is short enough to read, and does nothing to a
 // terminal: what it quotes may be anything.
-func printable(message string) string {
+func sanitizeMessage(message string) string {
 	var out strings.Builder
 	n := 0
 	for _, r := range message {

@@ -106,16 +106,16 @@ func TestProblemsHaveACodeOfTheirOwn(t *testing.T) {
 				_, err = module.Compile(map[string]*ast.Module{"p.rego": parsed})
 			}
 			var ps module.Problems
-			if !errors.As(err, &ps) || len(ps) == 0 || ps[0].Code == "" || !strings.HasPrefix(ps[0].Line(), tc.want) {
+			if !errors.As(err, &ps) || len(ps) == 0 || ps[0].Code == "" || !strings.HasPrefix(ps[0].FormatLine(), tc.want) {
 				t.Errorf("got %q, want %q", ps, tc.want)
 			}
 		})
 	}
-	plain := module.At(nil, "it is wrong")
-	if got := plain.Line(); got != ":1:1 it is wrong" {
+	plain := module.ProblemAt(nil, "it is wrong")
+	if got := plain.FormatLine(); got != ":1:1 it is wrong" {
 		t.Errorf("without a code it is %q", got)
 	}
-	if got := plain.Coded("test_failed").Coded("replay_error"); got.Code != "test_failed" {
+	if got := plain.WithCode("test_failed").WithCode("replay_error"); got.Code != "test_failed" {
 		t.Errorf("a second code took the place of the first: %+v", got)
 	}
 }

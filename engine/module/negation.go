@@ -4,10 +4,10 @@ package module
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// Unimported is the first `not` of a module that has no import for it, so that
+// UnimportedNot is the first `not` of a module that has no import for it, so that
 // OPA, other than we, reads it as of v1: undefined where what it negates is.
 // It is nil if there is none.
-func Unimported(m *ast.Module) *ast.Location {
+func UnimportedNot(m *ast.Module) *ast.Location {
 	for _, i := range m.Imports {
 		switch i.Path.String() {
 		case "future.keywords.not", "future.keywords[\"not\"]", "rego.v2":

@@ -32,7 +32,7 @@ func TestCompilersRunBesideEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	var builtins strings.Builder
-	for i, b := range Capabilities().Builtins {
+	for i, b := range PolicyCapabilities().Builtins {
 		args := make([]string, b.Decl.Arity())
 		for j := range args {
 			args[j] = "input.x"

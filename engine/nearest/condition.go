@@ -19,17 +19,17 @@ import (
 )
 
 // byDistance puts what is nearest first, and what has no distance last.
-func byDistance(a, b Condition) int { return cmp.Compare(distance(a), distance(b)) }
+func byDistance(a, b Condition) int { return cmp.Compare(minDistance(a), minDistance(b)) }
 
-// distance is that of a condition, or else of the nearest one below it.
-func distance(c Condition) float64 {
+// minDistance is that of a condition, or else of the nearest one below it.
+func minDistance(c Condition) float64 {
 	if c.Distance != nil {
 		return *c.Distance
 	}
 	out := math.Inf(1)
 	for _, h := range c.Helpers {
 		for _, below := range h.Conditions {
-			out = min(out, distance(below))
+			out = min(out, minDistance(below))
 		}
 	}
 	return out
@@ -44,11 +44,11 @@ func isQuestion(x *ast.Expr) bool {
 	return !x.IsAssignment() && !(x.IsEquality() && len(x.Operands()) == 2 && slices.ContainsFunc(x.Operands(), func(t *ast.Term) bool { _, ok := t.Value.(ast.Var); return ok }))
 }
 
-// bare is a condition without a not, and whether it had one. A not of several
+// stripNot is a condition without a not, and whether it had one. A not of several
 // conditions is left as it is.
-func bare(x *ast.Expr) (inner *ast.Expr, negated bool) {
+func stripNot(x *ast.Expr) (inner *ast.Expr, negated bool) {
 	if not, ok := x.Terms.(*ast.Not); ok && len(not.Body) == 1 {
-		inner, negated := bare(not.Body[0])
+		inner, negated := stripNot(not.Body[0])
 		return inner, !negated
 	}
 	if x.Negated {
@@ -57,8 +57,8 @@ func bare(x *ast.Expr) (inner *ast.Expr, negated bool) {
 	return x, false
 }
 
-// changed says whether a condition is asked on other facts.
-func changed(x *ast.Expr) bool {
+// hasWithModifier says whether a condition is asked on other facts.
+func hasWithModifier(x *ast.Expr) bool {
 	found := false
 	ast.WalkWiths(x, func(*ast.With) bool { found = true; return true })
 	return found
@@ -67,16 +67,16 @@ func changed(x *ast.Expr) bool {
 // Names of the two sides of a comparison, which no policy can use.
 const left, right = "__left__", "__right__"
 
-// describe tells a condition with its values. The others are true.
-func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condition {
+// describeCondition tells a condition with its values. The others are true.
+func (f *finder) describeCondition(fr *frame, l *condition, others ast.Body, holds bool) Condition {
 	out := Condition{Text: l.text}
-	if changed(l.expr) {
+	if hasWithModifier(l.expr) {
 		return out
 	}
-	x, negated := bare(l.expr)
-	as, turned, ok := compared(x)
+	x, negated := stripNot(l.expr)
+	as, turned, ok := parseComparison(x)
 	if !ok {
-		out.Why = f.facts(fr, x, others)
+		out.Why = f.describeFacts(fr, x, others)
 		return out
 	}
 	a, b := x.Operands()[0], x.Operands()[1]
@@ -86,9 +86,9 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 	if negated {
 		as = comparison{as.otherwise, as.when}
 	}
-	got := f.solve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), a), ast.Equality.Expr(ast.VarTerm(right), b)))
+	got := f.solveConditions(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), a), ast.Equality.Expr(ast.VarTerm(right), b)))
 	if got[left] == nil || got[right] == nil {
-		out.Why = f.facts(fr, x, others)
+		out.Why = f.describeFacts(fr, x, others)
 		return out
 	}
 	name, is, than := textOf(a), got[left], got[right]
@@ -96,9 +96,9 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 	if holds {
 		verb = "and this ends when it is " + as.otherwise
 	}
-	out.Why = fmt.Sprintf("%s is %s, %s %s", name, said(is), verb, said(than))
-	n, ok1 := number(is)
-	m, ok2 := number(than)
+	out.Why = fmt.Sprintf("%s is %s, %s %s", name, formatValue(is), verb, formatValue(than))
+	n, ok1 := numberValue(is)
+	m, ok2 := numberValue(than)
 	if ok1 && ok2 {
 		d := math.Abs(n-m) / math.Max(1, math.Abs(m))
 		out.Distance = &d
@@ -106,12 +106,12 @@ func (f *finder) describe(fr *frame, l *part, others ast.Body, holds bool) Condi
 	return out
 }
 
-// facts are the values of what a condition refers to, but for a helper that it is
+// describeFacts are the values of what a condition refers to, but for a helper that it is
 // the whole of, and what it calls.
-func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
+func (f *finder) describeFacts(fr *frame, x *ast.Expr, others ast.Body) string {
 	var out []string
 	for _, t := range termsOf(x) {
-		open(t, func(t *ast.Term) bool {
+		walkReferences(t, func(t *ast.Term) bool {
 			if _, call := t.Value.(ast.Call); call || x.Terms == any(t) && f.isHelper(fr, t) {
 				return true
 			}
@@ -121,12 +121,12 @@ func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
 			if v, ok := t.Value.(ast.Var); ok && (v.IsWildcard() || strings.HasPrefix(string(v), "__")) {
 				return true
 			}
-			name, value := f.name(fr, t, others), "not there"
-			switch got, err := f.ask(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t))); {
+			name, value := f.describeReference(fr, t, others), "not there"
+			switch got, err := f.trySolve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t))); {
 			case err != nil || got != nil && got[left] == nil:
 				return true // nothing binds it
 			case got != nil:
-				value = said(got[left])
+				value = formatValue(got[left])
 			}
 			if line := name + " is " + value; !slices.Contains(out, line) {
 				out = append(out, line)
@@ -137,30 +137,30 @@ func (f *finder) facts(fr *frame, x *ast.Expr, others ast.Body) string {
 	return strings.Join(out, ", ")
 }
 
-// name is a reference with the values of what its path is made of.
-func (f *finder) name(fr *frame, t *ast.Term, others ast.Body) string {
+// describeReference is a reference with the values of what its path is made of.
+func (f *finder) describeReference(fr *frame, t *ast.Term, others ast.Body) string {
 	ref, ok := t.Value.(ast.Ref)
 	if !ok {
 		return t.String()
 	}
 	ref = slices.Clone(ref)
 	for i, x := range ref[1:] {
-		if v := f.constant(fr, x, others); v != nil {
+		if v := f.constantTerm(fr, x, others); v != nil {
 			ref[i+1] = v
 		}
 	}
-	if fact := fr.fact(ast.NewTerm(ref)); fact != nil {
+	if fact := fr.factPath(ast.NewTerm(ref)); fact != nil {
 		ref = fact
 	}
-	return cut(ref.String())
+	return truncateText(ref.String())
 }
 
 // comparison is an operator in words: when it is true of a fact, and when not.
 type comparison struct{ when, otherwise string }
 
-// compared is what an expression says of its two operands, and what it would say
+// parseComparison is what an expression says of its two operands, and what it would say
 // with the second one first; false if it compares nothing.
-func compared(x *ast.Expr) (as, turned comparison, ok bool) {
+func parseComparison(x *ast.Expr) (as, turned comparison, ok bool) {
 	more, less := comparison{"more than", "at most"}, comparison{"less than", "at least"}
 	if x.Negated || !x.IsCall() || len(x.Operands()) != 2 {
 		return as, turned, false
@@ -185,7 +185,7 @@ func compared(x *ast.Expr) (as, turned comparison, ok bool) {
 	return as, turned, false
 }
 
-func number(v ast.Value) (float64, bool) {
+func numberValue(v ast.Value) (float64, bool) {
 	n, ok := v.(ast.Number)
 	if !ok {
 		return 0, false
@@ -197,23 +197,23 @@ func number(v ast.Value) (float64, bool) {
 // Between these, numbers are times in nanoseconds: the years 2001 to 2096.
 const firstTime, lastTime = 1e18, 4e18
 
-// said is a value for people.
-func said(v ast.Value) string {
-	if n, ok := number(v); ok && n >= firstTime && n < lastTime {
+// formatValue is a value for people.
+func formatValue(v ast.Value) string {
+	if n, ok := numberValue(v); ok && n >= firstTime && n < lastTime {
 		return time.Unix(0, int64(n)).UTC().Format(time.RFC3339)
 	}
-	if n, ok := v.(interface{ Len() int }); ok && !small(v) {
+	if n, ok := v.(interface{ Len() int }); ok && !isSmallValue(v) {
 		return fmt.Sprintf("%d elements", n.Len())
 	}
 	plain, err := ast.JSON(v)
 	if err != nil {
-		return cut(v.String())
+		return truncateText(v.String())
 	}
 	text, err := json.Marshal(plain)
 	if err != nil { // it is JSON
 		return fmt.Sprint(plain)
 	}
-	return cut(string(text))
+	return truncateText(string(text))
 }
 
 // textOf returns a condition as its author wrote it, in one line. OPA locates the
@@ -227,13 +227,13 @@ func textOf(x ast.Node) string {
 	if len(text) == 0 || bytes.HasPrefix(text, []byte("else")) {
 		var err error
 		if text, err = format.Ast(x); err != nil {
-			return cut(fmt.Sprint(x))
+			return truncateText(fmt.Sprint(x))
 		}
 	}
-	return cut(string(bytes.Join(bytes.Fields(text), []byte(" "))))
+	return truncateText(string(bytes.Join(bytes.Fields(text), []byte(" "))))
 }
 
 // maxText is how many bytes of a condition or a value are shown.
 const maxText = 123
 
-func cut(text string) string { return decision.Cut(text, maxText) }
+func truncateText(text string) string { return decision.TruncateText(text, maxText) }

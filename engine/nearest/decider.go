@@ -25,8 +25,8 @@ type decider struct {
 	exists bool
 }
 
-// way is a definition, or a part of one that has an else, for a call.
-type way struct {
+// definitionBranch is a definition, or a part of one that has an else, for a call.
+type definitionBranch struct {
 	frame *frame
 	name  string
 	fires bool
@@ -35,10 +35,10 @@ type way struct {
 	never, side bool
 }
 
-// helpers are the definitions that decide about a reference.
-func (d *decider) helpers(ref reference, defs []engine.Definition) []Helper {
+// decidingHelpers are the definitions that decide about a reference.
+func (d *decider) decidingHelpers(ref reference, defs []engine.Definition) []Helper {
 	whole := ref.whole && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
-	var all [][]way
+	var all [][]definitionBranch
 	for _, def := range defs {
 		if def.Default {
 			if d.exists {
@@ -46,24 +46,24 @@ func (d *decider) helpers(ref reference, defs []engine.Definition) []Helper {
 			}
 			continue // it is what is left when the others are not true
 		}
-		var ways []way
+		var ways []definitionBranch
 		for _, c := range def.Ways {
-			if w, ok := d.way(ref, def, c, whole); ok {
+			if w, ok := d.evaluateBranch(ref, def, c, whole); ok {
 				ways = append(ways, w)
 			}
 		}
 		all = append(all, ways)
 	}
 	if whole {
-		return d.truth(all)
+		return d.explainTruth(all)
 	}
-	return d.value(all)
+	return d.explainValue(all)
 }
 
-// sides are those alternatives of a condition that decide about it.
-func (d *decider) sides(x *ast.Expr) []Helper {
-	var all [][]way
-	for _, side := range alternatives(x) {
+// alternativeHelpers are those alternatives of a condition that decide about it.
+func (d *decider) alternativeHelpers(x *ast.Expr) []Helper {
+	var all [][]definitionBranch
+	for _, side := range alternativeBodies(x) {
 		fr := newFrame(engine.Clause{Head: &ast.Head{}, Conditions: side}, d.from.paths)
 		texts := make([]string, len(fr.lines))
 		for i, l := range fr.lines {
@@ -71,16 +71,16 @@ func (d *decider) sides(x *ast.Expr) []Helper {
 		}
 		fr.clause, fr.locals, fr.after = d.from.clause, d.from.locals, d.from.after
 		fr.before = slices.Concat(d.from.before, d.others)
-		all = append(all, []way{{frame: fr, name: cut(strings.Join(texts, "; ")), fires: d.fires(fr), side: true}})
+		all = append(all, []definitionBranch{{frame: fr, name: truncateText(strings.Join(texts, "; ")), fires: d.isClauseTrue(fr), side: true}})
 	}
-	return d.truth(all)
+	return d.explainTruth(all)
 }
 
-// truth tells what makes something true, or would. Where there is an else, the
+// explainTruth tells what makes something true, or would. Where there is an else, the
 // ways before the one that is true might take over.
-func (d *decider) truth(all [][]way) []Helper {
-	isTrue := func(w way) bool { return w.fires }
-	some := slices.ContainsFunc(all, func(ways []way) bool { return slices.ContainsFunc(ways, isTrue) })
+func (d *decider) explainTruth(all [][]definitionBranch) []Helper {
+	isTrue := func(w definitionBranch) bool { return w.fires }
+	some := slices.ContainsFunc(all, func(ways []definitionBranch) bool { return slices.ContainsFunc(ways, isTrue) })
 	var out, far []Helper
 	for _, ways := range all {
 		first := slices.IndexFunc(ways, isTrue)
@@ -88,38 +88,38 @@ func (d *decider) truth(all [][]way) []Helper {
 			agrees := w.never != d.so
 			switch {
 			case w.fires && agrees:
-				h := w.helper(true)
-				if h.Conditions = d.holding(w.frame, d.deep); len(h.Conditions) == 0 {
+				h := w.newHelper(true)
+				if h.Conditions = d.holdingConditions(w.frame, d.deep); len(h.Conditions) == 0 {
 					return nil // it is so whatever else is
 				}
 				out = append(out, h)
 			case !w.fires && !agrees && (i < first || !some):
-				out, far = d.lack(w, out, far)
+				out, far = d.addUnmetBranch(w, out, far)
 			}
 		}
 	}
 	return orFar(out, far)
 }
 
-// value tells what gives something its value, or would.
-func (d *decider) value(all [][]way) []Helper {
+// explainValue tells what gives something its value, or would.
+func (d *decider) explainValue(all [][]definitionBranch) []Helper {
 	var out, far []Helper
 	fires := false
 	for _, ways := range all {
-		i := slices.IndexFunc(ways, func(w way) bool { return w.fires })
+		i := slices.IndexFunc(ways, func(w definitionBranch) bool { return w.fires })
 		if i < 0 {
 			continue
 		}
 		fires = true
 		w := ways[i]
-		h := w.helper(true)
-		h.Conditions = d.holding(w.frame, d.deep)
+		h := w.newHelper(true)
+		h.Conditions = d.holdingConditions(w.frame, d.deep)
 		switch v := w.frame.clause.Head.Value; {
 		case len(h.Conditions) == 0 && (d.exists || v == nil):
 			return nil // there is something whatever else is
 		case !d.exists && v != nil && !v.Equal(ast.BooleanTerm(true)):
 			h.Text = textOf(v)
-			h.Why = d.facts(w.frame, ast.NewExpr(v), body(w.frame.lines, nil))
+			h.Why = d.describeFacts(w.frame, ast.NewExpr(v), bodyWithout(w.frame.lines, nil))
 		}
 		if len(h.Conditions) > 0 || h.Why != "" {
 			out = append(out, h)
@@ -129,17 +129,17 @@ func (d *decider) value(all [][]way) []Helper {
 		return out
 	}
 	for _, w := range slices.Concat(all...) {
-		out, far = d.lack(w, out, far)
+		out, far = d.addUnmetBranch(w, out, far)
 	}
 	return orFar(out, far)
 }
 
-// lack adds a way that is not true to those that one condition keeps from it, or
+// addUnmetBranch adds a way that is not true to those that one condition keeps from it, or
 // else to those that are further away.
-func (d *decider) lack(w way, near, far []Helper) (_, _ []Helper) {
-	h := w.helper(false)
-	if l := d.missing(w.frame); l != nil {
-		if h.Conditions = d.lacking(w.frame, l, d.deep); len(h.Conditions) > 0 {
+func (d *decider) addUnmetBranch(w definitionBranch, near, far []Helper) (_, _ []Helper) {
+	h := w.newHelper(false)
+	if l := d.findMissingCondition(w.frame); l != nil {
+		if h.Conditions = d.lackingConditions(w.frame, l, d.deep); len(h.Conditions) > 0 {
 			return append(near, h), far
 		}
 	}
@@ -155,7 +155,7 @@ func orFar(near, far []Helper) []Helper {
 	return near
 }
 
-func (w way) helper(holds bool) Helper {
+func (w definitionBranch) newHelper(holds bool) Helper {
 	h := Helper{Name: w.name, Holds: holds}
 	if w.never {
 		h.Text = ast.Boolean(false).String()
@@ -171,19 +171,19 @@ func (w way) helper(holds bool) Helper {
 	return h
 }
 
-// way is false of a definition that is not about the call, or that cannot be asked.
-func (d *decider) way(ref reference, def engine.Definition, c engine.Clause, whole bool) (way, bool) {
+// evaluateBranch is false of a definition that is not about the call, or that cannot be asked.
+func (d *decider) evaluateBranch(ref reference, def engine.Definition, c engine.Clause, whole bool) (definitionBranch, bool) {
 	fr := newFrame(c, nil)
-	w := way{frame: fr, name: ref.name}
-	if !d.bind(fr, def.Bound) {
+	w := definitionBranch{frame: fr, name: ref.name}
+	if !d.bindDefinition(fr, def.Bound) {
 		return w, false
 	}
 	value := c.Head.Value
 	switch {
 	case value == nil:
-		d.needs(fr, c.Head.Key)
+		d.addHeadReferences(fr, c.Head.Key)
 	case !whole:
-		d.needs(fr, value)
+		d.addHeadReferences(fr, value)
 	case value.Equal(ast.BooleanTerm(false)):
 		w.never = true
 	case !ast.IsConstant(value.Value):
@@ -191,29 +191,29 @@ func (d *decider) way(ref reference, def engine.Definition, c engine.Clause, who
 		if call, ok := value.Value.(ast.Call); ok {
 			x = ast.NewExpr([]*ast.Term(call))
 		}
-		fr.lines = append(fr.lines, &part{expr: x, text: textOf(value), kind: values})
+		fr.lines = append(fr.lines, &condition{expr: x, text: textOf(value), kind: values})
 	}
 	if value == nil && !whole && len(fr.after) == 0 && ref.about != nil {
-		if element := d.constant(d.from, ref.about, d.others); element != nil {
+		if element := d.constantTerm(d.from, ref.about, d.others); element != nil {
 			fr.after = ast.NewBody(ast.Equality.Expr(c.Head.Key, element))
-			if w.fires = d.fires(fr); w.fires {
-				w.name += " contains " + said(element.Value)
+			if w.fires = d.isClauseTrue(fr); w.fires {
+				w.name += " contains " + formatValue(element.Value)
 				return w, true
 			}
 			fr.after = nil
 		}
 	}
-	got, err := d.ask(fr, body(fr.lines, nil))
+	got, err := d.trySolve(fr, bodyWithout(fr.lines, nil))
 	w.fires = got != nil
 	return w, err == nil
 }
 
-// bind makes a definition one for what the clause that refers to it says. An
+// bindDefinition makes a definition one for what the clause that refers to it says. An
 // element that nothing is known of is any one.
-func (d *decider) bind(fr *frame, bound []engine.Binding) bool {
+func (d *decider) bindDefinition(fr *frame, bound []engine.Binding) bool {
 	declared := &ast.SomeDecl{}
 	for _, b := range bound {
-		there := d.term(b.There)
+		there := d.resolveTerm(b.There)
 		if there == nil {
 			if b.Argument {
 				return false
@@ -235,40 +235,40 @@ func (d *decider) bind(fr *frame, bound []engine.Binding) bool {
 			return false
 		})
 		fr.before = append(fr.before, same)
-		fr.path(b.Here, there)
+		fr.bindFactPath(b.Here, there)
 	}
 	if len(declared.Symbols) > 0 {
 		fr.before = slices.Insert(fr.before, 0, ast.NewExpr(declared))
 	}
-	return len(fr.before) == 0 || d.solve(&frame{clause: fr.clause}, fr.before) != nil
+	return len(fr.before) == 0 || d.solveConditions(&frame{clause: fr.clause}, fr.before) != nil
 }
 
-// term is what a term of the clause is to others: a fact, or its value.
-func (d *decider) term(t *ast.Term) *ast.Term {
-	if fact := d.from.fact(t); fact != nil {
+// resolveTerm is what a term of the clause is to others: a fact, or its value.
+func (d *decider) resolveTerm(t *ast.Term) *ast.Term {
+	if fact := d.from.factPath(t); fact != nil {
 		return ast.NewTerm(fact)
 	}
-	return d.constant(d.from, t, d.others)
+	return d.constantTerm(d.from, t, d.others)
 }
 
-// constant is the value of a term; nil if it has none, if nothing binds it, or if
+// constantTerm is the value of a term; nil if it has none, if nothing binds it, or if
 // it is too large to be a part of questions.
-func (f *finder) constant(fr *frame, t *ast.Term, others ast.Body) *ast.Term {
+func (f *finder) constantTerm(fr *frame, t *ast.Term, others ast.Body) *ast.Term {
 	if ast.IsConstant(t.Value) {
 		return t
 	}
 	if v, ok := t.Value.(ast.Var); ok && v.IsWildcard() {
 		return nil
 	}
-	got := f.solve(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t)))
-	if got[left] == nil || !small(got[left]) {
+	got := f.solveConditions(fr, append(slices.Clone(others), ast.Equality.Expr(ast.VarTerm(left), t)))
+	if got[left] == nil || !isSmallValue(got[left]) {
 		return nil
 	}
 	return ast.NewTerm(got[left])
 }
 
-// small says whether a value has few nodes.
-func small(v ast.Value) bool {
+// isSmallValue says whether a value has few nodes.
+func isSmallValue(v ast.Value) bool {
 	nodes := 0
 	ast.WalkTerms(ast.NewTerm(v), func(*ast.Term) bool {
 		nodes++

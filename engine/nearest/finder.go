@@ -42,28 +42,28 @@ type answer struct {
 type frame struct {
 	clause engine.Clause
 	locals ast.VarSet
-	lines  []*part
+	lines  []*condition
 	// before binds arguments, and after the element that the clause is asked for.
 	before, after ast.Body
 	// paths are the variables that stand for a fact.
 	paths map[ast.Var]ast.Ref
 }
 
-// part is what must be true for a clause to be.
-type part struct {
+// condition is what must be true for a clause to be.
+type condition struct {
 	expr *ast.Expr
 	text string
 	kind kind
 }
 
-// gives says whether other conditions ask about the names that a part gives.
+// namesAreUsed says whether other conditions ask about the names that a part gives.
 // Where they do not, it only matters that there is something to be named.
-func (fr *frame) gives(l *part) bool {
+func (fr *frame) namesAreUsed(l *condition) bool {
 	named := ast.NewVarSet()
-	for _, t := range engine.Declared(l.expr) {
+	for _, t := range engine.DeclaredTerms(l.expr) {
 		named.Update(t.Vars())
 	}
-	return slices.ContainsFunc(fr.lines, func(o *part) bool {
+	return slices.ContainsFunc(fr.lines, func(o *condition) bool {
 		return o != l && o.kind != heads && len(named.Intersect(o.expr.Vars(ast.VarVisitorParams{}))) > 0
 	})
 }
@@ -79,19 +79,19 @@ const (
 
 // newFrame has the conditions of a clause, and no others yet.
 func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
-	fr := &frame{clause: c, locals: c.Locals(), paths: map[ast.Var]ast.Ref{}}
+	fr := &frame{clause: c, locals: c.LocalVars(), paths: map[ast.Var]ast.Ref{}}
 	maps.Copy(fr.paths, paths)
 	for _, x := range c.Conditions {
 		if t, ok := x.Terms.(*ast.Term); ok && ast.IsConstant(t.Value) && t.Equal(ast.BooleanTerm(true)) {
 			continue // OPA adds it to a rule without conditions
 		}
-		l := &part{expr: x, text: textOf(x)}
+		l := &condition{expr: x, text: textOf(x)}
 		if !isQuestion(x) {
 			l.kind = names
 		}
 		fr.lines = append(fr.lines, l)
-		if to := engine.Declared(x); x.IsAssignment() && len(to) == 1 {
-			fr.path(to[0], x.Operand(1))
+		if to := engine.DeclaredTerms(x); x.IsAssignment() && len(to) == 1 {
+			fr.bindFactPath(to[0], x.Operand(1))
 		}
 	}
 	return fr
@@ -100,21 +100,21 @@ func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
 // frameOf returns the frame of a rule on its own, without a call and its arguments.
 func (f *finder) frameOf(c engine.Clause) *frame {
 	fr := newFrame(c, nil)
-	f.needs(fr, c.Head.Key, c.Head.Value)
+	f.addHeadReferences(fr, c.Head.Key, c.Head.Value)
 	return fr
 }
 
-// path notes that a variable stands for a fact.
-func (fr *frame) path(name, fact *ast.Term) {
+// bindFactPath notes that a variable stands for a fact.
+func (fr *frame) bindFactPath(name, fact *ast.Term) {
 	if v, ok := name.Value.(ast.Var); ok && !v.IsWildcard() {
-		if ref := fr.fact(fact); ref != nil {
+		if ref := fr.factPath(fact); ref != nil {
 			fr.paths[v] = ref
 		}
 	}
 }
 
-// fact is the path below the input that a term stands for; nil if there is none.
-func (fr *frame) fact(t *ast.Term) ast.Ref {
+// factPath is the path below the input that a term stands for; nil if there is none.
+func (fr *frame) factPath(t *ast.Term) ast.Ref {
 	switch v := t.Value.(type) {
 	case ast.Var:
 		return fr.paths[v]
@@ -132,8 +132,8 @@ func (fr *frame) fact(t *ast.Term) ast.Ref {
 	return nil
 }
 
-// needs adds what terms of the head refer to: without that the clause has no value.
-func (f *finder) needs(fr *frame, terms ...*ast.Term) {
+// addHeadReferences adds what terms of the head refer to: without that the clause has no value.
+func (f *finder) addHeadReferences(fr *frame, terms ...*ast.Term) {
 	known := map[string]bool{}
 	for _, l := range fr.lines {
 		if t, ok := l.expr.Terms.(*ast.Term); ok {
@@ -144,7 +144,7 @@ func (f *finder) needs(fr *frame, terms ...*ast.Term) {
 		if t == nil {
 			continue
 		}
-		open(t, func(t *ast.Term) bool {
+		walkReferences(t, func(t *ast.Term) bool {
 			ref, isRef := t.Value.(ast.Ref)
 			fact := isRef && len(ref) > 1 && ref.HasPrefix(ast.InputRootRef)
 			if !fact && !f.refersToRule(fr, t) || known[t.String()] {
@@ -152,7 +152,7 @@ func (f *finder) needs(fr *frame, terms ...*ast.Term) {
 			}
 			known[t.String()] = true
 			x := ast.Equality.Expr(ast.VarTerm(fmt.Sprintf("__head%d__", len(known))), t)
-			fr.lines = append(fr.lines, &part{expr: x, text: textOf(t), kind: heads})
+			fr.lines = append(fr.lines, &condition{expr: x, text: textOf(t), kind: heads})
 			return true
 		})
 	}
@@ -160,47 +160,47 @@ func (f *finder) needs(fr *frame, terms ...*ast.Term) {
 
 func (f *finder) refersToRule(fr *frame, t *ast.Term) bool {
 	if call, ok := t.Value.(ast.Call); ok {
-		return len(f.source.Definitions(fr.clause, fr.locals, call[0], call[1:])) > 0
+		return len(f.source.FindDefinitions(fr.clause, fr.locals, call[0], call[1:])) > 0
 	}
-	return len(f.source.Definitions(fr.clause, fr.locals, t, nil)) > 0
+	return len(f.source.FindDefinitions(fr.clause, fr.locals, t, nil)) > 0
 }
 
 // isHelper says whether a reference is to all that a rule is, and not to a part.
 func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
-	defs := f.source.Definitions(fr.clause, fr.locals, t, nil)
+	defs := f.source.FindDefinitions(fr.clause, fr.locals, t, nil)
 	return len(defs) > 0 && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
 }
 
-// open shows the references, variables and calls in a term from the outside in,
+// walkReferences shows the references, variables and calls in a term from the outside in,
 // as long as show returns true. It leaves out those of comprehensions, which are
 // about no value in particular.
-func open(t *ast.Term, show func(*ast.Term) bool) {
+func walkReferences(t *ast.Term, show func(*ast.Term) bool) {
 	switch v := t.Value.(type) {
 	case ast.Var:
 		show(t)
 	case ast.Ref:
 		if show(t) {
 			for _, x := range v[1:] {
-				open(x, show)
+				walkReferences(x, show)
 			}
 		}
 	case ast.Call:
 		if show(t) {
 			for _, x := range v[1:] {
-				open(x, show)
+				walkReferences(x, show)
 			}
 		}
 	case *ast.Array:
-		v.Foreach(func(x *ast.Term) { open(x, show) })
+		v.Foreach(func(x *ast.Term) { walkReferences(x, show) })
 	case ast.Set:
-		v.Foreach(func(x *ast.Term) { open(x, show) })
+		v.Foreach(func(x *ast.Term) { walkReferences(x, show) })
 	case ast.Object:
-		v.Foreach(func(k, x *ast.Term) { open(k, show); open(x, show) })
+		v.Foreach(func(k, x *ast.Term) { walkReferences(k, show); walkReferences(x, show) })
 	case *ast.TemplateString:
 		for _, part := range v.Parts {
 			if x, ok := part.(*ast.Expr); ok {
 				for _, t := range termsOf(x) {
-					open(t, show)
+					walkReferences(t, show)
 				}
 			}
 		}
@@ -224,8 +224,8 @@ func termsOf(x *ast.Expr) []*ast.Term {
 	return nil
 }
 
-// body are expressions of lines but for one.
-func body(lines []*part, but *part) ast.Body {
+// bodyWithout are expressions of lines but for one.
+func bodyWithout(lines []*condition, but *condition) ast.Body {
 	var out ast.Body
 	for _, l := range lines {
 		if l != but {
@@ -235,34 +235,36 @@ func body(lines []*part, but *part) ast.Body {
 	return out
 }
 
-// ask is an error where conditions cannot be asked by themselves, and nil where
+// trySolve is an error where conditions cannot be asked by themselves, and nil where
 // they are not true.
-func (f *finder) ask(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value, error) {
+func (f *finder) trySolve(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value, error) {
 	all := slices.Concat(fr.before, conditions, fr.after)
-	key := question{fr.clause.Module(), all.String()}
+	key := question{fr.clause.SourceModule(), all.String()}
 	a, ok := f.known[key]
 	if !ok {
-		a.values, a.err = f.source.Solve(f.ctx, fr.clause, all, f.input)
+		a.values, a.err = f.source.SolveConditions(f.ctx, fr.clause, all, f.input)
 		f.known[key] = a
 	}
 	return a.values, a.err
 }
 
-// solve is nil when conditions are not true, or cannot be asked by themselves.
-func (f *finder) solve(fr *frame, conditions ast.Body) map[ast.Var]ast.Value {
-	got, err := f.ask(fr, conditions)
+// solveConditions is nil when conditions are not true, or cannot be asked by themselves.
+func (f *finder) solveConditions(fr *frame, conditions ast.Body) map[ast.Var]ast.Value {
+	got, err := f.trySolve(fr, conditions)
 	if err != nil {
 		return nil
 	}
 	return got
 }
 
-func (f *finder) fires(fr *frame) bool { return f.solve(fr, body(fr.lines, nil)) != nil }
+func (f *finder) isClauseTrue(fr *frame) bool {
+	return f.solveConditions(fr, bodyWithout(fr.lines, nil)) != nil
+}
 
-// missing is the only line that keeps a clause from being true; nil if there is
+// findMissingCondition is the only line that keeps a clause from being true; nil if there is
 // none, or more than one, or if the others mean nothing without it.
-func (f *finder) missing(fr *frame) *part {
-	of := func(head bool) (out []*part) {
+func (f *finder) findMissingCondition(fr *frame) *condition {
+	of := func(head bool) (out []*condition) {
 		for _, l := range fr.lines {
 			if head == (l.kind == heads) {
 				out = append(out, l)
@@ -271,11 +273,11 @@ func (f *finder) missing(fr *frame) *part {
 		return out
 	}
 	candidates := of(false)
-	if f.solve(fr, body(candidates, nil)) != nil {
+	if f.solveConditions(fr, bodyWithout(candidates, nil)) != nil {
 		candidates = of(true)
 	}
 	for _, l := range candidates {
-		if rest, ok := allBut(fr.lines, l); ok && f.solve(fr, rest) != nil {
+		if rest, ok := allBut(fr.lines, l); ok && f.solveConditions(fr, rest) != nil {
 			return l
 		}
 	}
@@ -284,10 +286,10 @@ func (f *finder) missing(fr *frame) *part {
 
 // allBut leaves out a part, and what the head needs of the names that it gives;
 // false if other lines need them too.
-func allBut(lines []*part, but *part) (ast.Body, bool) {
+func allBut(lines []*condition, but *condition) (ast.Body, bool) {
 	var out ast.Body
 	gone := ast.NewVarSet()
-	for _, t := range engine.Declared(but.expr) {
+	for _, t := range engine.DeclaredTerms(but.expr) {
 		gone.Update(t.Vars())
 	}
 	for _, l := range lines {
@@ -305,9 +307,9 @@ func allBut(lines []*part, but *part) (ast.Body, bool) {
 	return out, true
 }
 
-// holding are the conditions of a clause that is true, but for those that only
+// holdingConditions are the conditions of a clause that is true, but for those that only
 // name something, unless helpers decide whether there is something to be named.
-func (f *finder) holding(fr *frame, deep int) []Condition {
+func (f *finder) holdingConditions(fr *frame, deep int) []Condition {
 	var out []Condition
 	for _, l := range fr.lines {
 		if f.ctx.Err() != nil {
@@ -316,9 +318,9 @@ func (f *finder) holding(fr *frame, deep int) []Condition {
 		if deep == shallow && (l.kind == names || l.kind == heads) {
 			continue
 		}
-		c := f.describe(fr, l, body(fr.lines, nil), true)
-		f.look(&c, fr, l, body(fr.lines, nil), true, deep)
-		if l.kind == asks || decided(c) || l.kind == values && (c.Distance != nil || len(fr.lines) == 1) {
+		c := f.describeCondition(fr, l, bodyWithout(fr.lines, nil), true)
+		f.addHelpers(&c, fr, l, bodyWithout(fr.lines, nil), true, deep)
+		if l.kind == asks || hasHelperConditions(c) || l.kind == values && (c.Distance != nil || len(fr.lines) == 1) {
 			out = append(out, c)
 		}
 	}
@@ -326,22 +328,22 @@ func (f *finder) holding(fr *frame, deep int) []Condition {
 	return out
 }
 
-// lacking is the only condition that a clause is missing; none if it only names
+// lackingConditions is the only condition that a clause is missing; none if it only names
 // something, and no helper decides about that.
-func (f *finder) lacking(fr *frame, l *part, deep int) []Condition {
+func (f *finder) lackingConditions(fr *frame, l *condition, deep int) []Condition {
 	if deep == shallow && l.kind == names {
 		return nil
 	}
 	rest, _ := allBut(fr.lines, l)
-	c := f.describe(fr, l, rest, false)
-	f.look(&c, fr, l, rest, false, deep)
-	if l.kind == names && !decided(c) {
+	c := f.describeCondition(fr, l, rest, false)
+	f.addHelpers(&c, fr, l, rest, false, deep)
+	if l.kind == names && !hasHelperConditions(c) {
 		return nil
 	}
 	return []Condition{c}
 }
 
-// decided says whether conditions of helpers decide about one.
-func decided(c Condition) bool {
+// hasHelperConditions says whether conditions of helpers decide about one.
+func hasHelperConditions(c Condition) bool {
 	return slices.ContainsFunc(c.Helpers, func(h Helper) bool { return len(h.Conditions) > 0 })
 }

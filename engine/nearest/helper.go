@@ -37,25 +37,25 @@ type reference struct {
 	about *ast.Term
 }
 
-// look adds to a condition what decides about the helpers that it refers to.
-func (f *finder) look(c *Condition, fr *frame, l *part, others ast.Body, holds bool, deep int) {
-	if deep == shallow || changed(l.expr) {
+// addHelpers adds to a condition what decides about the helpers that it refers to.
+func (f *finder) addHelpers(c *Condition, fr *frame, l *condition, others ast.Body, holds bool, deep int) {
+	if deep == shallow || hasWithModifier(l.expr) {
 		return
 	}
-	x, negated := bare(l.expr)
+	x, negated := stripNot(l.expr)
 	if _, not := x.Terms.(*ast.Not); not {
 		negated = !negated
 	}
 	d := decider{finder: f, from: fr, others: others, so: holds != negated, deep: deep - 1}
 	// What has no name, or one that nothing is asked about, has only to be there.
-	d.exists = l.kind == heads || l.kind == names && !fr.gives(l)
-	c.Helpers = d.sides(x)
+	d.exists = l.kind == heads || l.kind == names && !fr.namesAreUsed(l)
+	c.Helpers = d.alternativeHelpers(x)
 	elements := map[string]bool{}
-	for _, ref := range references(x) {
+	for _, ref := range findReferences(x) {
 		if f.ctx.Err() != nil {
 			return
 		}
-		defs := f.source.Definitions(fr.clause, fr.locals, ref.term, ref.args)
+		defs := f.source.FindDefinitions(fr.clause, fr.locals, ref.term, ref.args)
 		if ref.of != nil {
 			// Of a set that rules make, an element has the rule's conditions.
 			if slices.ContainsFunc(defs, func(d engine.Definition) bool {
@@ -70,7 +70,7 @@ func (f *finder) look(c *Condition, fr *frame, l *part, others ast.Body, holds b
 		if more := len(defs) - maxLooked; more > 0 {
 			defs, c.More = defs[:maxLooked], c.More+more
 		}
-		c.Helpers = append(c.Helpers, d.helpers(ref, defs)...)
+		c.Helpers = append(c.Helpers, d.decidingHelpers(ref, defs)...)
 	}
 	if more := len(c.Helpers) - maxHelpers; more > 0 {
 		slices.SortStableFunc(c.Helpers, func(a, b Helper) int {
@@ -80,8 +80,8 @@ func (f *finder) look(c *Condition, fr *frame, l *part, others ast.Body, holds b
 	}
 }
 
-// references are those that a condition may make to helpers.
-func references(x *ast.Expr) []reference {
+// findReferences are those that a condition may make to helpers.
+func findReferences(x *ast.Expr) []reference {
 	var out []reference
 	add := func(r reference) {
 		if !slices.ContainsFunc(out, func(o reference) bool { return o.name == r.name }) {
@@ -89,7 +89,7 @@ func references(x *ast.Expr) []reference {
 		}
 	}
 	var about *ast.Term
-	if named := engine.Declared(x); len(named) > 0 {
+	if named := engine.DeclaredTerms(x); len(named) > 0 {
 		about = named[len(named)-1]
 	}
 	if terms, ok := x.Terms.([]*ast.Term); ok && !x.IsAssignment() && !x.IsEquality() {
@@ -102,13 +102,13 @@ func references(x *ast.Expr) []reference {
 				add(reference{term: ast.NewTerm(ref.Append(terms[1])), whole: true, of: terms[2], name: textOf(x)})
 			}
 		} else {
-			add(reference{term: terms[0], args: terms[1:], whole: true, name: called(terms)})
+			add(reference{term: terms[0], args: terms[1:], whole: true, name: formatCall(terms)})
 		}
 	}
 	for _, t := range termsOf(x) {
-		open(t, func(t *ast.Term) bool {
+		walkReferences(t, func(t *ast.Term) bool {
 			if call, ok := t.Value.(ast.Call); ok {
-				add(reference{term: call[0], args: call[1:], name: called(call)})
+				add(reference{term: call[0], args: call[1:], name: formatCall(call)})
 			} else {
 				add(reference{term: t, whole: x.Terms == any(t), name: textOf(t), about: about})
 			}
@@ -118,8 +118,8 @@ func references(x *ast.Expr) []reference {
 	return out
 }
 
-// called is a call as it was written.
-func called(terms []*ast.Term) string {
+// formatCall is a call as it was written.
+func formatCall(terms []*ast.Term) string {
 	args := make([]string, 0, len(terms))
 	for _, t := range terms[1:] {
 		args = append(args, textOf(t))
@@ -127,9 +127,9 @@ func called(terms []*ast.Term) string {
 	return fmt.Sprintf("%s(%s)", textOf(terms[0]), strings.Join(args, ", "))
 }
 
-// alternatives are the bodies of a condition that has some, which decide about it
+// alternativeBodies are the bodies of a condition that has some, which decide about it
 // as the definitions of a helper would.
-func alternatives(x *ast.Expr) []ast.Body {
+func alternativeBodies(x *ast.Expr) []ast.Body {
 	switch t := x.Terms.(type) {
 	case *ast.Not:
 		return []ast.Body{t.Body}
@@ -139,7 +139,7 @@ func alternatives(x *ast.Expr) []ast.Body {
 		var out []ast.Body
 		for _, side := range []ast.Body{t.Lhs, t.Rhs} {
 			if inner, ok := side[0].Terms.(*ast.LogicalOr); ok && len(side) == 1 {
-				out = append(out, alternatives(&ast.Expr{Terms: inner})...)
+				out = append(out, alternativeBodies(&ast.Expr{Terms: inner})...)
 				continue
 			}
 			out = append(out, side)

@@ -51,10 +51,10 @@ func decided(t *testing.T, condition, helpers string) (*engine.Engine, decision.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), enginetest.PlanFacts(7))
 	return e, r
 }
 
@@ -218,7 +218,7 @@ busy:
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e, r := decided(t, tc.condition, tc.helpers)
-			got, err := nearest.Find(t.Context(), e, r)
+			got, err := nearest.FindConditions(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,11 +254,11 @@ cause := "late" if input.now > 3
 
 func TestNearestOfANameThatOnlyTheHeadNeeds(t *testing.T) {
 	e := enginetest.New(t)
-	if err := e.Activate(t.Context(), enginetest.Bundle(t, opening)); err != nil {
+	if err := e.ActivateBundles(t.Context(), enginetest.NewBundleSet(t, opening)); err != nil {
 		t.Fatal(err)
 	}
-	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
-	got, err := nearest.Find(t.Context(), e, r)
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), enginetest.PlanFacts(7))
+	got, err := nearest.FindConditions(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestNearestEndsHoweverManyHelpersThereAre(t *testing.T) {
 	}
 	helpers.WriteString("h4 if input.update > 3\n")
 	e, r := decided(t, "h0", helpers.String())
-	got, err := nearest.Find(&patience{t.Context(), 100}, e, r)
+	got, err := nearest.FindConditions(&patience{t.Context(), 100}, e, r)
 	if err != nil || !got.Partial || len(got.Now) != 1 || got.Now[0].Conditions[0].Text != "h0" {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// narrow makes a clause that is true one that says a certain hold: a rule may hold
+// narrowToHold makes a clause that is true one that says a certain hold: a rule may hold
 // many groups and pods, each for facts of its own. A clause that does not say
 // this hold stays as it is.
-func (f *finder) narrow(fr *frame, h decision.Hold) {
+func (f *finder) narrowToHold(fr *frame, h decision.Hold) {
 	head := fr.clause.Head.Key
 	if head == nil {
 		return
@@ -42,7 +42,7 @@ func (f *finder) narrow(fr *frame, h decision.Hold) {
 	}
 	before := fr.after
 	fr.after = slices.Concat(before, only)
-	if !f.fires(fr) {
+	if !f.isClauseTrue(fr) {
 		fr.after = before
 	}
 }

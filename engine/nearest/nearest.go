@@ -78,7 +78,7 @@ const maxAlmost = 5
 // wishes are the rules that hold, refuse or let through.
 var wishes = []string{"hold", "holds", "deny", "exempt"}
 
-// Find works out what would have changed the answer of a record, by
+// FindConditions works out what would have changed the answer of a record, by
 // evaluating the conditions of rules one by one on the facts of the record, with
 // the policies that made it. It looks only at rules that the point of the record
 // reads: no hold of pods decides how a pod is changed. It ends with the context,
@@ -91,8 +91,8 @@ var wishes = []string{"hold", "holds", "deny", "exempt"}
 // first ones for which the other conditions are true. Told as it is written, and no
 // more, is what has a `with` or is in a comprehension, and what is called with
 // arguments that are worked out and large.
-func Find(ctx context.Context, e *engine.Engine, r decision.Record) (Result, error) {
-	s := e.Snapshot()
+func FindConditions(ctx context.Context, e *engine.Engine, r decision.Record) (Result, error) {
+	s := e.ActiveSnapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
 		return Result{}, fmt.Errorf("finding the nearest rule: the policies of revision %s are not active any more", bundle.ShortRevision(r.Revision))
 	}
@@ -106,9 +106,9 @@ func Find(ctx context.Context, e *engine.Engine, r decision.Record) (Result, err
 			first[h.Rule] = h
 		}
 	}
-	f := &finder{ctx: ctx, source: e.Source(s, r.Subject), input: input, known: map[question]answer{}}
-	var all []found
-	for _, c := range f.source.Clauses(r.Point) {
+	f := &finder{ctx: ctx, source: e.PolicySource(s, r.Subject), input: input, known: map[question]answer{}}
+	var all []missingLine
+	for _, c := range f.source.PointClauses(r.Point) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -122,38 +122,38 @@ func Find(ctx context.Context, e *engine.Engine, r decision.Record) (Result, err
 			near.Wish = strings.TrimSuffix(c.Name, "s")
 		}
 		fr := f.frameOf(c)
-		switch fires := f.fires(fr); {
+		switch fires := f.isClauseTrue(fr); {
 		case fires && holds:
-			f.narrow(fr, hold)
-			near.Conditions = f.holding(fr, shallow)
-			all = append(all, found{near, fr, nil})
+			f.narrowToHold(fr, hold)
+			near.Conditions = f.holdingConditions(fr, shallow)
+			all = append(all, missingLine{near, fr, nil})
 		case !fires && wish:
-			if l := f.missing(fr); l != nil {
-				near.Conditions = f.lacking(fr, l, shallow)
-				all = append(all, found{near, fr, l})
+			if l := f.findMissingCondition(fr); l != nil {
+				near.Conditions = f.lackingConditions(fr, l, shallow)
+				all = append(all, missingLine{near, fr, l})
 			}
 		}
 	}
-	return f.tell(all), nil
+	return f.buildResult(all), nil
 }
 
-// found is a rule, and the only line that it is missing, if it is not true.
-type found struct {
+// missingLine is a rule, and the only line that it is missing, if it is not true.
+type missingLine struct {
 	near    Rule
 	frame   *frame
-	missing *part
+	missing *condition
 }
 
-// tell looks into helpers after it has looked at all rules, so that helpers do not
+// buildResult looks into helpers after it has looked at all rules, so that helpers do not
 // take the time that the rules need.
-func (f *finder) tell(all []found) Result {
+func (f *finder) buildResult(all []missingLine) Result {
 	var out Result
 	for _, one := range all {
 		var deep []Condition
 		if one.missing != nil {
-			deep = f.lacking(one.frame, one.missing, maxDeep)
+			deep = f.lackingConditions(one.frame, one.missing, maxDeep)
 		} else {
-			deep = f.holding(one.frame, maxDeep)
+			deep = f.holdingConditions(one.frame, maxDeep)
 		}
 		if f.ctx.Err() == nil {
 			one.near.Conditions = deep

@@ -72,7 +72,7 @@ hold contains {"rule": "near.year", "reason": "Year", "message": "m"} if input.n
 func TestNearest(t *testing.T) {
 	b := record.NewBuffer()
 	e := enginetest.New(t, b)
-	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
+	if err := e.ActivateBundles(t.Context(), enginetest.NewBundleSet(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -81,7 +81,7 @@ func TestNearest(t *testing.T) {
 		want string
 	}{
 		{
-			"a rule that holds, by how near each condition is to its threshold", enginetest.Plan(7), `
+			"a rule that holds, by how near each condition is to its threshold", enginetest.PlanFacts(7), `
 hold near.many Many p.rego:9:1
   5 <= input.now: input.now is 5, and this ends when it is less than 5 (0.0)
   input.update > limit: input.update is 7, and this ends when it is at most 5 (0.4)
@@ -100,7 +100,7 @@ almost hold near.note p.rego:33:1
 		},
 		{
 			"a rule that holds in a zone, and one that two conditions keep from it", func() rollout.PlanInput {
-				q := enginetest.Plan(2)
+				q := enginetest.PlanFacts(2)
 				q.Workload.Labels = nil
 				q.Workload.Annotations = map[string]string{"note": "x"}
 				q.Groups["zone"]["b"] = rollout.Group{Total: 1, Unavailable: 1}
@@ -121,8 +121,8 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), tc.in)
-			got, err := nearest.Find(t.Context(), e, r)
+			_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), tc.in)
+			got, err := nearest.FindConditions(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,15 +137,15 @@ almost hold rollout.paused Paused rollout/plan.rego:19:1
 // question is about, the only one in its record.
 func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
 	e := enginetest.New(t)
-	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
+	if err := e.ActivateBundles(t.Context(), enginetest.NewBundleSet(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
-	q := enginetest.Plan(2)
+	q := enginetest.PlanFacts(2)
 	q.Groups = map[string]map[string]rollout.Group{"zone": {}}
 	for zone, unavailable := range map[string]int{"a": 0, "b": 1, "c": 2, "d": 3} {
 		q.Groups["zone"][zone] = rollout.Group{Total: 3, Unavailable: unavailable}
 	}
-	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), q)
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), q)
 	all := r.Output.(rollout.PlanOutput)
 	for zone, want := range map[string]string{
 		"b": "group.unavailable is 1,", "c": "group.unavailable is 2,", "d": "group.unavailable is 3,",
@@ -155,7 +155,7 @@ func TestNearestIsAboutTheGroupThatIsHeld(t *testing.T) {
 		out := all
 		out.Holds = []decision.Hold{{Rule: "near.zone", Reason: "Zone", Message: "m", Where: map[string]string{"zone": zone}}}
 		asked.Output = out
-		got, err := nearest.Find(t.Context(), e, asked)
+		got, err := nearest.FindConditions(t.Context(), e, asked)
 		if err != nil || len(got.Now) != 1 || !strings.Contains(told(got), want) {
 			t.Errorf("of zone %s it tells %v\n%swant %s", zone, err, told(got), want)
 		}
@@ -194,16 +194,16 @@ func tellConditions(out *strings.Builder, all []nearest.Condition, indent string
 
 func TestNearestIsOfThePoliciesThatDecided(t *testing.T) {
 	e := enginetest.New(t)
-	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.Web(), enginetest.Plan(7))
+	_, r := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), enginetest.PlanFacts(7))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := nearest.Find(ctx, e, r); err != nil || !got.Partial {
+	if got, err := nearest.FindConditions(ctx, e, r); err != nil || !got.Partial {
 		t.Errorf("without time: %+v, %v", got, err)
 	}
-	if err := e.Activate(t.Context(), enginetest.Bundle(t, nearby)); err != nil {
+	if err := e.ActivateBundles(t.Context(), enginetest.NewBundleSet(t, nearby)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nearest.Find(t.Context(), e, r); err == nil {
+	if _, err := nearest.FindConditions(t.Context(), e, r); err == nil {
 		t.Error("other policies were asked")
 	}
 }
@@ -244,7 +244,7 @@ func TestNearestOfARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if err := e.Activate(t.Context(), enginetest.Bundle(t, breaker)); err != nil {
+	if err := e.ActivateBundles(t.Context(), enginetest.NewBundleSet(t, breaker)); err != nil {
 		t.Fatal(err)
 	}
 	question := protection.DeletionInput{
@@ -252,7 +252,7 @@ func TestNearestOfARefusal(t *testing.T) {
 		Request: protection.Request{User: protection.User{Groups: []string{"admins"}}},
 	}
 	_, r := engine.Decide(t.Context(), e, protection.DeletionPoint(), decision.Subject{}, question)
-	got, err := nearest.Find(t.Context(), e, r)
+	got, err := nearest.FindConditions(t.Context(), e, r)
 	if err != nil {
 		t.Fatal(err)
 	}

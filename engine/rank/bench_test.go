@@ -147,11 +147,11 @@ func byPolicy(e *engine.Engine, r *rank.Ranker, p *pods, update, maxUnavailable 
 	if rec.Outcome != decision.Decided || len(plan.Holds) > 0 {
 		return nil, fmt.Errorf("%s: %s %v", rec.Outcome, rec.Error, plan.Holds)
 	}
-	o := r.Rank(ctx, subject, w, s, p)
+	o := r.RankPods(ctx, subject, w, s, p)
 	if o.Outcome != decision.Decided {
 		return nil, fmt.Errorf("%s: %s", o.Outcome, o.Record.Error)
 	}
-	order := o.Arrange(candidates(p), plan.Scatter, func(i int, key string) string { return p.facts[i].Labels[key] })
+	order := o.ArrangePods(candidates(p), plan.Scatter, func(i int, key string) string { return p.facts[i].Labels[key] })
 	return walk(p, order, c, min(plan.Limit, update), min(plan.MaxUnavailable, maxUnavailable)), nil
 }
 

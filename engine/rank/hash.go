@@ -8,14 +8,14 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Hash tells facts apart, without allocating. The seed is one of the process,
+// HashFacts tells facts apart, without allocating. The seed is one of the process,
 // so that a user cannot make labels that collide.
-func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
-	labels, namespaceLabels := unordered(seed, f.Labels), unordered(seed, f.NamespaceLabels)
+func HashFacts(seed maphash.Seed, f *points.PodFacts) uint64 {
+	labels, namespaceLabels := hashLabels(seed, f.Labels), hashLabels(seed, f.NamespaceLabels)
 	var lists maphash.Hash
 	lists.SetSeed(seed)
 	if n := f.OnNode; n != nil {
-		maphash.WriteComparable(&lists, node{unordered(seed, n.Labels), n.Unschedulable, len(n.Conditions)})
+		maphash.WriteComparable(&lists, node{hashLabels(seed, n.Labels), n.Unschedulable, len(n.Conditions)})
 		for _, c := range n.Conditions {
 			maphash.WriteComparable(&lists, c)
 		}
@@ -37,8 +37,8 @@ func Hash(seed maphash.Seed, f *points.PodFacts) uint64 {
 	})
 }
 
-// unordered adds up the hashes of labels, which have no order.
-func unordered(seed maphash.Seed, labels map[string]string) (sum uint64) {
+// hashLabels adds up the hashes of labels, which have no order.
+func hashLabels(seed maphash.Seed, labels map[string]string) (sum uint64) {
 	for k, v := range labels {
 		sum += maphash.Comparable(seed, [2]string{k, v})
 	}

@@ -49,18 +49,18 @@ type row struct {
 	holds     []decision.Hold
 }
 
-// keep drops everything unless it was learned under the same circumstances.
-func (m *memo) keep(revision string, workload, strategy ast.Value) {
+// resetIfChanged drops everything unless it was learned under the same circumstances.
+func (m *memo) resetIfChanged(revision string, workload, strategy ast.Value) {
 	if m.revision == revision && m.workload != nil &&
 		ast.Compare(m.workload, workload) == 0 && ast.Compare(m.strategy, strategy) == 0 {
 		return
 	}
-	m.forget()
+	m.forgetPlaces()
 	m.revision, m.workload, m.strategy = revision, workload, strategy
 	m.asked = sizeOfValue(workload) + sizeOfValue(strategy)
 }
 
-func (m *memo) forget() {
+func (m *memo) forgetPlaces() {
 	clear(m.pods)
 	m.rows, m.bytes, m.alive = 0, 0, 0
 }
@@ -68,13 +68,13 @@ func (m *memo) forget() {
 // countBytes is about how many bytes the memo takes.
 func (m *memo) countBytes() int { return memoBytes + m.asked + m.bytes }
 
-// recall fills in the places that are remembered and lists the pods that have
+// recallPlaces fills in the places that are remembered and lists the pods that have
 // none.
-func (m *memo) recall(pods Pods, rows []*row) (changed []int) {
+func (m *memo) recallPlaces(pods Pods, rows []*row) (changed []int) {
 	m.round++
 	for i := range rows {
-		e := m.pods[pods.UID(i)]
-		if e == nil || e.hash != pods.Hash(i) {
+		e := m.pods[pods.PodUID(i)]
+		if e == nil || e.hash != pods.FactsHash(i) {
 			changed = append(changed, i)
 			continue
 		}
@@ -84,27 +84,27 @@ func (m *memo) recall(pods Pods, rows []*row) (changed []int) {
 	return changed
 }
 
-// comparable says whether new places can be compared with remembered ones.
-func (m *memo) comparable(out points.RankOutput) bool {
+// canCompare says whether new places can be compared with remembered ones.
+func (m *memo) canCompare(out points.RankOutput) bool {
 	if len(m.pods) == 0 || len(out.Keys) == 0 {
 		return true
 	}
 	return len(out.Keys[0]) == m.key && len(out.Lead[0]) == m.lead && slices.Equal(out.Descending, m.descending)
 }
 
-// learn remembers the places of some pods and fills them in.
-func (m *memo) learn(out points.RankOutput, which []int, pods Pods, rows []*row) {
+// rememberPlaces remembers the places of some pods and fills them in.
+func (m *memo) rememberPlaces(out points.RankOutput, which []int, pods Pods, rows []*row) {
 	m.descending = out.Descending
 	if len(out.Keys) > 0 {
 		m.key, m.lead = len(out.Keys[0]), len(out.Lead[0])
 	}
 	out.Holds = decision.CloneHolds(out.Holds)
 	entries := make([]entry, len(which))
-	places(out, which, pods, func(n int) *row { return &entries[n].row })
+	fillPlaces(out, which, pods, func(n int) *row { return &entries[n].row })
 	for n, i := range which {
-		e, uid := &entries[n], pods.UID(i)
+		e, uid := &entries[n], pods.PodUID(i)
 		rows[i] = &e.row
-		e.hash, e.round, e.bytes = pods.Hash(i), m.round, sizeOfRow(uid, &e.row)
+		e.hash, e.round, e.bytes = pods.FactsHash(i), m.round, sizeOfRow(uid, &e.row)
 		if old := m.pods[uid]; old != nil {
 			m.alive -= old.bytes
 		}
@@ -115,9 +115,9 @@ func (m *memo) learn(out points.RankOutput, which []int, pods Pods, rows []*row)
 	m.rows += len(which)
 }
 
-// sweep forgets pods that are gone, and frees the memory of places that pods
+// removeGonePods forgets pods that are gone, and frees the memory of places that pods
 // had before once it is more than that of the places they have.
-func (m *memo) sweep(present int) {
+func (m *memo) removeGonePods(present int) {
 	if len(m.pods) > present {
 		for uid, e := range m.pods {
 			if e.round != m.round {
@@ -149,10 +149,10 @@ func (m *memo) compactPlaces() {
 	m.rows, m.bytes = len(m.pods), m.alive
 }
 
-// places makes rows of an answer. They are copies, because a record keeps the
+// fillPlaces makes rows of an answer. They are copies, because a record keeps the
 // answer as it was; positions that descend are negated in them, once, instead of
 // at every comparison.
-func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) {
+func fillPlaces(out points.RankOutput, which []int, pods Pods, at func(n int) *row) {
 	holds := make(map[podName][]decision.Hold, len(out.Holds))
 	for _, h := range out.Holds {
 		name := podName{h.Namespace, h.Pod}
@@ -176,7 +176,7 @@ func places(out points.RankOutput, which []int, pods Pods, at func(n int) *row) 
 		r := at(n)
 		r.key, r.lead = flat[start:middle:middle], flat[middle:len(flat):len(flat)]
 		if len(holds) > 0 {
-			f := pods.Facts(i)
+			f := pods.PodFacts(i)
 			r.holds = holdsOf(holds, f.Namespace, f.Name)
 		}
 	}

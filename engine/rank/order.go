@@ -23,18 +23,18 @@ type Order struct {
 // Len is the number of pods.
 func (o *Order) Len() int { return len(o.rows) }
 
-// Holds are the holds of one pod.
-func (o *Order) Holds(i int) []decision.Hold { return o.rows[i].holds }
+// PodHolds are the holds of one pod.
+func (o *Order) PodHolds(i int) []decision.Hold { return o.rows[i].holds }
 
-// Compare is negative when pod i goes before pod j, by their keys.
-func (o *Order) Compare(i, j int) int { return compare(o.rows[i].key, o.rows[j].key) }
+// ComparePods is negative when pod i goes before pod j, by their keys.
+func (o *Order) ComparePods(i, j int) int { return compareKeys(o.rows[i].key, o.rows[j].key) }
 
 // CompareLead is negative when pod i goes before pod j whatever their keys are.
-func (o *Order) CompareLead(i, j int) int { return compare(o.rows[i].lead, o.rows[j].lead) }
+func (o *Order) CompareLead(i, j int) int { return compareKeys(o.rows[i].lead, o.rows[j].lead) }
 
-// compare sees smaller elements first; where there is no number, nothing is
+// compareKeys sees smaller elements first; where there is no number, nothing is
 // known, so it counts as 0.
-func compare(a, b []float64) int {
+func compareKeys(a, b []float64) int {
 	for n := range min(len(a), len(b)) {
 		switch {
 		case a[n] < b[n]:
@@ -46,9 +46,9 @@ func compare(a, b []float64) int {
 	return 0
 }
 
-// Sort orders pods by their keys. Equal ones keep their order.
-func (o *Order) Sort(pods []int) {
-	from := o.common(pods)
+// SortPods orders pods by their keys. Equal ones keep their order.
+func (o *Order) SortPods(pods []int) {
+	from := o.commonPrefixLen(pods)
 	// What sorting reads and moves many times is small and without pointers: of
 	// each key the first element that is not the same for all pods.
 	type item struct {
@@ -70,7 +70,7 @@ func (o *Order) Sort(pods []int) {
 		case a.first > b.first:
 			return 1
 		}
-		if c := o.Compare(int(a.pod), int(b.pod)); c != 0 {
+		if c := o.ComparePods(int(a.pod), int(b.pod)); c != 0 {
 			return c
 		}
 		return int(a.place) - int(b.place)
@@ -80,8 +80,8 @@ func (o *Order) Sort(pods []int) {
 	}
 }
 
-// common is how many elements the keys of pods have in common.
-func (o *Order) common(pods []int) int {
+// commonPrefixLen is how many elements the keys of pods have in common.
+func (o *Order) commonPrefixLen(pods []int) int {
 	if len(pods) == 0 {
 		return 0
 	}
@@ -100,9 +100,9 @@ func (o *Order) common(pods []int) int {
 	return n
 }
 
-// Lead orders pods by what is first or last whatever the order is. Equal ones
+// SortByLead orders pods by what is first or last whatever the order is. Equal ones
 // keep their order.
-func (o *Order) Lead(pods []int) {
+func (o *Order) SortByLead(pods []int) {
 	for n := 1; n < len(pods); n++ {
 		if o.CompareLead(pods[n-1], pods[n]) > 0 {
 			slices.SortStableFunc(pods, o.CompareLead)
@@ -111,11 +111,11 @@ func (o *Order) Lead(pods []int) {
 	}
 }
 
-// Arrange puts pods that wait in the order they are to be taken: by keys,
+// ArrangePods puts pods that wait in the order they are to be taken: by keys,
 // scattered, then what leads.
-func (o *Order) Arrange(waiting []int, terms []points.ScatterTerm, labels Labels) []int {
-	o.Sort(waiting)
-	out := Scatter(waiting, terms, o.Len(), labels)
-	o.Lead(out)
+func (o *Order) ArrangePods(waiting []int, terms []points.ScatterTerm, labels Labels) []int {
+	o.SortPods(waiting)
+	out := ScatterPods(waiting, terms, o.Len(), labels)
+	o.SortByLead(out)
 	return out
 }

@@ -24,11 +24,11 @@ import (
 // facts are made only for those that changed.
 type Pods interface {
 	Len() int
-	// UID tells pods apart, also of one name.
-	UID(i int) string
-	// Hash changes whenever Facts does; see Hash.
-	Hash(i int) uint64
-	Facts(i int) points.PodFacts
+	// PodUID tells pods apart, also of one name.
+	PodUID(i int) string
+	// FactsHash changes whenever Facts does; see Hash.
+	FactsHash(i int) uint64
+	PodFacts(i int) points.PodFacts
 }
 
 // Ranker asks rollout/rank and remembers the answers: by the revision of the
@@ -64,22 +64,22 @@ func New(e *engine.Engine, opts ...Option) *Ranker {
 	return r
 }
 
-// Rank gives each pod its place. What is not remembered is asked in one batch;
+// RankPods gives each pod its place. What is not remembered is asked in one batch;
 // nothing is asked or allocated for a pod that did not change.
-func (r *Ranker) Rank(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
-	m := r.memo(w.UID)
+func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
+	m := r.workloadMemo(w.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := &question{ctx: ctx, subject: subject, in: points.RankInput{Workload: w, Strategy: s}, pods: pods}
-	if err := r.encode(q); err == nil { // else deciding fails, and says so
-		m.keep(r.engine.Snapshot().RevisionFor(subject), q.workload, q.strategy)
+	if err := r.encodeQuestion(q); err == nil { // else deciding fails, and says so
+		m.resetIfChanged(r.engine.ActiveSnapshot().RevisionFor(subject), q.workload, q.strategy)
 	}
 	o := Order{rows: make([]*row, pods.Len()), Outcome: decision.Decided}
-	changed := m.recall(pods, o.rows)
+	changed := m.recallPlaces(pods, o.rows)
 	if len(changed) > 0 {
-		r.ask(q, m, &o, changed)
+		r.rankChanged(q, m, &o, changed)
 	}
-	m.sweep(pods.Len())
+	m.removeGonePods(pods.Len())
 	r.keepWithinBound(w.UID, m)
 	return o
 }
@@ -93,61 +93,61 @@ type question struct {
 	pods               Pods
 }
 
-func (r *Ranker) encode(q *question) (err error) {
+func (r *Ranker) encodeQuestion(q *question) (err error) {
 	if q.workload, err = r.engine.Codec().Encode(q.in.Workload); err == nil {
 		q.strategy, err = r.engine.Codec().Encode(q.in.Strategy)
 	}
 	return err
 }
 
-// ask has the policies rank the changed pods, or all of them where the new
+// rankChanged has the policies rank the changed pods, or all of them where the new
 // places cannot be compared with those that are remembered.
-func (r *Ranker) ask(q *question, m *memo, o *Order, changed []int) {
+func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
 	all := len(changed) == q.pods.Len()
-	out, rec := r.decide(q, changed)
-	if rec.Outcome == decision.Decided && !all && (rec.Revision != m.revision || !m.comparable(out)) {
-		m.forget()
-		changed, all = everyone(q.pods.Len()), true
-		out, rec = r.decide(q, changed)
+	out, rec := r.decideRank(q, changed)
+	if rec.Outcome == decision.Decided && !all && (rec.Revision != m.revision || !m.canCompare(out)) {
+		m.forgetPlaces()
+		changed, all = allPositions(q.pods.Len()), true
+		out, rec = r.decideRank(q, changed)
 	}
 	o.Record, o.Outcome = &rec, rec.Outcome
 	if rec.Outcome != decision.Decided {
 		// The default order and a policy's do not mix. It is not remembered,
 		// so that the next round asks again.
-		m.forget()
+		m.forgetPlaces()
 		if !all {
-			changed = everyone(q.pods.Len())
-			out = r.point.Undecided(q.with(changed), r.engine.Snapshot().Extended(r.point.Name, q.subject))
+			changed = allPositions(q.pods.Len())
+			out = r.point.FallbackAnswer(q.inputFor(changed), r.engine.ActiveSnapshot().IsPointExtended(r.point.Name, q.subject))
 		}
 		all := make([]row, len(changed))
-		places(out, changed, q.pods, func(n int) *row { return &all[n] })
+		fillPlaces(out, changed, q.pods, func(n int) *row { return &all[n] })
 		for n, i := range changed {
 			o.rows[i] = &all[n]
 		}
 		return
 	}
 	m.revision = rec.Revision
-	m.learn(out, changed, q.pods, o.rows)
+	m.rememberPlaces(out, changed, q.pods, o.rows)
 }
 
-func (q *question) with(which []int) points.RankInput {
+func (q *question) inputFor(which []int) points.RankInput {
 	in := q.in
 	in.Pods = make([]points.PodFacts, len(which))
 	for n, i := range which {
-		in.Pods[n] = q.pods.Facts(i)
+		in.Pods[n] = q.pods.PodFacts(i)
 	}
 	return in
 }
 
-func (r *Ranker) decide(q *question, which []int) (points.RankOutput, decision.Record) {
+func (r *Ranker) decideRank(q *question, which []int) (points.RankOutput, decision.Record) {
 	var given []term.Given
 	if q.strategy != nil {
 		given = []term.Given{{Field: "workload", Value: q.workload}, {Field: "strategy", Value: q.strategy}}
 	}
-	return engine.Decide(q.ctx, r.engine, r.point, q.subject, q.with(which), given...)
+	return engine.Decide(q.ctx, r.engine, r.point, q.subject, q.inputFor(which), given...)
 }
 
-func everyone(n int) []int {
+func allPositions(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i
@@ -155,8 +155,8 @@ func everyone(n int) []int {
 	return out
 }
 
-// Forget drops what is remembered of a workload that is gone.
-func (r *Ranker) Forget(workloadUID string) {
+// ForgetWorkload drops what is remembered of a workload that is gone.
+func (r *Ranker) ForgetWorkload(workloadUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgetWorkload(workloadUID)
@@ -176,7 +176,7 @@ func (r *Ranker) CountBytes() int {
 	return r.bytes
 }
 
-func (r *Ranker) memo(uid string) *memo {
+func (r *Ranker) workloadMemo(uid string) *memo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.workloads[uid]

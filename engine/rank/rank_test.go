@@ -44,20 +44,20 @@ type pods struct {
 	asked  int
 }
 
-func (p *pods) Len() int         { return len(p.facts) }
-func (p *pods) UID(i int) string { return p.facts[i].Name }
-func (p *pods) Hash(i int) uint64 {
+func (p *pods) Len() int            { return len(p.facts) }
+func (p *pods) PodUID(i int) string { return p.facts[i].Name }
+func (p *pods) FactsHash(i int) uint64 {
 	return p.hashes[i]
 }
 
-func (p *pods) Facts(i int) points.PodFacts {
+func (p *pods) PodFacts(i int) points.PodFacts {
 	p.asked++
 	return p.facts[i]
 }
 
 func (p *pods) change(seed maphash.Seed, i int, f func(*points.PodFacts)) {
 	f(&p.facts[i])
-	p.hashes[i] = rank.Hash(seed, &p.facts[i])
+	p.hashes[i] = rank.HashFacts(seed, &p.facts[i])
 }
 
 func somePods(seed maphash.Seed, n int) *pods {
@@ -67,7 +67,7 @@ func somePods(seed maphash.Seed, n int) *pods {
 			Name: fmt.Sprintf("web-%05d", i), Node: fmt.Sprintf("node-%d", i%40), Labels: map[string]string{"app": "web"},
 			Assigned: 1, Phase: 2, Ready: i % 2, ReadySince: int64(i * 7919 % 1000), Created: int64(i * 104729 % 1000),
 		})
-		p.hashes = append(p.hashes, rank.Hash(seed, &p.facts[i]))
+		p.hashes = append(p.hashes, rank.HashFacts(seed, &p.facts[i]))
 	}
 	return p
 }
@@ -92,7 +92,7 @@ func activate(t testing.TB, e *engine.Engine, source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(context.Background(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(context.Background(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,7 +104,7 @@ func workload() points.Workload {
 // asked counts the pods that each evaluation was about.
 type asked struct{ batches []int }
 
-func (a *asked) Record(r decision.Record) {
+func (a *asked) RecordDecision(r decision.Record) {
 	a.batches = append(a.batches, len(r.Input.(points.RankInput).Pods))
 }
 
@@ -112,8 +112,8 @@ func names(o *rank.Order, p *pods) (out []int) {
 	for i := range p.facts {
 		out = append(out, i)
 	}
-	o.Sort(out)
-	o.Lead(out)
+	o.SortPods(out)
+	o.SortByLead(out)
 	return out
 }
 
@@ -127,19 +127,19 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	step := func(name string, want ...int) *rank.Order {
 		t.Helper()
 		log.batches = nil
-		o := r.Rank(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
+		o := r.RankPods(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
 		if !slices.Equal(log.batches, want) {
 			t.Errorf("%s: asked about %v pods, want %v", name, log.batches, want)
 		}
 		// Whatever was remembered, the order is that of a ranker that never
 		// remembers.
-		fresh := rank.New(e).Rank(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
+		fresh := rank.New(e).RankPods(context.Background(), decision.Subject{Namespace: "shop"}, w, s, p)
 		if got, want := names(&o, p), names(&fresh, p); !slices.Equal(got, want) {
 			t.Errorf("%s: the order is %v, want %v", name, got, want)
 		}
 		for i := range p.facts {
-			if len(o.Holds(i)) != len(fresh.Holds(i)) {
-				t.Errorf("%s: pod %d has holds %v, want %v", name, i, o.Holds(i), fresh.Holds(i))
+			if len(o.PodHolds(i)) != len(fresh.PodHolds(i)) {
+				t.Errorf("%s: pod %d has holds %v, want %v", name, i, o.PodHolds(i), fresh.PodHolds(i))
 			}
 		}
 		return &o
@@ -148,11 +148,11 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	step("nothing changed")
 	p.change(seed, 3, func(f *points.PodFacts) { f.Restarts = 5 })
 	p.change(seed, 9, func(f *points.PodFacts) { f.Labels = map[string]string{"frozen": "yes"} })
-	if o := step("two changed", 2); len(o.Holds(9)) != 1 || o.Holds(9)[0].Reason != "Frozen" {
-		t.Errorf("the hold of pod 9 is %v", o.Holds(9))
+	if o := step("two changed", 2); len(o.PodHolds(9)) != 1 || o.PodHolds(9)[0].Reason != "Frozen" {
+		t.Errorf("the hold of pod 9 is %v", o.PodHolds(9))
 	}
-	if o := step("the hold is remembered"); len(o.Holds(9)) != 1 || o.Record != nil {
-		t.Errorf("the hold of pod 9 is %v, the record %v", o.Holds(9), o.Record)
+	if o := step("the hold is remembered"); len(o.PodHolds(9)) != 1 || o.Record != nil {
+		t.Errorf("the hold of pod 9 is %v, the record %v", o.PodHolds(9), o.Record)
 	}
 	p.facts, p.hashes = p.facts[:90], p.hashes[:90]
 	step("ten are gone")
@@ -168,7 +168,7 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	if got := names(o, p); got[len(got)-1] != 5 {
 		t.Errorf("gold is not last: %v", got)
 	}
-	r.Forget(w.UID)
+	r.ForgetWorkload(w.UID)
 	step("the workload was forgotten", 90)
 	p.facts, p.hashes = nil, nil
 	step("no pods")
@@ -184,7 +184,7 @@ func TestPlacesThatCannotBeComparedAreAskedTogether(t *testing.T) {
 	p := somePods(seed, 50)
 	ask := func() rank.Order {
 		log.batches = nil
-		return r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		return r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 	}
 	ask()
 	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
@@ -206,7 +206,7 @@ func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
 	p := somePods(seed, 20)
 	ask := func() rank.Order {
 		log.batches = nil
-		return r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		return r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 	}
 	good := ask()
 	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
@@ -235,7 +235,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	ask := func(r *rank.Ranker, n int) {
 		w := workload()
 		w.UID = fmt.Sprint(n)
-		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		r.RankPods(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
 	}
 	one := rank.New(e)
 	ask(one, 0)
@@ -255,7 +255,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("asked about %v, want the workload that was used longest ago", log.batches)
 	}
 	for n := range 5 {
-		r.Forget(fmt.Sprint(n))
+		r.ForgetWorkload(fmt.Sprint(n))
 	}
 	if r.CountBytes() != 0 {
 		t.Errorf("%d bytes are remembered of nothing", r.CountBytes())
@@ -285,10 +285,10 @@ func TestMessagesOfHoldsAreBounded(t *testing.T) {
 		t.Helper()
 		w := workload()
 		w.UID = fmt.Sprint(n)
-		o := r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		o := r.RankPods(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
 		for i := range p.facts {
-			if len(o.Holds(i)) != 1 {
-				t.Fatalf("pod %d of workload %d has the holds %v (%s)", i, n, o.Holds(i), o.Outcome)
+			if len(o.PodHolds(i)) != 1 {
+				t.Fatalf("pod %d of workload %d has the holds %v (%s)", i, n, o.PodHolds(i), o.Outcome)
 			}
 		}
 		if r.CountBytes() > most {
@@ -325,7 +325,7 @@ func TestWhatPodsHadBeforeIsFreed(t *testing.T) {
 		for i := 1; i < len(p.facts); i++ { // the first keeps the memory of its batch
 			p.change(seed, i, func(f *points.PodFacts) { f.Restarts = round })
 		}
-		r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 		if most := 3 << 20; r.CountBytes() > most || r.CountBytes() < 100*8000 {
 			t.Fatalf("round %d: %d bytes are counted of 100 pods with 8,000 bytes each", round, r.CountBytes())
 		}
@@ -341,7 +341,7 @@ func TestFactsOfWorkloadsAreBounded(t *testing.T) {
 	for n := range 20 {
 		w := workload()
 		w.UID, w.Annotations = fmt.Sprint(n), map[string]string{"note": strings.Repeat("x", 200<<10)}
-		r.Rank(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
+		r.RankPods(context.Background(), decision.Subject{}, w, points.Strategy{}, p)
 		if got := r.CountBytes(); got > most || got < 200<<10 {
 			t.Fatalf("%d bytes are counted of %d workloads", got, n+1)
 		}
@@ -351,7 +351,7 @@ func TestFactsOfWorkloadsAreBounded(t *testing.T) {
 func TestEveryFactIsInTheHash(t *testing.T) {
 	seed := maphash.MakeSeed()
 	typ := reflect.TypeFor[points.PodFacts]()
-	before := rank.Hash(seed, &points.PodFacts{})
+	before := rank.HashFacts(seed, &points.PodFacts{})
 	for i := range typ.NumField() {
 		f := points.PodFacts{}
 		v := reflect.ValueOf(&f).Elem().Field(i)
@@ -371,7 +371,7 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 		default:
 			t.Fatalf("%s is a %s, which this test does not know", typ.Field(i).Name, v.Kind())
 		}
-		if rank.Hash(seed, &f) == before {
+		if rank.HashFacts(seed, &f) == before {
 			t.Errorf("%s is not in the hash", typ.Field(i).Name)
 		}
 	}
@@ -379,26 +379,26 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 	for name, n := range map[string]points.NodeFacts{
 		"labels": {Labels: map[string]string{"": ""}}, "unschedulable": {Unschedulable: true}, "conditions": {Conditions: []string{"Ready"}},
 	} {
-		if rank.Hash(seed, &points.PodFacts{OnNode: &n}) == rank.Hash(seed, on) {
+		if rank.HashFacts(seed, &points.PodFacts{OnNode: &n}) == rank.HashFacts(seed, on) {
 			t.Errorf("the %s of a node are not in the hash", name)
 		}
 	}
 	pulls := func(image, phase string) *points.PodFacts {
 		return &points.PodFacts{Pulls: []points.ImagePull{{Image: image, Phase: phase}}}
 	}
-	if before := rank.Hash(seed, pulls("web:2", "Pulling")); before == rank.Hash(seed, pulls("web:3", "Pulling")) || before == rank.Hash(seed, pulls("web:2", "Failed")) {
+	if before := rank.HashFacts(seed, pulls("web:2", "Pulling")); before == rank.HashFacts(seed, pulls("web:3", "Pulling")) || before == rank.HashFacts(seed, pulls("web:2", "Failed")) {
 		t.Error("the image or the phase of a pull is not in the hash")
 	}
 	a := points.PodFacts{Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Matches: []int{1, 2}}
 	b := points.PodFacts{Labels: map[string]string{"c": "3", "b": "2", "a": "1"}, Matches: []int{1, 2}}
-	if rank.Hash(seed, &a) != rank.Hash(seed, &b) {
+	if rank.HashFacts(seed, &a) != rank.HashFacts(seed, &b) {
 		t.Error("equal facts have different hashes")
 	}
 	b.Matches = []int{2, 1}
-	if rank.Hash(seed, &a) == rank.Hash(seed, &b) {
+	if rank.HashFacts(seed, &a) == rank.HashFacts(seed, &b) {
 		t.Error("the order of matches is not in the hash")
 	}
-	if n := testing.AllocsPerRun(100, func() { rank.Hash(seed, &a) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { rank.HashFacts(seed, &a) }); n != 0 {
 		t.Errorf("hashing allocates %v times", n)
 	}
 }
@@ -411,12 +411,12 @@ func TestNothingIsAllocatedForAnUnchangedPod(t *testing.T) {
 		p := somePods(seed, n)
 		waiting := make([]int, n)
 		return testing.AllocsPerRun(20, func() {
-			o := r.Rank(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+			o := r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
 			for i := range waiting {
 				waiting[i] = i
 			}
-			o.Sort(waiting)
-			o.Lead(waiting)
+			o.SortPods(waiting)
+			o.SortByLead(waiting)
 		})
 	}
 	if a, b := allocs(1000), allocs(2000); a != b {
@@ -440,16 +440,16 @@ rank := {"keys": [[0] | some _ in input.pods], "lead": [[0] | some _ in input.po
 		{Namespace: "a", Name: "web-0", NamespacedName: "a/web-0"}, {Namespace: "b", Name: "web-0", NamespacedName: "b/web-0"},
 		{Namespace: "a", Name: "web-1", NamespacedName: "a/web-1"}, {Namespace: "b", Name: "web-1", NamespacedName: "b/web-1"},
 	} {
-		p.facts, p.hashes = append(p.facts, f), append(p.hashes, rank.Hash(seed, &f))
+		p.facts, p.hashes = append(p.facts, f), append(p.hashes, rank.HashFacts(seed, &f))
 	}
 	w := points.Workload{Kind: "SidecarSet", Name: "logs", UID: "u1"}
 	r := rank.New(newEngine(t, policy))
 	for _, when := range []string{"at first", "remembered"} {
-		o := r.Rank(t.Context(), decision.Subject{}, w, points.Strategy{}, uniquePods{p})
+		o := r.RankPods(t.Context(), decision.Subject{}, w, points.Strategy{}, uniquePods{p})
 		var got []string
 		for i := range p.facts {
 			reasons := ""
-			for _, h := range o.Holds(i) {
+			for _, h := range o.PodHolds(i) {
 				reasons += " " + h.Reason
 			}
 			got = append(got, p.facts[i].NamespacedName+":"+reasons)
@@ -463,7 +463,7 @@ rank := {"keys": [[0] | some _ in input.pods], "lead": [[0] | some _ in input.po
 // uniquePods have UIDs of their own, as pods of one name in two namespaces do.
 type uniquePods struct{ *pods }
 
-func (p uniquePods) UID(i int) string { return p.facts[i].NamespacedName }
+func (p uniquePods) PodUID(i int) string { return p.facts[i].NamespacedName }
 
 // A hold is of all that it does not limit itself to: one that names no pod holds each, also those whose places are remembered.
 func TestHoldsThatNameNoPod(t *testing.T) {
@@ -484,10 +484,10 @@ rank := {
 	p.hashes = []uint64{1, 2, 3}
 	r := rank.New(newEngine(t, source))
 	for range 2 {
-		o := r.Rank(t.Context(), decision.Subject{}, points.Workload{Kind: "SidecarSet", Name: "logs", UID: "u"}, points.Strategy{Type: "RollingUpdate"}, p)
+		o := r.RankPods(t.Context(), decision.Subject{}, points.Workload{Kind: "SidecarSet", Name: "logs", UID: "u"}, points.Strategy{Type: "RollingUpdate"}, p)
 		for i, want := range []string{"All", "B All", "Web1 B All"} {
 			var got []string
-			for _, h := range o.Holds(i) {
+			for _, h := range o.PodHolds(i) {
 				got = append(got, h.Reason)
 			}
 			if strings.Join(got, " ") != want {

@@ -12,26 +12,26 @@ import (
 // Labels gives the value of a label of the pod at a position, "" without one.
 type Labels func(pod int, key string) string
 
-// Scatter spreads the pods that have certain labels over the whole of a list of
+// ScatterPods spreads the pods that have certain labels over the whole of a list of
 // waiting pods. Positions are of all pods of the workload,
 // of which there are total; the shares among all of them decide how closely the
 // waiting ones may be put together, so that a rollout does not speed up or slow
 // down for one group.
 //
 // The result may share memory with waiting, which is not to be used again.
-func Scatter(waiting []int, terms []points.ScatterTerm, total int, labels Labels) []int {
+func ScatterPods(waiting []int, terms []points.ScatterTerm, total int, labels Labels) []int {
 	if len(waiting) <= 1 || len(terms) == 0 {
 		return waiting
 	}
-	for _, t := range matching(waiting, terms, labels) {
-		waiting = scatter(waiting, t, total, labels)
+	for _, t := range matchingTerms(waiting, terms, labels) {
+		waiting = scatterMatching(waiting, t, total, labels)
 	}
 	return waiting
 }
 
-// matching lists the distinct terms that select a waiting pod, those that select
+// matchingTerms lists the distinct terms that select a waiting pod, those that select
 // most first.
-func matching(waiting []int, terms []points.ScatterTerm, labels Labels) []points.ScatterTerm {
+func matchingTerms(waiting []int, terms []points.ScatterTerm, labels Labels) []points.ScatterTerm {
 	type counted struct {
 		points.ScatterTerm
 		n int
@@ -59,7 +59,7 @@ func matching(waiting []int, terms []points.ScatterTerm, labels Labels) []points
 	return out
 }
 
-func scatter(waiting []int, t points.ScatterTerm, total int, labels Labels) []int {
+func scatterMatching(waiting []int, t points.ScatterTerm, total int, labels Labels) []int {
 	matched, rest := make([]int, 0, len(waiting)), make([]int, 0, len(waiting))
 	for _, i := range waiting {
 		if labels(i, t.Key) == t.Value {
@@ -92,9 +92,9 @@ func scatter(waiting []int, t points.ScatterTerm, total int, labels Labels) []in
 	}
 	var mSize, rSize, n int
 	if float32(allRest)/float32(allMatched) >= float32(len(rest))/float32(len(matched)) {
-		mSize, rSize, n = shares(len(matched), len(rest))
+		mSize, rSize, n = interleaveSizes(len(matched), len(rest))
 	} else {
-		mSize, rSize, _ = shares(allMatched, allRest)
+		mSize, rSize, _ = interleaveSizes(allMatched, allRest)
 		n = min(len(matched)/mSize, len(rest)/rSize)
 		take(&rest, len(rest)-n*rSize)
 	}
@@ -107,8 +107,8 @@ func scatter(waiting []int, t points.ScatterTerm, total int, labels Labels) []in
 	return append(out, tail)
 }
 
-// shares says how many of each go together, and how many times.
-func shares(m, r int) (mSize, rSize, n int) {
+// interleaveSizes says how many of each go together, and how many times.
+func interleaveSizes(m, r int) (mSize, rSize, n int) {
 	n = min(m, r)
 	round := func(a int) int { return int(math.Round(float64(a) / float64(n))) }
 	return round(m), round(r), n

@@ -59,7 +59,7 @@ func TestScatter(t *testing.T) {
 				waiting = append(waiting, i)
 			}
 			var got strings.Builder
-			for _, i := range rank.Scatter(waiting, terms, len(all), labels) {
+			for _, i := range rank.ScatterPods(waiting, terms, len(all), labels) {
 				got.WriteByte(all[i])
 			}
 			if got.String() != tc.want {
@@ -80,7 +80,7 @@ func TestScatterLosesAndReordersNobody(t *testing.T) {
 			terms = append(terms, points.ScatterTerm{Key: "k", Value: v})
 		}
 		before := slices.Clone(waiting)
-		got := rank.Scatter(waiting, terms, len(all), func(i int, _ string) string { return all[i] })
+		got := rank.ScatterPods(waiting, terms, len(all), func(i int, _ string) string { return all[i] })
 		a, b := slices.Clone(before), slices.Clone(got)
 		slices.Sort(a)
 		slices.Sort(b)

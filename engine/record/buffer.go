@@ -74,14 +74,14 @@ func NewBuffer(opts ...BufferOption) *Buffer {
 	return b
 }
 
-// Record keeps a record, and forgets the oldest ones to make room.
-func (b *Buffer) Record(r decision.Record) {
-	k, d, bytes := keyOf(r), digest(r), Size(r)
+// RecordDecision keeps a record, and forgets the oldest ones to make room.
+func (b *Buffer) RecordDecision(r decision.Record) {
+	k, d, bytes := keyOf(r), decisionDigest(r), MemorySize(r)
 	b.mu.Lock()
 	for b.n > 0 && (b.n >= b.maxCount || b.bytes+bytes > b.maxBytes) {
-		b.drop()
+		b.dropOldest()
 	}
-	b.push(kept{r, bytes})
+	b.pushRecord(kept{r, bytes})
 	before := b.latest[k]
 	b.latest[k] = &state{r.ID, d, r}
 	changed := before == nil || before.digest != d
@@ -99,7 +99,7 @@ func (b *Buffer) Record(r decision.Record) {
 	}
 }
 
-func (b *Buffer) push(k kept) {
+func (b *Buffer) pushRecord(k kept) {
 	if len(b.ring) < b.maxCount && b.first == 0 && b.n == len(b.ring) {
 		b.ring = append(b.ring, k)
 	} else {
@@ -109,7 +109,7 @@ func (b *Buffer) push(k kept) {
 	b.bytes += k.bytes
 }
 
-func (b *Buffer) drop() {
+func (b *Buffer) dropOldest() {
 	old := &b.ring[b.first]
 	if k := keyOf(old.record); b.latest[k] != nil && b.latest[k].id == old.record.ID {
 		delete(b.latest, k)
@@ -146,21 +146,21 @@ type Query struct {
 	Limit int
 }
 
-func (q Query) matches(r *decision.Record) bool {
+func (q Query) matchesRecord(r *decision.Record) bool {
 	one := func(want, got string) bool { return want == "" || want == got }
 	return !r.Time.Before(q.Since) && one(string(q.Point), string(r.Point)) && one(string(q.Outcome), string(r.Outcome)) &&
 		one(q.Subject.Group, r.Subject.Group) && one(q.Subject.Kind, r.Subject.Kind) && one(q.Subject.Namespace, r.Subject.Namespace) &&
 		one(q.Subject.Name, r.Subject.Name) && one(q.Subject.UID, r.Subject.UID)
 }
 
-// Find lists records, the latest first.
-func (b *Buffer) Find(q Query) []decision.Record {
+// FindRecords lists records, the latest first.
+func (b *Buffer) FindRecords(q Query) []decision.Record {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	var out []decision.Record
 	for i := b.n - 1; i >= 0; i-- {
 		r := &b.ring[(b.first+i)%len(b.ring)].record
-		if !q.matches(r) {
+		if !q.matchesRecord(r) {
 			continue
 		}
 		if out = append(out, *r); len(out) == q.Limit {
@@ -170,8 +170,8 @@ func (b *Buffer) Find(q Query) []decision.Record {
 	return out
 }
 
-// Last is the latest decision of a point about a subject.
-func (b *Buffer) Last(point decision.Name, s decision.Subject) (decision.Record, bool) {
+// LatestRecord is the latest decision of a point about a subject.
+func (b *Buffer) LatestRecord(point decision.Name, s decision.Subject) (decision.Record, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if st := b.latest[key{point, s.Group, s.Kind, s.Namespace, s.Name}]; st != nil && (s.UID == "" || st.record.Subject.UID == s.UID) {
@@ -191,9 +191,9 @@ func keyOf(r decision.Record) key {
 	return key{r.Point, r.Subject.Group, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name}
 }
 
-// digest is the part of a decision whose change is news. Messages have numbers
+// decisionDigest is the part of a decision whose change is news. Messages have numbers
 // in them and holds move with the time, so neither counts.
-func digest(r decision.Record) string {
+func decisionDigest(r decision.Record) string {
 	v := decision.VerdictOf(r)
 	parts := []string{string(r.Outcome), v.Word, r.Subject.UID}
 	for _, h := range v.Reasons {

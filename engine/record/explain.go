@@ -41,28 +41,28 @@ type Reason struct {
 	Facts map[string]any `json:"facts,omitempty"`
 }
 
-// Explain turns a record into an answer. The engine knows the rules of the
+// ExplainDecision turns a record into an answer. The engine knows the rules of the
 // active revision; for a rule that is gone, the answer has only its id.
-func Explain(e *engine.Engine, r decision.Record) Answer {
+func ExplainDecision(e *engine.Engine, r decision.Record) Answer {
 	v := decision.VerdictOf(r)
 	a := Answer{
 		Subject: r.Subject, Point: r.Point, Time: r.Time, Outcome: r.Outcome, Verdict: v.Word,
 		Revision: r.Revision, Bundles: r.Bundles, Error: r.Error,
 	}
-	snapshot := e.Snapshot()
+	snapshot := e.ActiveSnapshot()
 	facts, _ := e.Codec().Encode(r.Input) // without facts there is still the rest
 	for _, id := range r.Rules {
-		rule, _ := snapshot.Rule(r.Subject, id)
+		rule, _ := snapshot.FindRule(r.Subject, id)
 		a.Rules = append(a.Rules, rule)
 	}
 	for _, h := range v.Reasons {
 		reason := Reason{Hold: h}
-		if rule, ok := snapshot.Rule(r.Subject, h.Rule); ok {
+		if rule, ok := snapshot.FindRule(r.Subject, h.Rule); ok {
 			reason.Title, reason.Description = rule.Title, rule.Description
 			reason.Bundle, reason.Place = rule.Bundle, rule.Place
-			reason.Facts = pick(facts, rule.Inputs)
+			reason.Facts = pickFacts(facts, rule.Inputs)
 		}
-		if h.Until != "" && (a.Until == "" || before(h.Until, a.Until)) {
+		if h.Until != "" && (a.Until == "" || isEarlierTime(h.Until, a.Until)) {
 			a.Until = h.Until
 		}
 		a.Reasons = append(a.Reasons, reason)
@@ -70,8 +70,8 @@ func Explain(e *engine.Engine, r decision.Record) Answer {
 	return a
 }
 
-// before compares times as people wrote them; what is no time is never first.
-func before(a, b string) bool {
+// isEarlierTime compares times as people wrote them; what is no time is never first.
+func isEarlierTime(a, b string) bool {
 	x, err := time.Parse(time.RFC3339, a)
 	if err != nil {
 		return false
@@ -84,8 +84,8 @@ func before(a, b string) bool {
 // length.
 const most = 8
 
-// pick reads the facts at some paths below the input.
-func pick(facts ast.Value, paths []ast.Ref) map[string]any {
+// pickFacts reads the facts at some paths below the input.
+func pickFacts(facts ast.Value, paths []ast.Ref) map[string]any {
 	if facts == nil {
 		return nil
 	}

@@ -89,8 +89,8 @@ func NewEncoder(opts ...EncoderOption) *Encoder {
 	return e
 }
 
-// Append appends a record as one line, with its end.
-func (e *Encoder) Append(to []byte, r decision.Record) ([]byte, error) {
+// AppendLine appends a record as one line, with its end.
+func (e *Encoder) AppendLine(to []byte, r decision.Record) ([]byte, error) {
 	input, err := json.Marshal(r.Input)
 	if err != nil {
 		return to, fmt.Errorf("writing the question of record %d: %w", r.ID, err)
@@ -108,12 +108,12 @@ func (e *Encoder) Append(to []byte, r decision.Record) ([]byte, error) {
 		l.Error = &Problem{Code: r.Outcome, Message: r.Error}
 	}
 	if e.mask != nil {
-		part := e.mask.Begin()
-		input, result = part.JSON("input", input), part.JSON("result", result)
+		part := e.mask.BeginLine()
+		input, result = part.MaskJSON("input", input), part.MaskJSON("result", result)
 		if l.Error != nil {
-			l.Error.Message = part.Message("error/message", l.Error.Message)
+			l.Error.Message = part.MaskMessage("error/message", l.Error.Message)
 		}
-		l.Masked = slices.Compact(slices.Sorted(slices.Values(append(part.Masked(), r.Masked...))))
+		l.Masked = slices.Compact(slices.Sorted(slices.Values(append(part.MaskedPointers(), r.Masked...))))
 	}
 	head, err := json.Marshal(l)
 	if err != nil {
@@ -131,7 +131,7 @@ func Write(w io.Writer, records []decision.Record) error {
 	e := NewEncoder()
 	var buf []byte
 	for _, r := range records {
-		text, err := e.Append(buf[:0], r)
+		text, err := e.AppendLine(buf[:0], r)
 		if err != nil {
 			return err
 		}

@@ -23,11 +23,11 @@ import (
 
 func TestTheNamesAreThoseOfOPA(t *testing.T) {
 	r := decision.Record{
-		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: enginetest.Web(), Outcome: decision.Decided, Revision: "r",
-		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: enginetest.Plan(1), Output: rollout.PlanOutput{Limit: 1}, Duration: 3,
+		ID: 7, Time: time.Unix(1, 5), Point: "rollout/plan", Subject: enginetest.WebSubject(), Outcome: decision.Decided, Revision: "r",
+		Bundles: []string{"freeze@1", "shop/own@2"}, Rules: []string{"rollout.plan"}, Input: enginetest.PlanFacts(1), Output: rollout.PlanOutput{Limit: 1}, Duration: 3,
 	}
 	e := record.NewEncoder(record.WithOrigin("me"), record.WithLabels(map[string]string{"replica": "manager-x"}))
-	text, err := e.Append(nil, r)
+	text, err := e.AppendLine(nil, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestReadTakesASubjectWithAndWithoutItsGroup(t *testing.T) {
 		if len(records) != 1 || records[0].Subject != want {
 			t.Fatalf("got %+v, want %+v", records, want)
 		}
-		text, err := record.NewEncoder(record.WithOrigin("me")).Append(nil, records[0])
+		text, err := record.NewEncoder(record.WithOrigin("me")).AppendLine(nil, records[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,14 +194,14 @@ func TestMaskedLinesSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := enginetest.Plan(1)
+	question := enginetest.PlanFacts(1)
 	question.Workload.Annotations = map[string]string{"db-password": "hunter2", "app": "web"}
 	question.Workload.Labels["team"] = "a"
 	r := decision.Record{
 		ID: 1, Point: "rollout/plan", Outcome: decision.Failed, Input: question, Error: "cannot read hunter2",
 		Output: rollout.PlanOutput{Holds: []decision.Hold{{Reason: "R", Message: "It is hunter2."}}},
 	}
-	text, err := record.NewEncoder(record.WithMask(m)).Append(nil, r)
+	text, err := record.NewEncoder(record.WithMask(m)).AppendLine(nil, r)
 	if err != nil || strings.Contains(string(text), "hunter2") {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -37,7 +37,7 @@ func Read(from io.Reader) ([]decision.Record, error) {
 		if len(text) == 0 {
 			continue
 		}
-		r, ok, err := parse(text)
+		r, ok, err := parseLine(text)
 		if err != nil {
 			return nil, fmt.Errorf("reading line %d: %w", n, err)
 		}
@@ -54,9 +54,9 @@ func Read(from io.Reader) ([]decision.Record, error) {
 	return out, nil
 }
 
-// parse reads one line; ok is false when its point is not known,
+// parseLine reads one line; ok is false when its point is not known,
 // or when no controller acted on it.
-func parse(text []byte) (r decision.Record, ok bool, err error) {
+func parseLine(text []byte) (r decision.Record, ok bool, err error) {
 	var l struct {
 		line
 		Path   string          `json:"path"`
@@ -69,7 +69,7 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 		Error   json.RawMessage            `json:"error"`
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
-		return r, false, unreadable(text, err)
+		return r, false, explainUnreadable(text, err)
 	}
 	if l.Shadow != "" {
 		return r, false, nil
@@ -77,13 +77,13 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 	if l.Path == "" {
 		return r, false, errors.New("it has no path, so it is no line of a decision log")
 	}
-	p, ok := catalog.Find(decision.Name(strings.TrimPrefix(l.Path, "/")))
+	p, ok := catalog.FindPoint(decision.Name(strings.TrimPrefix(l.Path, "/")))
 	if !ok {
 		return r, false, nil
 	}
 	r = decision.Record{
 		Time: l.Timestamp, Point: p.Name, Subject: l.Subject, Outcome: l.Outcome, Revision: l.Revision,
-		Bundles: idsOf(l.Bundles), Rules: l.Rules, Error: message(l.Error), Masked: append(l.Masked, l.Erased...),
+		Bundles: idsOf(l.Bundles), Rules: l.Rules, Error: errorMessage(l.Error), Masked: append(l.Masked, l.Erased...),
 	}
 	r.Origin, r.ID = parseID(l.DecisionID)
 	var ns int64
@@ -97,17 +97,17 @@ func parse(text []byte) (r decision.Record, ok bool, err error) {
 	default:
 		r.Outcome = decision.Decided
 	}
-	if r.Input, err = typed(l.Input, p.In); err != nil {
+	if r.Input, err = decodeTyped(l.Input, p.In); err != nil {
 		return r, false, fmt.Errorf("the input: %w", err)
 	}
-	if r.Output, err = typed(l.Result, p.Out); err != nil {
+	if r.Output, err = decodeTyped(l.Result, p.Out); err != nil {
 		return r, false, fmt.Errorf("the result: %w", err)
 	}
 	return r, true, nil
 }
 
-// unreadable says why a line is no record.
-func unreadable(text []byte, err error) error {
+// explainUnreadable says why a line is no record.
+func explainUnreadable(text []byte, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		wrong.Field = strings.TrimPrefix(wrong.Field, "line.") // that is a struct of ours
@@ -118,11 +118,11 @@ func unreadable(text []byte, err error) error {
 	case text[0] == '[' && json.Valid(text):
 		return errors.New("it is a list, and each record has a line of its own; jq -c '.[]' makes lines of a list")
 	}
-	return document.Explain(text, err)
+	return document.ExplainError(text, err)
 }
 
-// message is what an error says, be it an object with a message or a text.
-func message(text json.RawMessage) string {
+// errorMessage is what an error says, be it an object with a message or a text.
+func errorMessage(text json.RawMessage) string {
 	if len(text) == 0 || string(text) == "null" {
 		return ""
 	}
@@ -148,11 +148,11 @@ func idsOf(bundles map[string]Bundle) []string {
 	return out
 }
 
-func typed(text json.RawMessage, t reflect.Type) (any, error) {
+func decodeTyped(text json.RawMessage, t reflect.Type) (any, error) {
 	v := reflect.New(t)
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, v.Interface()); err != nil {
-			return nil, document.Explain(nil, err)
+			return nil, document.ExplainError(nil, err)
 		}
 	}
 	return v.Elem().Interface(), nil

@@ -31,13 +31,13 @@ func TestAKindOfTwoGroupsIsToldApart(t *testing.T) {
 	b := record.NewBuffer()
 	other := decision.Record{ID: 99, Point: "rollout/plan", Subject: decision.Subject{Group: "apps", Kind: "StatefulSet", Name: "w1"}}
 	ours := decision.Record{ID: 100, Point: "rollout/plan", Subject: decision.Subject{Group: "apps.kruise.io", Kind: "StatefulSet", Name: "w1"}}
-	b.Record(other)
-	b.Record(ours)
+	b.RecordDecision(other)
+	b.RecordDecision(ours)
 	for _, want := range []decision.Record{other, ours} {
-		if r := b.Find(record.Query{Subject: want.Subject}); len(r) != 1 || r[0].ID != want.ID {
+		if r := b.FindRecords(record.Query{Subject: want.Subject}); len(r) != 1 || r[0].ID != want.ID {
 			t.Errorf("a kind of two groups: %v are found, want %d", r, want.ID)
 		}
-		if r, ok := b.Last("rollout/plan", want.Subject); !ok || r.ID != want.ID {
+		if r, ok := b.LatestRecord("rollout/plan", want.Subject); !ok || r.ID != want.ID {
 			t.Errorf("a kind of two groups: %d is the last, want %d", r.ID, want.ID)
 		}
 	}
@@ -46,31 +46,31 @@ func TestAKindOfTwoGroupsIsToldApart(t *testing.T) {
 func TestBufferKeepsTheLatest(t *testing.T) {
 	b := record.NewBuffer(record.WithCount(3))
 	for i := range uint64(10) {
-		b.Record(rec(i, fmt.Sprint("w", i%2), ""))
+		b.RecordDecision(rec(i, fmt.Sprint("w", i%2), ""))
 		if n, _ := b.Len(); n != min(int(i)+1, 3) {
 			t.Errorf("after %d records there are %d", i+1, n)
 		}
 	}
 	var got []uint64
-	for _, r := range b.Find(record.Query{}) {
+	for _, r := range b.FindRecords(record.Query{}) {
 		got = append(got, r.ID)
 	}
 	if !slices.Equal(got, []uint64{9, 8, 7}) {
 		t.Errorf("got %v", got)
 	}
-	if r := b.Find(record.Query{Subject: decision.Subject{Name: "w1"}, Limit: 1}); len(r) != 1 || r[0].ID != 9 {
+	if r := b.FindRecords(record.Query{Subject: decision.Subject{Name: "w1"}, Limit: 1}); len(r) != 1 || r[0].ID != 9 {
 		t.Errorf("got %v", r)
 	}
-	if r := b.Find(record.Query{Point: "rollout/scale"}); len(r) != 0 {
+	if r := b.FindRecords(record.Query{Point: "rollout/scale"}); len(r) != 0 {
 		t.Errorf("got %v", r)
 	}
-	if r, ok := b.Last("rollout/plan", decision.Subject{Kind: "CloneSet", Name: "w0"}); !ok || r.ID != 8 {
+	if r, ok := b.LatestRecord("rollout/plan", decision.Subject{Kind: "CloneSet", Name: "w0"}); !ok || r.ID != 8 {
 		t.Errorf("got %v", r)
 	}
 	for i := range uint64(3) {
-		b.Record(rec(20+i, "w2", ""))
+		b.RecordDecision(rec(20+i, "w2", ""))
 	}
-	if _, ok := b.Last("rollout/plan", decision.Subject{Kind: "CloneSet", Name: "w0"}); ok {
+	if _, ok := b.LatestRecord("rollout/plan", decision.Subject{Kind: "CloneSet", Name: "w0"}); ok {
 		t.Error("something that was dropped is still found")
 	}
 }
@@ -80,7 +80,7 @@ func TestBufferIsBoundedByBytes(t *testing.T) {
 	for i := range uint64(500) {
 		r := rec(i, "w", "")
 		r.Input = rollout.RankInput{Pods: make([]rollout.PodFacts, 10)}
-		b.Record(r)
+		b.RecordDecision(r)
 		if _, bytes := b.Len(); bytes > 100_000 {
 			t.Fatalf("it takes %d bytes", bytes)
 		}
@@ -90,7 +90,7 @@ func TestBufferIsBoundedByBytes(t *testing.T) {
 	}
 	huge := rec(1000, "w", "")
 	huge.Input = strings.Repeat("x", 200_000)
-	b.Record(huge)
+	b.RecordDecision(huge)
 	if n, _ := b.Len(); n != 1 {
 		t.Errorf("%d records are kept beside one that is too large", n)
 	}
@@ -103,7 +103,7 @@ func TestSizeLooksAtAllPartsOfAList(t *testing.T) {
 	}
 	r := rec(1, "w", "")
 	r.Input = rollout.RankInput{Pods: pods}
-	if n := record.Size(r); n < 400_000 || n > 2_000_000 {
+	if n := record.MemorySize(r); n < 400_000 || n > 2_000_000 {
 		t.Errorf("names of 500,000 bytes are measured as %d", n)
 	}
 }
@@ -119,7 +119,7 @@ func TestSizeLooksAtAllThatARuleWrites(t *testing.T) {
 			small.Output = rollout.PlanOutput{Holds: make([]decision.Hold, n)}
 			large := small
 			large.Output = rollout.PlanOutput{Holds: holds}
-			if got := record.Size(large) - record.Size(small); got != long {
+			if got := record.MemorySize(large) - record.MemorySize(small); got != long {
 				t.Fatalf("a message of %d bytes in hold %d of %d is measured as %d", long, at, n, got)
 			}
 		}
@@ -131,7 +131,7 @@ func TestSizeLooksAtAllThatARuleWrites(t *testing.T) {
 	many["last"] = strings.Repeat("x", long)
 	r := rec(1, "w", "")
 	r.Input = rollout.RankInput{Workload: rollout.Workload{Annotations: many}}
-	if n := record.Size(r); n < long || n > 100_000 {
+	if n := record.MemorySize(r); n < long || n > 100_000 {
 		t.Errorf("annotations with %d bytes in one of 1,001 are measured as %d", long, n)
 	}
 }
@@ -145,7 +145,7 @@ func TestOnlyChangesAreNews(t *testing.T) {
 			was = decision.VerdictOf(*c.Before).Word
 		}
 		news = append(news, was+">"+decision.VerdictOf(c.After).Word)
-		b.Find(record.Query{}) // it may ask
+		b.FindRecords(record.Query{}) // it may ask
 	})
 	failed := rec(9, "a", "")
 	failed.Outcome = decision.Failed
@@ -153,10 +153,10 @@ func TestOnlyChangesAreNews(t *testing.T) {
 		rec(1, "a", ""), rec(2, "a", ""), rec(3, "a", "Full"), rec(4, "a", "Full"), rec(5, "a", "Frozen"),
 		rec(6, "b", ""), rec(7, "a", "Frozen"), rec(8, "a", ""), failed,
 	} {
-		b.Record(r)
+		b.RecordDecision(r)
 	}
 	stop()
-	b.Record(rec(10, "c", ""))
+	b.RecordDecision(rec(10, "c", ""))
 	if got := strings.Join(news, " "); got != "none>Go Go>Hold Hold>Hold none>Go Hold>Go Go>Go" {
 		t.Errorf("news: %s", got)
 	}
@@ -165,17 +165,17 @@ func TestOnlyChangesAreNews(t *testing.T) {
 func TestExplain(t *testing.T) {
 	b := record.NewBuffer()
 	e := enginetest.New(t, b)
-	if err := e.Activate(context.Background(), enginetest.Bundle(t, enginetest.Friday)); err != nil {
+	if err := e.ActivateBundles(context.Background(), enginetest.NewBundleSet(t, enginetest.Friday)); err != nil {
 		t.Fatal(err)
 	}
-	question := enginetest.Plan(3)
+	question := enginetest.PlanFacts(3)
 	question.Strategy.Paused = true
-	engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.Web(), question)
-	r, ok := b.Last("rollout/plan", enginetest.Web())
+	engine.Decide(context.Background(), e, rollout.PlanPoint(), enginetest.WebSubject(), question)
+	r, ok := b.LatestRecord("rollout/plan", enginetest.WebSubject())
 	if !ok {
 		t.Fatal("nothing was recorded")
 	}
-	text, err := json.MarshalIndent(record.Explain(e, r), "", " ")
+	text, err := json.MarshalIndent(record.ExplainDecision(e, r), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func BenchmarkRecord(b *testing.B) {
 			r.Input = rollout.RankInput{Pods: pods}
 			b.ReportAllocs()
 			for b.Loop() {
-				buf.Record(r)
+				buf.RecordDecision(r)
 			}
 		})
 	}

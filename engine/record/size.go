@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Size is roughly how many bytes a record holds in memory. Whatever a rule wrote, or a user, counts, wherever it is.
-func Size(r decision.Record) int {
+// MemorySize is roughly how many bytes a record holds in memory. Whatever a rule wrote, or a user, counts, wherever it is.
+func MemorySize(r decision.Record) int {
 	n := int(reflect.TypeFor[decision.Record]().Size())
 	for _, s := range r.Rules {
 		n += len(s) + 16

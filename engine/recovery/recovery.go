@@ -22,8 +22,8 @@ var panics = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Panics that were recovered, by the component in which they happened. Each is a bug to report; the log has its stack.",
 }, []string{"component"})
 
-// Collector has the count of panics.
-func Collector() prometheus.Collector { return panics }
+// PanicCollector has the count of panics.
+func PanicCollector() prometheus.Collector { return panics }
 
 // Panic is the error that a recovered panic becomes.
 type Panic struct {
@@ -50,13 +50,13 @@ var logger atomic.Pointer[Logger]
 // SetLogger replaces the logger, which is slog's default.
 func SetLogger(l Logger) { logger.Store(&l) }
 
-// Count counts a panic that is logged elsewhere.
-func Count(component string) { panics.WithLabelValues(component).Inc() }
+// CountPanic counts a panic that is logged elsewhere.
+func CountPanic(component string) { panics.WithLabelValues(component).Inc() }
 
-// Report counts and logs the value of a panic that the caller recovered, and returns it as an error.
-func Report(component string, value any) error {
+// ReportPanic counts and logs the value of a panic that the caller recovered, and returns it as an error.
+func ReportPanic(component string, value any) error {
 	p := &Panic{Component: component, Value: value}
-	Count(component)
+	CountPanic(component)
 	if l := logger.Load(); l != nil {
 		(*l)(p, debug.Stack())
 	} else {
@@ -69,7 +69,7 @@ func Report(component string, value any) error {
 func Call(component string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = Report(component, value)
+			err = ReportPanic(component, value)
 		}
 	}()
 	return f()

@@ -16,9 +16,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
-// Of makes the schema of a type. Everything is written out in place, because
+// ReflectType makes the schema of a type. Everything is written out in place, because
 // OPA's type checker and people both read it from the top down.
-func Of(t reflect.Type, opts ...Option) (*jsonschema.Schema, error) {
+func ReflectType(t reflect.Type, opts ...Option) (*jsonschema.Schema, error) {
 	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true}
 	for _, o := range opts {
 		if err := o(r); err != nil {
@@ -44,17 +44,17 @@ func WithComments(module, folder string) Option {
 	}
 }
 
-// Domain is the schema of the input that a user's package of a domain may refer
+// DomainInput is the schema of the input that a user's package of a domain may refer
 // to. Such a package, say extend.rollout.freeze, is evaluated under several
 // points, each with a question of its own, so it may refer to what any of them
 // has; a reference that none has can only be a mistake.
-func Domain(domain string) (any, error) {
+func DomainInput(domain string) (any, error) {
 	var all []any
 	for _, p := range catalog.All() {
 		if p.Name.Domain() != domain {
 			continue
 		}
-		s, err := plain(p.In)
+		s, err := schemaDocument(p.In)
 		if err != nil {
 			return nil, err
 		}
@@ -66,9 +66,9 @@ func Domain(domain string) (any, error) {
 	return map[string]any{"anyOf": all}, nil
 }
 
-// plain is a schema as a document, which is what OPA wants.
-func plain(t reflect.Type) (any, error) {
-	s, err := Of(t)
+// schemaDocument is a schema as a document, which is what OPA wants.
+func schemaDocument(t reflect.Type) (any, error) {
+	s, err := ReflectType(t)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,12 @@ func plain(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// Files are the schemas of all points, by path below policies/schemas.
-func Files(opts ...Option) (map[string][]byte, error) {
+// PointFiles are the schemas of all points, by path below policies/schemas.
+func PointFiles(opts ...Option) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, p := range catalog.All() {
 		for side, t := range map[string]reflect.Type{"input": p.In, "output": p.Out} {
-			s, err := Of(t, opts...)
+			s, err := ReflectType(t, opts...)
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +105,7 @@ func Files(opts ...Option) (map[string][]byte, error) {
 
 // Write writes the schemas into a folder.
 func Write(folder string, opts ...Option) error {
-	files, err := Files(opts...)
+	files, err := PointFiles(opts...)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 	for _, p := range catalog.All() {
 		for side, kind := range map[string]reflect.Type{"input": p.In, "output": p.Out} {
-			s, err := schema.Of(kind, comments)
+			s, err := schema.ReflectType(kind, comments)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func full(t reflect.Type) any {
 }
 
 func TestADomainNobodyDecidesInHasNoSchema(t *testing.T) {
-	if _, err := schema.Domain("nope"); err == nil {
+	if _, err := schema.DomainInput("nope"); err == nil {
 		t.Error("there is one")
 	}
 }

@@ -70,10 +70,10 @@ type counts struct {
 // Observer receives each decision that was made again, for metrics. It
 // must be quick.
 type Observer interface {
-	// Shadowed receives a result: same, skipped or a Kind.
-	Shadowed(name string, point decision.Name, result string)
-	// Unshadowed is called when the counts of a name are dropped.
-	Unshadowed(name string)
+	// ShadowCompared receives a result: same, skipped or a Kind.
+	ShadowCompared(name string, point decision.Name, result string)
+	// ShadowDropped is called when the counts of a name are dropped.
+	ShadowDropped(name string)
 }
 
 // Results of decisions that are no kind of difference.
@@ -132,8 +132,8 @@ func WithClock(now func() time.Time, sleep func(context.Context, time.Duration))
 // New makes a sink for the engine's records. Close ends it.
 func New(e *engine.Engine, opts ...Option) *Runner {
 	s := &Runner{
-		engine: e, share: 0.2, backlog: 256, strikes: engine.Strikes, clock: time.Now, sleep: sleep,
-		busy:    func() bool { return e.Deciding() >= runtime.GOMAXPROCS(0) },
+		engine: e, share: 0.2, backlog: 256, strikes: engine.Strikes, clock: time.Now, sleep: sleepContext,
+		busy:    func() bool { return e.DecisionsInFlight() >= runtime.GOMAXPROCS(0) },
 		watched: map[string]*shadow{}, done: make(chan struct{}),
 	}
 	for _, o := range opts {
@@ -141,11 +141,11 @@ func New(e *engine.Engine, opts ...Option) *Runner {
 	}
 	s.queue = make(chan decision.Record, s.backlog)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	recovery.Go("shadow", s.work, nil)
+	recovery.Go("shadow", s.runWorker, nil)
 	return s
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -157,19 +157,21 @@ func sleep(ctx context.Context, d time.Duration) {
 // WatchOption limits what a shadow is about.
 type WatchOption func(*shadow)
 
-// Only compares decisions about some subjects alone.
-func Only(f func(decision.Subject) bool) WatchOption { return func(w *shadow) { w.only = f } }
+// WithSubjectFilter compares decisions about some subjects alone.
+func WithSubjectFilter(f func(decision.Subject) bool) WatchOption {
+	return func(w *shadow) { w.only = f }
+}
 
-// About says what is compared, for counts that are to go on with other snapshots
+// WithTopic says what is compared, for counts that are to go on with other snapshots
 // of it: those that differ only in what is the same on both sides. Without it a
 // snapshot is about its revision.
-func About(what string) WatchOption { return func(w *shadow) { w.about = what } }
+func WithTopic(what string) WatchOption { return func(w *shadow) { w.about = what } }
 
-// Beside compares only with decisions that a snapshot made, the one that the
+// WithLiveSnapshot compares only with decisions that a snapshot made, the one that the
 // shadow differs from in nothing but what is tried. What others made just before
 // or just after would differ for reasons that are not the shadow's; it counts as
 // skipped.
-func Beside(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.beside = live } }
+func WithLiveSnapshot(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.beside = live } }
 
 // Watch makes decisions again with a snapshot of the engine from now on. One that
 // is about something else than what was watched under the name starts counting
@@ -185,31 +187,31 @@ func (s *Runner) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOpti
 		w.counts = old.counts
 	} else {
 		if old != nil {
-			s.forget(name)
+			s.forgetShadow(name)
 		}
 		w.counts = &counts{since: s.clock(), counter: compare.NewCounter(s.counting...)}
 	}
 	s.watched[name] = w
 }
 
-// Stop ends a shadow and drops its counts.
-func (s *Runner) Stop(name string) {
+// StopWatching ends a shadow and drops its counts.
+func (s *Runner) StopWatching(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watched[name] != nil {
-		s.forget(name)
+		s.forgetShadow(name)
 	}
 }
 
-func (s *Runner) forget(name string) {
+func (s *Runner) forgetShadow(name string) {
 	delete(s.watched, name)
 	if s.observer != nil {
-		s.observer.Unshadowed(name)
+		s.observer.ShadowDropped(name)
 	}
 }
 
-// Tally is what a shadow counted so far; false if there is none of the name.
-func (s *Runner) Tally(name string) (compare.Tally, bool) {
+// ShadowTally is what a shadow counted so far; false if there is none of the name.
+func (s *Runner) ShadowTally(name string) (compare.Tally, bool) {
 	s.mu.RLock()
 	w := s.watched[name]
 	s.mu.RUnlock()
@@ -218,7 +220,7 @@ func (s *Runner) Tally(name string) (compare.Tally, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.counter.Tally()
+	t := w.counter.CurrentTally()
 	t.Revision, t.Since, t.Skipped, t.Stopped = w.snapshot.Revision(), w.since, w.skipped, w.stopped
 	return t, true
 }
@@ -229,8 +231,8 @@ func (s *Runner) Close() {
 	<-s.done
 }
 
-// Record implements engine.Sink.
-func (s *Runner) Record(r decision.Record) {
+// RecordDecision implements engine.Sink.
+func (s *Runner) RecordDecision(r decision.Record) {
 	if r.Point == engine.RollbackPoint || s.ctx.Err() != nil {
 		return
 	}
@@ -238,18 +240,18 @@ func (s *Runner) Record(r decision.Record) {
 	defer s.mu.RUnlock()
 	wanted := false
 	for _, w := range s.watched {
-		wanted = wanted || w.wants(r.Subject)
+		wanted = wanted || w.wantsSubject(r.Subject)
 	}
 	if !wanted {
 		return
 	}
-	if s.enqueue(r) {
+	if s.enqueueRecord(r) {
 		return
 	}
 	for _, w := range s.watched {
-		if w.wants(r.Subject) {
-			s.observe(w, r.Point, Skipped)
-			w.skip()
+		if w.wantsSubject(r.Subject) {
+			s.notifyObserver(w, r.Point, Skipped)
+			w.countSkipped()
 		}
 	}
 }
@@ -257,9 +259,9 @@ func (s *Runner) Record(r decision.Record) {
 // QueuedBytes is what the records that wait may take together, roughly.
 const QueuedBytes = 8 << 20
 
-// enqueue says whether there is room for a record among those that wait.
-func (s *Runner) enqueue(r decision.Record) bool {
-	size := int64(record.Size(r))
+// enqueueRecord says whether there is room for a record among those that wait.
+func (s *Runner) enqueueRecord(r decision.Record) bool {
+	size := int64(record.MemorySize(r))
 	if s.queued.Add(size) <= QueuedBytes {
 		select {
 		case s.queue <- r:
@@ -271,49 +273,49 @@ func (s *Runner) enqueue(r decision.Record) bool {
 	return false
 }
 
-func (w *shadow) wants(subject decision.Subject) bool {
+func (w *shadow) wantsSubject(subject decision.Subject) bool {
 	w.mu.Lock()
 	stopped := w.stopped != ""
 	w.mu.Unlock()
 	return !stopped && (w.only == nil || w.only(subject))
 }
 
-func (c *counts) skip() {
+func (c *counts) countSkipped() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.skipped++
 }
 
-// observe is called with the lock held, so that the observer receives no result of
+// notifyObserver is called with the lock held, so that the observer receives no result of
 // counts that were dropped. It is called before the result is counted, so that a
 // caller that sees a count knows that the observer has received it.
-func (s *Runner) observe(w *shadow, point decision.Name, result string) {
+func (s *Runner) notifyObserver(w *shadow, point decision.Name, result string) {
 	if now := s.watched[w.name]; s.observer != nil && now != nil && now.counts == w.counts {
-		s.observer.Shadowed(w.name, point, result)
+		s.observer.ShadowCompared(w.name, point, result)
 	}
 }
 
-func (s *Runner) work() {
+func (s *Runner) runWorker() {
 	defer close(s.done)
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case r := <-s.queue:
-			s.queued.Add(-int64(record.Size(r)))
-			for _, w := range s.wanting(r.Subject) {
-				_ = recovery.Call("shadow", func() error { s.again(w, r); return nil })
+			s.queued.Add(-int64(record.MemorySize(r)))
+			for _, w := range s.shadowsForSubject(r.Subject) {
+				_ = recovery.Call("shadow", func() error { s.replayRecord(w, r); return nil })
 			}
 		}
 	}
 }
 
-func (s *Runner) wanting(subject decision.Subject) []*shadow {
+func (s *Runner) shadowsForSubject(subject decision.Subject) []*shadow {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []*shadow
 	for _, w := range s.watched {
-		if w.wants(subject) {
+		if w.wantsSubject(subject) {
 			out = append(out, w)
 		}
 	}
@@ -323,42 +325,42 @@ func (s *Runner) wanting(subject decision.Subject) []*shadow {
 // pause is how long it waits before it looks again whether there is room.
 const pause = time.Millisecond
 
-// again makes one decision again with one shadow, and rests.
-func (s *Runner) again(w *shadow, r decision.Record) {
+// replayRecord makes one decision again with one shadow, and rests.
+func (s *Runner) replayRecord(w *shadow, r decision.Record) {
 	if w.beside != nil && w.beside.RevisionFor(r.Subject) != r.Revision {
-		s.tell(w, r.Point, Skipped)
-		w.skip()
+		s.reportResult(w, r.Point, Skipped)
+		w.countSkipped()
 		return
 	}
 	if w.snapshot.RevisionFor(r.Subject) == r.Revision {
-		s.count(w, r, r, nil) // decided by the same policies: they are pure
+		s.countResult(w, r, r, nil) // decided by the same policies: they are pure
 		return
 	}
-	now, took, err := s.decide(w, r)
+	now, took, err := s.replayWhenIdle(w, r)
 	if err != nil || s.ctx.Err() != nil {
 		return // the point is not of the contract, or the runner stopped
 	}
 	start := s.clock() // comparing long answers is work too
-	d, err := compare.Records(s.engine, r, now)
+	d, err := compare.DiffRecords(s.engine, r, now)
 	if err != nil {
 		return
 	}
-	s.count(w, r, now, d)
+	s.countResult(w, r, now, d)
 	took += s.clock().Sub(start)
 	if rest := time.Duration(float64(took) * (1/s.share - 1)); rest > 0 {
 		s.sleep(s.ctx, rest)
 	}
 }
 
-// decide waits until there is room. A decision that does not come in time is
+// replayWhenIdle waits until there is room. A decision that does not come in time is
 // asked for once more, since live ones may have been in the way.
-func (s *Runner) decide(w *shadow, r decision.Record) (now decision.Record, took time.Duration, err error) {
+func (s *Runner) replayWhenIdle(w *shadow, r decision.Record) (now decision.Record, took time.Duration, err error) {
 	for range 2 {
 		for s.busy() && s.ctx.Err() == nil {
 			s.sleep(s.ctx, pause)
 		}
 		start := s.clock()
-		now, err = compare.Again(s.ctx, s.engine, w.snapshot, r)
+		now, err = compare.ReplayOnce(s.ctx, s.engine, w.snapshot, r)
 		took += s.clock().Sub(start)
 		if err != nil || now.Outcome != decision.TimedOut {
 			break
@@ -367,24 +369,24 @@ func (s *Runner) decide(w *shadow, r decision.Record) (now decision.Record, took
 	return now, took, err
 }
 
-func (s *Runner) count(w *shadow, then, now decision.Record, d *compare.Difference) {
+func (s *Runner) countResult(w *shadow, then, now decision.Record, d *compare.Difference) {
 	result := Same
 	if d != nil {
 		result = string(d.Kind)
 	}
-	s.tell(w, then.Point, result)
-	if w.add(then, now, d, s.strikes) && s.sampled != nil {
+	s.reportResult(w, then.Point, result)
+	if w.addResult(then, now, d, s.strikes) && s.sampled != nil {
 		s.sampled(Sampled{Name: w.name, Difference: *d, Now: now})
 	}
 }
 
-func (s *Runner) tell(w *shadow, point decision.Name, result string) {
+func (s *Runner) reportResult(w *shadow, point decision.Name, result string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	s.observe(w, point, result)
+	s.notifyObserver(w, point, result)
 }
 
-func (c *counts) add(then, now decision.Record, d *compare.Difference, strikes int) (sampled bool) {
+func (c *counts) addResult(then, now decision.Record, d *compare.Difference, strikes int) (sampled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -396,5 +398,5 @@ func (c *counts) add(then, now decision.Record, d *compare.Difference, strikes i
 	if c.late >= strikes {
 		c.stopped = fmt.Sprintf("%d decisions in a row did not end in time, the last one of %s: %s", c.late, now.Point, now.Error)
 	}
-	return c.counter.Add(d, then.Duration, now.Duration)
+	return c.counter.CountDecision(d, then.Duration, now.Duration)
 }

@@ -54,7 +54,7 @@ func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
 		}
 		return t, nil
 	}
-	t, err := c.encoder(rv.Type())(rv, 0)
+	t, err := c.encoderFor(rv.Type())(rv, 0)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", rv.Type(), err)
 	}
@@ -80,7 +80,7 @@ func (c *Codec) Decode(v ast.Value, into any, limits Limits) error {
 		return fmt.Errorf("decoding: %T is not a pointer to fill", into)
 	}
 	d := &decoding{left: limits.Nodes, bytes: limits.Bytes, max: limits}
-	return c.decoder(rv.Type().Elem())(d, v, rv.Elem())
+	return c.decoderFor(rv.Type().Elem())(d, v, rv.Elem())
 }
 
 // FieldError says which part of an answer is wrong.
@@ -98,8 +98,8 @@ func (e *FieldError) Error() string {
 	return e.Path + " " + e.Problem
 }
 
-// within puts the name of the surrounding field or the index before the path.
-func within(err error, step string) error {
+// prefixPath puts the name of the surrounding field or the index before the path.
+func prefixPath(err error, step string) error {
 	fe, ok := err.(*FieldError) //nolint:errorlint // made here, never wrapped
 	if !ok {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// each calls f for the elements of an array, or of a set in its order: a policy
+// forEachElement calls f for the elements of an array, or of a set in its order: a policy
 // that says `contains` means a list as well.
-func each(v ast.Value, f func(i int, e ast.Value) error) (bool, error) {
+func forEachElement(v ast.Value, f func(i int, e ast.Value) error) (bool, error) {
 	switch v := v.(type) {
 	case *ast.Array:
 		for i := range v.Len() {
@@ -32,7 +32,7 @@ func each(v ast.Value, f func(i int, e ast.Value) error) (bool, error) {
 	return false, nil
 }
 
-func length(v ast.Value) int {
+func elementCount(v ast.Value) int {
 	switch v := v.(type) {
 	case *ast.Array:
 		return v.Len()
@@ -45,19 +45,19 @@ func length(v ast.Value) int {
 }
 
 func (c *Codec) sliceDecoder(t reflect.Type) decodeFunc {
-	elem := c.decoder(t.Elem())
+	elem := c.decoderFor(t.Elem())
 	return func(d *decoding, v ast.Value, into reflect.Value) error {
-		n := length(v)
-		if err := d.spend(1); err != nil {
+		n := elementCount(v)
+		if err := d.spendNodes(1); err != nil {
 			return err
 		}
-		if err := d.room(n); err != nil {
+		if err := d.checkRoom(n); err != nil {
 			return err
 		}
 		out := reflect.MakeSlice(t, n, n)
-		list, err := each(v, func(i int, e ast.Value) error {
+		list, err := forEachElement(v, func(i int, e ast.Value) error {
 			if err := elem(d, e, out.Index(i)); err != nil {
-				return within(err, "["+strconv.Itoa(i)+"]")
+				return prefixPath(err, "["+strconv.Itoa(i)+"]")
 			}
 			return nil
 		})
@@ -73,7 +73,7 @@ func (c *Codec) sliceDecoder(t reflect.Type) decodeFunc {
 }
 
 func (c *Codec) mapDecoder(t reflect.Type) decodeFunc {
-	elem := c.decoder(t.Elem())
+	elem := c.decoderFor(t.Elem())
 	if t.Key().Kind() != reflect.String {
 		return func(*decoding, ast.Value, reflect.Value) error {
 			return &FieldError{Problem: "is to be a map whose keys are not text"}
@@ -84,21 +84,21 @@ func (c *Codec) mapDecoder(t reflect.Type) decodeFunc {
 		if !ok {
 			return wrongType(v, "an object")
 		}
-		if err := d.spend(1); err != nil {
+		if err := d.spendNodes(1); err != nil {
 			return err
 		}
-		if err := d.room(o.Len()); err != nil {
+		if err := d.checkRoom(o.Len()); err != nil {
 			return err
 		}
 		out := reflect.MakeMapWithSize(t, o.Len())
 		err := o.Iter(func(k, e *ast.Term) error {
-			key, err := d.name(k.Value)
+			key, err := d.fieldName(k.Value)
 			if err != nil {
 				return err
 			}
 			val := reflect.New(t.Elem()).Elem()
 			if err := elem(d, e.Value, val); err != nil {
-				return within(err, key)
+				return prefixPath(err, key)
 			}
 			out.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), val)
 			return nil
@@ -117,8 +117,8 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 	required := 0
 	for i := range plan.fields {
 		f := &plan.fields[i]
-		decoders[f.name] = c.decoder(f.typ)
-		if !f.optional() {
+		decoders[f.name] = c.decoderFor(f.typ)
+		if !f.isOptional() {
 			required++
 		}
 	}
@@ -127,7 +127,7 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 		if !ok {
 			return wrongType(v, "an object")
 		}
-		if err := d.spend(1); err != nil {
+		if err := d.spendNodes(1); err != nil {
 			return err
 		}
 		found := 0
@@ -135,21 +135,21 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 			name, _ := k.Value.(ast.String)
 			f := plan.byName[string(name)]
 			if f == nil {
-				name, err := d.name(k.Value)
+				name, err := d.fieldName(k.Value)
 				if err != nil {
 					return err
 				}
 				return &FieldError{Path: name, Problem: "is not a field of the answer, which has " + plan.String()}
 			}
-			if !f.optional() {
+			if !f.isOptional() {
 				found++
 			}
-			target, err := f.settable(into)
+			target, err := f.settableField(into)
 			if err != nil {
-				return within(err, f.name)
+				return prefixPath(err, f.name)
 			}
 			if err := decoders[f.name](d, e.Value, target); err != nil {
-				return within(err, f.name)
+				return prefixPath(err, f.name)
 			}
 			return nil
 		})
@@ -157,7 +157,7 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 			return err
 		}
 		for i := range plan.fields {
-			if f := &plan.fields[i]; !f.optional() && o.Get(f.key) == nil {
+			if f := &plan.fields[i]; !f.isOptional() && o.Get(f.key) == nil {
 				return &FieldError{Path: f.name, Problem: "is missing from the answer"}
 			}
 		}
@@ -165,8 +165,8 @@ func (c *Codec) structDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// settable finds the field in a struct to be filled, making embedded pointers.
-func (f *field) settable(v reflect.Value) (reflect.Value, error) {
+// settableField finds the field in a struct to be filled, making embedded pointers.
+func (f *field) settableField(v reflect.Value) (reflect.Value, error) {
 	for _, i := range f.index {
 		if v.Kind() == reflect.Pointer {
 			if v.IsNil() {
@@ -185,19 +185,19 @@ func (f *field) settable(v reflect.Value) (reflect.Value, error) {
 // decodeKeys decodes the sort keys of many pods: one allocation for all of
 // them where they are of one length, and no reflection.
 func decodeKeys(d *decoding, v ast.Value, into reflect.Value) error {
-	n := length(v)
-	if err := d.spend(1 + n); err != nil {
+	n := elementCount(v)
+	if err := d.spendNodes(1 + n); err != nil {
 		return err
 	}
 	rows := make([][]float64, n)
 	var flat []float64
-	list, err := each(v, func(i int, e ast.Value) error {
+	list, err := forEachElement(v, func(i int, e ast.Value) error {
 		row, ok := e.(*ast.Array)
 		if !ok {
-			return within(wrongType(e, "an array of numbers"), "["+strconv.Itoa(i)+"]")
+			return prefixPath(wrongType(e, "an array of numbers"), "["+strconv.Itoa(i)+"]")
 		}
 		m := row.Len()
-		if err := d.spend(m); err != nil {
+		if err := d.spendNodes(m); err != nil {
 			return err
 		}
 		if cap(flat)-len(flat) < m {
@@ -205,9 +205,9 @@ func decodeKeys(d *decoding, v ast.Value, into reflect.Value) error {
 		}
 		from := len(flat)
 		for j := range m {
-			f, err := float(row.Elem(j).Value)
+			f, err := floatValue(row.Elem(j).Value)
 			if err != nil {
-				return within(within(err, "["+strconv.Itoa(j)+"]"), "["+strconv.Itoa(i)+"]")
+				return prefixPath(prefixPath(err, "["+strconv.Itoa(j)+"]"), "["+strconv.Itoa(i)+"]")
 			}
 			flat = append(flat, f)
 		}
@@ -224,10 +224,10 @@ func decodeKeys(d *decoding, v ast.Value, into reflect.Value) error {
 	return nil
 }
 
-// plain makes what encoding/json would make of a value, with json.Number for
+// plainValue makes what encoding/json would make of a value, with json.Number for
 // numbers, so that none goes through a float.
-func plain(d *decoding, v ast.Value) (any, error) {
-	if err := d.spend(1); err != nil {
+func plainValue(d *decoding, v ast.Value) (any, error) {
+	if err := d.spendNodes(1); err != nil {
 		return nil, err
 	}
 	switch v := v.(type) {
@@ -236,34 +236,34 @@ func plain(d *decoding, v ast.Value) (any, error) {
 	case ast.Boolean:
 		return bool(v), nil
 	case ast.Number:
-		return json.Number(v), d.read(string(v))
+		return json.Number(v), d.spendText(string(v))
 	case ast.String:
-		return string(v), d.read(string(v))
+		return string(v), d.spendText(string(v))
 	case *ast.Array, ast.Set:
-		if err := d.room(length(v)); err != nil {
+		if err := d.checkRoom(elementCount(v)); err != nil {
 			return nil, err
 		}
-		out := make([]any, length(v))
-		_, err := each(v, func(i int, e ast.Value) (err error) {
-			if out[i], err = plain(d, e); err != nil {
-				return within(err, "["+strconv.Itoa(i)+"]")
+		out := make([]any, elementCount(v))
+		_, err := forEachElement(v, func(i int, e ast.Value) (err error) {
+			if out[i], err = plainValue(d, e); err != nil {
+				return prefixPath(err, "["+strconv.Itoa(i)+"]")
 			}
 			return nil
 		})
 		return out, err
 	case ast.Object:
-		if err := d.room(v.Len()); err != nil {
+		if err := d.checkRoom(v.Len()); err != nil {
 			return nil, err
 		}
 		out := make(map[string]any, v.Len())
 		err := v.Iter(func(k, e *ast.Term) error {
-			key, err := d.name(k.Value)
+			key, err := d.fieldName(k.Value)
 			if err != nil {
 				return err
 			}
-			x, err := plain(d, e.Value)
+			x, err := plainValue(d, e.Value)
 			if err != nil {
-				return within(err, key)
+				return prefixPath(err, key)
 			}
 			out[key] = x
 			return nil

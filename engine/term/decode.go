@@ -24,24 +24,24 @@ type decoding struct {
 	max         Limits
 }
 
-func (d *decoding) spend(n int) error {
+func (d *decoding) spendNodes(n int) error {
 	if d.left -= n; d.left < 0 {
 		return TooLargeError{Of: "nodes", Size: d.max.Nodes - d.left, Limit: d.max.Nodes}
 	}
 	return nil
 }
 
-// room is spend for nodes that are yet to be decoded, before anything is
+// checkRoom is spend for nodes that are yet to be decoded, before anything is
 // allocated for them.
-func (d *decoding) room(n int) error {
+func (d *decoding) checkRoom(n int) error {
 	if n > d.left {
 		return TooLargeError{Of: "nodes", Size: d.max.Nodes - d.left + n, Limit: d.max.Nodes}
 	}
 	return nil
 }
 
-// read spends the bytes of a text.
-func (d *decoding) read(text string) error {
+// spendText spends the bytes of a text.
+func (d *decoding) spendText(text string) error {
 	if len(text) > d.max.Text {
 		return &FieldError{Problem: fmt.Sprintf("has %d bytes, and a text of an answer may have %d", len(text), d.max.Text)}
 	}
@@ -51,20 +51,20 @@ func (d *decoding) read(text string) error {
 	return nil
 }
 
-// name spends the bytes of the name of a field, which is in no error if it is too
+// fieldName spends the bytes of the name of a field, which is in no error if it is too
 // long.
-func (d *decoding) name(k ast.Value) (string, error) {
+func (d *decoding) fieldName(k ast.Value) (string, error) {
 	name, ok := k.(ast.String)
 	if !ok {
-		return "", &FieldError{Problem: "has a key that is " + describe(k) + ", want a string"}
+		return "", &FieldError{Problem: "has a key that is " + describeType(k) + ", want a string"}
 	}
-	if err := d.read(string(name)); err != nil {
-		return "", within(err, "the name of a field")
+	if err := d.spendText(string(name)); err != nil {
+		return "", prefixPath(err, "the name of a field")
 	}
 	return string(name), nil
 }
 
-func (c *Codec) decoder(t reflect.Type) decodeFunc {
+func (c *Codec) decoderFor(t reflect.Type) decodeFunc {
 	if f, ok := c.decoders.Load(t); ok {
 		return f.(decodeFunc)
 	}
@@ -135,7 +135,7 @@ func decodeBool(d *decoding, v ast.Value, into reflect.Value) error {
 		return wrongType(v, "a boolean")
 	}
 	into.SetBool(bool(b))
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeString(d *decoding, v ast.Value, into reflect.Value) error {
@@ -143,24 +143,24 @@ func decodeString(d *decoding, v ast.Value, into reflect.Value) error {
 	if !ok {
 		return wrongType(v, "a string")
 	}
-	if err := d.read(string(s)); err != nil {
+	if err := d.spendText(string(s)); err != nil {
 		return err
 	}
 	into.SetString(string(s))
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeFloat(d *decoding, v ast.Value, into reflect.Value) error {
-	f, err := float(v)
+	f, err := floatValue(v)
 	if err != nil {
 		return err
 	}
 	into.SetFloat(f)
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeAny(d *decoding, v ast.Value, into reflect.Value) error {
-	x, err := plain(d, v)
+	x, err := plainValue(d, v)
 	if err == nil && x != nil {
 		into.Set(reflect.ValueOf(x))
 	}
@@ -168,11 +168,11 @@ func decodeAny(d *decoding, v ast.Value, into reflect.Value) error {
 }
 
 func (c *Codec) pointerDecoder(t reflect.Type) decodeFunc {
-	elem := c.decoder(t.Elem())
+	elem := c.decoderFor(t.Elem())
 	return func(d *decoding, v ast.Value, into reflect.Value) error {
 		if _, null := v.(ast.Null); null {
 			into.SetZero()
-			return d.spend(1)
+			return d.spendNodes(1)
 		}
 		p := reflect.New(t.Elem())
 		into.Set(p)
@@ -181,10 +181,10 @@ func (c *Codec) pointerDecoder(t reflect.Type) decodeFunc {
 }
 
 func wrongType(v ast.Value, want string) error {
-	return &FieldError{Problem: "is " + describe(v) + ", want " + want}
+	return &FieldError{Problem: "is " + describeType(v) + ", want " + want}
 }
 
-func describe(v ast.Value) string {
+func describeType(v ast.Value) string {
 	switch v.(type) {
 	case ast.Null:
 		return "null"
@@ -204,7 +204,7 @@ func describe(v ast.Value) string {
 	return fmt.Sprintf("a %T", v)
 }
 
-func float(v ast.Value) (float64, error) {
+func floatValue(v ast.Value) (float64, error) {
 	n, ok := v.(ast.Number)
 	if !ok {
 		return 0, wrongType(v, "a number")
@@ -234,7 +234,7 @@ func decodeInt(d *decoding, v ast.Value, into reflect.Value) error {
 		return &FieldError{Problem: "is not a whole number that fits"}
 	}
 	into.SetInt(i)
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeUint(d *decoding, v ast.Value, into reflect.Value) error {
@@ -247,7 +247,7 @@ func decodeUint(d *decoding, v ast.Value, into reflect.Value) error {
 		return &FieldError{Problem: "is not a whole number of 0 or more that fits"}
 	}
 	into.SetUint(u)
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeText(d *decoding, v ast.Value, into reflect.Value) error {
@@ -255,17 +255,17 @@ func decodeText(d *decoding, v ast.Value, into reflect.Value) error {
 	if !ok {
 		return wrongType(v, "a string")
 	}
-	if err := d.read(string(s)); err != nil {
+	if err := d.spendText(string(s)); err != nil {
 		return err
 	}
 	if err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
 		return &FieldError{Problem: "is not understood: " + err.Error()}
 	}
-	return d.spend(1)
+	return d.spendNodes(1)
 }
 
 func decodeJSON(d *decoding, v ast.Value, into reflect.Value) error {
-	x, err := plain(d, v)
+	x, err := plainValue(d, v)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 
 type encodeFunc func(v reflect.Value, depth int) (ast.Value, error)
 
-// encoder is the remembered way to encode a type.
-func (c *Codec) encoder(t reflect.Type) encodeFunc {
+// encoderFor is the remembered way to encode a type.
+func (c *Codec) encoderFor(t reflect.Type) encodeFunc {
 	if f, ok := c.encoders.Load(t); ok {
 		return f.(encodeFunc)
 	}
@@ -68,7 +68,7 @@ func (c *Codec) newEncoder(t reflect.Type) encodeFunc {
 	case reflect.String:
 		return func(v reflect.Value, _ int) (ast.Value, error) { return ast.String(v.String()), nil }
 	case reflect.Struct:
-		return c.structPlan(t).encode
+		return c.structPlan(t).encodeStruct
 	case reflect.Map:
 		return c.mapEncoder(t)
 	case reflect.Slice:
@@ -109,11 +109,11 @@ func (c *Codec) encodeInterface(v reflect.Value, depth int) (ast.Value, error) {
 	if depth > maxDepth {
 		return nil, &FieldError{Problem: "is nested too deep"}
 	}
-	return c.encoder(v.Elem().Type())(v.Elem(), depth+1)
+	return c.encoderFor(v.Elem().Type())(v.Elem(), depth+1)
 }
 
 func (c *Codec) pointerEncoder(t reflect.Type) encodeFunc {
-	elem := c.encoder(t.Elem())
+	elem := c.encoderFor(t.Elem())
 	return func(v reflect.Value, depth int) (ast.Value, error) {
 		if v.IsNil() {
 			return ast.InternedNullValue, nil
@@ -126,7 +126,7 @@ func (c *Codec) pointerEncoder(t reflect.Type) encodeFunc {
 }
 
 func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
-	elem := c.encoder(t.Elem())
+	elem := c.encoderFor(t.Elem())
 	return func(v reflect.Value, depth int) (ast.Value, error) {
 		n := v.Len()
 		if n == 0 {
@@ -140,7 +140,7 @@ func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
 		for i := range n {
 			e, err := elem(v.Index(i), depth+1)
 			if err != nil {
-				return nil, within(err, "["+strconv.Itoa(i)+"]")
+				return nil, prefixPath(err, "["+strconv.Itoa(i)+"]")
 			}
 			block[i].Value, terms[i] = e, &block[i]
 		}
@@ -149,7 +149,7 @@ func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
 }
 
 func (c *Codec) mapEncoder(t reflect.Type) encodeFunc {
-	elem := c.encoder(t.Elem())
+	elem := c.encoderFor(t.Elem())
 	if t.Key().Kind() != reflect.String {
 		return func(reflect.Value, int) (ast.Value, error) {
 			return nil, &FieldError{Problem: fmt.Sprintf("is a %s, whose keys are not text", t)}
@@ -168,7 +168,7 @@ func (c *Codec) mapEncoder(t reflect.Type) encodeFunc {
 			k := it.Key().String()
 			e, err := elem(it.Value(), depth+1)
 			if err != nil {
-				return nil, within(err, k)
+				return nil, prefixPath(err, k)
 			}
 			pair := block[2*len(pairs):]
 			pair[0].Value, pair[1].Value = ast.String(k), e

@@ -22,14 +22,14 @@ type field struct {
 	encode    encodeFunc
 }
 
-// optional says whether an answer may leave the field out.
-func (f *field) optional() bool {
+// isOptional says whether an answer may leave the field out.
+func (f *field) isOptional() bool {
 	return f.omitEmpty || f.omitZero || f.typ.Kind() == reflect.Pointer
 }
 
-// value finds the field in a struct; false when it is in an embedded pointer
+// fieldValue finds the field in a struct; false when it is in an embedded pointer
 // that is nil.
-func (f *field) value(v reflect.Value) (reflect.Value, bool) {
+func (f *field) fieldValue(v reflect.Value) (reflect.Value, bool) {
 	if len(f.index) == 1 {
 		return v.Field(f.index[0]), true
 	}
@@ -115,14 +115,14 @@ func (c *Codec) structPlan(t reflect.Type) *structPlan {
 	}
 	p := &structPlan{fields: fieldsOf(t), byName: map[string]*field{}}
 	for i := range p.fields {
-		p.fields[i].encode = c.encoder(p.fields[i].typ)
+		p.fields[i].encode = c.encoderFor(p.fields[i].typ)
 		p.byName[p.fields[i].name] = &p.fields[i]
 	}
 	c.plans.Store(t, p)
 	return p
 }
 
-func (p *structPlan) encode(v reflect.Value, depth int) (ast.Value, error) {
+func (p *structPlan) encodeStruct(v reflect.Value, depth int) (ast.Value, error) {
 	return p.encodeWith(v, depth, nil)
 }
 
@@ -149,13 +149,13 @@ next:
 				continue next
 			}
 		}
-		fv, ok := f.value(v)
-		if !ok || (f.omitEmpty && empty(fv)) || (f.omitZero && fv.IsZero()) {
+		fv, ok := f.fieldValue(v)
+		if !ok || (f.omitEmpty && isEmptyValue(fv)) || (f.omitZero && fv.IsZero()) {
 			continue
 		}
 		e, err := f.encode(fv, depth+1)
 		if err != nil {
-			return nil, within(err, f.name)
+			return nil, prefixPath(err, f.name)
 		}
 		block[i].Value = e
 		pairs = append(pairs, [2]*ast.Term{f.key, &block[i]})
@@ -163,8 +163,8 @@ next:
 	return ast.NewObject(pairs...), nil
 }
 
-// empty is what encoding/json means by omitempty.
-func empty(v reflect.Value) bool {
+// isEmptyValue is what encoding/json means by omitempty.
+func isEmptyValue(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0

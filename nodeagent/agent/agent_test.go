@@ -37,7 +37,7 @@ func TestTheAgentOfANode(t *testing.T) {
 	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	id := runtime.Run("u1", "app")
+	id := runtime.StartRun("u1", "app")
 	request := func(name, node string) *kruise.ContainerRecreateRequest {
 		r := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{
 			kruise.ContainerRecreateRequestPodUIDKey: "u1", kruise.ContainerRecreateRequestNodeNameKey: node, kruise.ContainerRecreateRequestActiveKey: "true",
@@ -92,10 +92,10 @@ func TestTheAgentOfANode(t *testing.T) {
 	if err := api.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "other"}, other); err != nil || other.Status.Phase != "" {
 		t.Errorf("the request of another node: %v, %v", other.Status, err)
 	}
-	if got := runtime.Calls(); len(got) != 1 {
+	if got := runtime.RecordedCalls(); len(got) != 1 {
 		t.Errorf("the runtime was asked for %q", got)
 	}
-	runtime.Run("u9", "app")
+	runtime.StartRun("u9", "app")
 	probed := func(node string) bool {
 		o := &v1alpha1.NodePodProbe{}
 		if err := api.Get(t.Context(), client.ObjectKey{Name: node}, o); err != nil {

@@ -30,7 +30,7 @@ type check struct {
 	object client.Object
 }
 
-func (h *health) checks() []check {
+func (h *health) informerChecks() []check {
 	out := []check{
 		{"nodeImageInformerSynced", &kruise.NodeImage{}},
 		{"crrInformerSynced", &kruise.ContainerRecreateRequest{}},
@@ -45,8 +45,8 @@ func (h *health) checks() []check {
 func (h *health) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	ctx, cancel := context.WithTimeout(q.Context(), time.Second)
 	defer cancel()
-	for _, c := range h.checks() {
-		if err := h.synced(ctx, c.object); err != nil {
+	for _, c := range h.informerChecks() {
+		if err := h.checkSynced(ctx, c.object); err != nil {
 			http.Error(w, fmt.Sprintf("check %s failed, err: %v", c.name, err), http.StatusInternalServerError)
 			return
 		}
@@ -54,7 +54,7 @@ func (h *health) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprint(w, "ok")
 }
 
-func (h *health) synced(ctx context.Context, o client.Object) error {
+func (h *health) checkSynced(ctx context.Context, o client.Object) error {
 	informer, err := h.cache.GetInformer(ctx, o, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("finding the informer: %w", err)

@@ -88,5 +88,5 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("applying log flags: %w", err)
 	}
 	logs.InitLogs()
-	return o.Gates.Resolve("")
+	return o.Gates.ResolveDependencies("")
 }

@@ -39,9 +39,9 @@ import (
 // they are not there yet would change nothing.
 const cacheSyncTimeout = 24 * time.Hour
 
-// Scheme knows every kind that the agent reads or writes, and few others: each costs
+// NewScheme knows every kind that the agent reads or writes, and few others: each costs
 // memory on every node.
-func Scheme() (*runtime.Scheme, error) {
+func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kruise.AddToScheme} {
 		if err := add(s); err != nil {
@@ -53,9 +53,9 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// mapper knows the scopes of what the agent reads and writes. Asking the API server for
+// newRESTMapper knows the scopes of what the agent reads and writes. Asking the API server for
 // them takes what all kinds of the cluster take, and a CRD that is there.
-func mapper() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
@@ -68,7 +68,7 @@ func mapper() meta.RESTMapper {
 // Run runs the agent until ctx is done.
 func Run(ctx context.Context, o *Options, restConfig *rest.Config) (err error) {
 	ctrl.SetLogger(klog.Background())
-	scheme, err := Scheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) (err error) {
 		return fmt.Errorf("making the agent: %w", err)
 	}
 	h.cache = mgr.GetCache()
-	node := cri.NewNode(cri.Endpoints(o.sockets, o.SocketFile)...)
+	node := cri.NewNode(cri.CandidateEndpoints(o.sockets, o.SocketFile)...)
 	defer func() { err = errors.Join(err, node.Close()) }()
-	if _, err := node.Runtimes(ctx); err != nil {
+	if _, err := node.ListRuntimes(ctx); err != nil {
 		klog.ErrorS(err, "Nothing can be done on this node until a container runtime answers")
 	}
 	var opts []restarts.Option
@@ -94,12 +94,12 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) (err error) {
 	if err := agent.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	logins, err := credentials.Load(o.PluginConfig, o.PluginDirectory)
+	logins, err := credentials.LoadProviders(o.PluginConfig, o.PluginDirectory)
 	if err != nil {
 		klog.ErrorS(err, "No credential provider is asked, and images that need one are not pulled. Correct the file and restart the agent")
 	}
 	puller := images.New(ctx, mgr.GetClient(), mgr.GetAPIReader(), node, mgr.GetEventRecorderFor(kruise.ImagePullerComponent),
-		images.WithWorkers(o.PullWorkers), images.WithCredentials(logins.Logins))
+		images.WithWorkers(o.PullWorkers), images.WithCredentials(logins.ImageLogins))
 	if err := puller.SetupWithManager(mgr); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, h *health) ctrl.Options
 	opts := ctrl.Options{
 		NewCache:               crecovery.NewCache,
 		Scheme:                 scheme,
-		MapperProvider:         func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper(), nil },
+		MapperProvider:         func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newRESTMapper(), nil },
 		Metrics:                server.Options{BindAddress: o.Addr, ExtraHandlers: map[string]http.Handler{"/healthz": h}},
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{CacheSyncTimeout: cacheSyncTimeout},

@@ -89,7 +89,7 @@ func New(c client.Client, live client.Reader, node *cri.Node, events record.Even
 func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	followed := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)
-		return ok && runtimemeta.Followed(pod)
+		return ok && runtimemeta.IsTracked(pod)
 	})
 	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("containermeta").
@@ -100,16 +100,16 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// forget drops what is remembered of a pod that is gone.
-func (a *Agent) forget(pod types.NamespacedName) {
+// forgetPod drops what is remembered of a pod that is gone.
+func (a *Agent) forgetPod(pod types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.history, pod)
 }
 
-// recreated says whether an error is of a pod that is gone, or has made room for another
+// isRecreated says whether an error is of a pod that is gone, or has made room for another
 // one of its name.
-func recreated(ctx context.Context, c client.Reader, pod *corev1.Pod) bool {
+func isRecreated(ctx context.Context, c client.Reader, pod *corev1.Pod) bool {
 	now := &corev1.Pod{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(pod), now)
 	return client.IgnoreNotFound(err) == nil && now.UID != pod.UID

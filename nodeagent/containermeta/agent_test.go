@@ -64,7 +64,7 @@ func (w *world) kubelet() {
 	pod := w.pod()
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		runs, err := w.connect().Containers(w.Context(), string(pod.UID))
+		runs, err := w.connect().PodContainers(w.Context(), string(pod.UID))
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func (w *world) kubelet() {
 func (w *world) tell() {
 	w.Helper()
 	pod := w.pod()
-	runs, err := w.connect().Containers(w.Context(), string(pod.UID))
+	runs, err := w.connect().PodContainers(w.Context(), string(pod.UID))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func (w *world) update(color string, names ...string) {
 
 func (w *world) connect() *cri.Runtime {
 	w.Helper()
-	r, err := w.agent.node.Runtimes(w.Context())
+	r, err := w.agent.node.ListRuntimes(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (w *world) again() {
 func (w *world) want(told []string, calls ...string) {
 	w.Helper()
 	pod := w.pod()
-	set, err := runtimemeta.Of(pod)
+	set, err := runtimemeta.DecodeAnnotation(pod)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func (w *world) want(told []string, calls ...string) {
 		switch e.Hashes.ExtractedEnvFromMetadataHash {
 		case 0:
 			text += " unknown"
-		case runtimemeta.Expected(pod, c):
+		case runtimemeta.ExpectedEnvHash(pod, c):
 			text += " new"
 		default:
 			text += " old"
@@ -185,7 +185,7 @@ func (w *world) want(told []string, calls ...string) {
 	if !slices.Equal(got, told) {
 		w.Errorf("the annotation says %q, want %q", got, told)
 	}
-	if got := w.runtime.Calls(); !slices.Equal(got, calls) {
+	if got := w.runtime.RecordedCalls(); !slices.Equal(got, calls) {
 		w.Errorf("the runtime was asked for %q, want %q", got, calls)
 	}
 }
@@ -227,7 +227,7 @@ func TestTheAgent(t *testing.T) {
 		w.want([]string{"a containerd://c1 0 new", "b containerd://c2 0 new"})
 		version := w.pod().ResourceVersion
 		w.again()
-		w.runtime.Stop() // all is known, so nothing is asked
+		w.runtime.StopServer() // all is known, so nothing is asked
 		w.reconcile()
 		if got := w.pod().ResourceVersion; got != version {
 			w.Error("the pod was written again")
@@ -385,13 +385,13 @@ func TestTheAgent(t *testing.T) {
 	})
 	start("a runtime that is away is asked later", func(w *world) {
 		w.create(colored("a"))
-		w.runtime.Stop()
+		w.runtime.StopServer()
 		w.again()
 		if got := w.reconcile(); got.RequeueAfter != lookAgain {
 			w.Errorf("it looks again after %s", got.RequeueAfter)
 		}
 		w.want(nil)
-		w.runtime.Listen(w.T)
+		w.runtime.StartServer(w.T)
 		w.again()
 		w.reconcile()
 		w.want([]string{"a containerd://c1 0 new"})

@@ -40,7 +40,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			runContainers(c, runtime, node, found)
 			repaint(t, c, found)
 			calls := calls.DeepCopy()
-			calls.Data = map[string]string{"calls": strings.Join(runtime.Calls(), "\n")}
+			calls.Data = map[string]string{"calls": strings.Join(runtime.RecordedCalls(), "\n")}
 			c.Must(c.Client.Update(c.Context(), calls))
 		},
 	}
@@ -48,9 +48,9 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 
 // runContainers is a kubelet that starts each container that does not run, and tells of the runs.
 func runContainers(c *faultinjection.Cluster, runtime *critest.Runtime, node *cri.Node, pod *corev1.Pod) {
-	runtimes, err := node.Runtimes(c.Context())
+	runtimes, err := node.ListRuntimes(c.Context())
 	c.Must(err)
-	runs, err := runtimes[0].Containers(c.Context(), string(pod.UID))
+	runs, err := runtimes[0].PodContainers(c.Context(), string(pod.UID))
 	c.Must(err)
 	before := pod.DeepCopy()
 	for i := range pod.Spec.Containers {
@@ -71,7 +71,7 @@ func runContainers(c *faultinjection.Cluster, runtime *critest.Runtime, node *cr
 
 // repaint is a manager that updates the annotation of container a in place once the agent has told what runs.
 func repaint(t *testing.T, c *faultinjection.Cluster, pod *corev1.Pod) {
-	set, err := runtimemeta.Of(pod)
+	set, err := runtimemeta.DecodeAnnotation(pod)
 	c.Must(err)
 	if len(set.Containers) < 2 || pod.Annotations["a"] != "blue" {
 		return
@@ -94,7 +94,7 @@ func TestAPodTellsThatWhatItsContainersRunCannotBeWrittenWhileItLasts(t *testing
 		Reaches: func(c *faultinjection.Cluster) string {
 			pods := &corev1.PodList{}
 			c.Must(c.Client.List(c.Context(), pods))
-			if set, err := runtimemeta.Of(&pods.Items[0]); err != nil || len(set.Containers) != 2 {
+			if set, err := runtimemeta.DecodeAnnotation(&pods.Items[0]); err != nil || len(set.Containers) != 2 {
 				return "the annotation is not written"
 			}
 			return ""

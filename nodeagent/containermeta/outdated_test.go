@@ -44,7 +44,7 @@ func toldOf(pod *corev1.Pod) (set kruise.RuntimeContainerMetaSet) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		e := kruise.RuntimeContainerMeta{Name: c.Name, ContainerID: "containerd://" + c.Name}
-		e.Hashes.PlainHash, e.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.PlainHashes(c)[0], runtimemeta.Expected(pod, c)
+		e.Hashes.PlainHash, e.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.PlainHashes(c)[0], runtimemeta.ExpectedEnvHash(pod, c)
 		set.Containers = append(set.Containers, e)
 	}
 	return set
@@ -176,7 +176,7 @@ func TestWhichContainersAreRestarted(t *testing.T) {
 			set := toldOf(pod)
 			tc.edit(t, pod, &set)
 			var names []string
-			for _, d := range outdated(pod, set) {
+			for _, d := range outdatedContainers(pod, set) {
 				names = append(names, d.name)
 				if d.patience != tc.patience {
 					t.Errorf("%s is left alone for %s, want %s", d.name, d.patience, tc.patience)

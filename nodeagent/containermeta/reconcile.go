@@ -32,42 +32,42 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	pod := &corev1.Pod{}
 	if err := a.client.Get(ctx, req.NamespacedName, pod); err != nil {
 		if apierrors.IsNotFound(err) {
-			a.forget(req.NamespacedName)
+			a.forgetPod(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req.NamespacedName, err)
 	}
-	if pod.DeletionTimestamp != nil || !runtimemeta.Followed(pod) {
+	if pod.DeletionTimestamp != nil || !runtimemeta.IsTracked(pod) {
 		return reconcile.Result{}, nil
 	}
-	told, err := a.tell(ctx, pod)
+	told, err := a.recordRuns(ctx, pod)
 	if err == nil && a.restarts {
-		return a.restart(ctx, pod, told)
+		return a.restartOutdated(ctx, pod, told)
 	}
-	if cri.Unavailable(err) {
+	if cri.IsUnavailable(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "what containers run is not known while no container runtime answers")
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// tell writes what the containers of a pod run if it is not on the pod yet (PL-07).
-func (a *Agent) tell(ctx context.Context, pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
-	before, err := runtimemeta.Of(pod)
+// recordRuns writes what the containers of a pod run if it is not on the pod yet (PL-07).
+func (a *Agent) recordRuns(ctx context.Context, pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
+	before, err := runtimemeta.DecodeAnnotation(pod)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "it is written anew")
 	}
-	if err == nil && known(pod, before) {
+	if err == nil && isUpToDate(pod, before) {
 		return before, nil
 	}
-	runtime, runs, err := a.look(ctx, pod)
+	runtime, runs, err := a.findRuns(ctx, pod)
 	if err != nil || runtime == nil {
 		return before, err
 	}
 	next := kruise.RuntimeContainerMetaSet{}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		last, ok := entry(before, c.Name)
+		last, ok := findEntry(before, c.Name)
 		run, found := runs[c.Name]
 		if found && (run.Running || run.Exited) {
 			if last, err = a.entryOf(ctx, c, last, runtime, run); err != nil {
@@ -82,25 +82,25 @@ func (a *Agent) tell(ctx context.Context, pod *corev1.Pod) (kruise.RuntimeContai
 	if equality.Semantic.DeepEqual(before, next) {
 		return before, nil
 	}
-	return next, a.write(ctx, pod, next)
+	return next, a.writeAnnotation(ctx, pod, next)
 }
 
-// known says whether all that the statuses of the containers name is written already: then
+// isUpToDate says whether all that the statuses of the containers name is written already: then
 // the runtime need not be asked.
-func known(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) bool {
+func isUpToDate(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) bool {
 	for i := range pod.Status.ContainerStatuses {
 		st := &pod.Status.ContainerStatuses[i]
 		if st.ContainerID == "" {
 			continue
 		}
-		if e, ok := entry(set, st.Name); !ok || e.ContainerID != st.ContainerID || e.Hashes.ExtractedEnvFromMetadataHash == 0 {
+		if e, ok := findEntry(set, st.Name); !ok || e.ContainerID != st.ContainerID || e.Hashes.ExtractedEnvFromMetadataHash == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func entry(set kruise.RuntimeContainerMetaSet, name string) (kruise.RuntimeContainerMeta, bool) {
+func findEntry(set kruise.RuntimeContainerMetaSet, name string) (kruise.RuntimeContainerMeta, bool) {
 	for _, e := range set.Containers {
 		if e.Name == name {
 			return e, true
@@ -109,19 +109,19 @@ func entry(set kruise.RuntimeContainerMetaSet, name string) (kruise.RuntimeConta
 	return kruise.RuntimeContainerMeta{}, false
 }
 
-// look asks the runtime of a pod for the runs of its containers; without a runtime if no
+// findRuns asks the runtime of a pod for the runs of its containers; without a runtime if no
 // container was started yet.
-func (a *Agent) look(ctx context.Context, pod *corev1.Pod) (*cri.Runtime, map[string]cri.Container, error) {
+func (a *Agent) findRuns(ctx context.Context, pod *corev1.Pod) (*cri.Runtime, map[string]cri.Container, error) {
 	for i := range pod.Status.ContainerStatuses {
 		id := pod.Status.ContainerStatuses[i].ContainerID
 		if id == "" {
 			continue
 		}
-		runtime, err := a.node.Of(ctx, id)
+		runtime, err := a.node.ContainerRuntime(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
-		runs, err := runtime.Containers(ctx, string(pod.UID))
+		runs, err := runtime.PodContainers(ctx, string(pod.UID))
 		return runtime, runs, err
 	}
 	return nil, nil, nil
@@ -139,21 +139,21 @@ func (a *Agent) entryOf(ctx context.Context, c *corev1.Container, last kruise.Ru
 	env := map[string]string{}
 	if runtimemeta.ReadsMetadata(c) {
 		var err error
-		env, err = runtime.Env(ctx, run)
+		env, err = runtime.ContainerEnv(ctx, run)
 		switch {
-		case cri.Unavailable(err) || ctx.Err() != nil:
+		case cri.IsUnavailable(err) || ctx.Err() != nil:
 			return last, err
 		case err != nil:
 			ctrl.LoggerFrom(ctx).Error(err, "the env of a container is not known", "container", c.Name)
 			return next, nil
 		}
 	}
-	next.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.Actual(c, env)
+	next.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.ActualEnvHash(c, env)
 	return next, nil
 }
 
-// write sets the annotation, whatever else was written meanwhile: no other client writes it.
-func (a *Agent) write(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) error {
+// writeAnnotation sets the annotation, whatever else was written meanwhile: no other client writes it.
+func (a *Agent) writeAnnotation(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) error {
 	text, err := json.Marshal(set)
 	if err != nil {
 		return fmt.Errorf("encoding what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
@@ -165,7 +165,7 @@ func (a *Agent) write(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeCo
 		return fmt.Errorf("encoding a patch of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
 	err = a.client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-	if err != nil && !recreated(ctx, a.live, pod) {
+	if err != nil && !isRecreated(ctx, a.live, pod) {
 		err = fmt.Errorf("writing what the containers of pod %s run: %w", client.ObjectKeyFromObject(pod), err)
 		failure.RecordFailure(a.events, pod, err)
 		return err

@@ -69,10 +69,10 @@ type due struct {
 	patience time.Duration
 }
 
-// restart is PL-06: it ends the runs of a pod whose env is not that of the pod's labels and
+// restartOutdated is PL-06: it ends the runs of a pod whose env is not that of the pod's labels and
 // annotations, and waits for them to end.
-func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (reconcile.Result, error) {
-	all, wait := a.ripe(pod, slices.DeleteFunc(outdated(pod, set), func(d due) bool { return !a.may(pod, d) }))
+func (a *Agent) restartOutdated(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (reconcile.Result, error) {
+	all, wait := a.overdueRuns(pod, slices.DeleteFunc(outdatedContainers(pod, set), func(d due) bool { return !a.mayStop(pod, d) }))
 	if len(all) == 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -81,11 +81,11 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
 	a.stops.Release(pod.Namespace) // each stop takes its own
-	all, err := a.stands(ctx, pod, set, all)
+	all, err := a.confirmOutdated(ctx, pod, set, all)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	runtime, runs, err := a.look(ctx, pod)
+	runtime, runs, err := a.findRuns(ctx, pod)
 	if err != nil || runtime == nil {
 		return reconcile.Result{}, err
 	}
@@ -103,38 +103,38 @@ func (a *Agent) restart(ctx context.Context, pod *corev1.Pod, set kruise.Runtime
 		}
 		group.Go("containermeta", func() {
 			defer a.stops.Release(pod.Namespace)
-			failed[i] = a.stop(ctx, pod, d, runtime, run)
+			failed[i] = a.stopRun(ctx, pod, d, runtime, run)
 		}, func(err error) { failed[i] = err })
 	}
 	group.Wait()
 	return reconcile.Result{RequeueAfter: wait}, errors.Join(failed...)
 }
 
-// outdated are the containers that run with another env than they are to have. One whose
+// outdatedContainers are the containers that run with another env than they are to have. One whose
 // image changes too is left to the kubelet for long: it restarts it with all hooks, and both
 // at once would cut them short.
-func outdated(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (all []due) {
-	for _, name := range inplace.Refreshing(pod) {
+func outdatedContainers(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (all []due) {
+	for _, name := range inplace.ContainersToRefresh(pod) {
 		c, st := containerOf(pod, name), statusOf(pod, name)
-		e, ok := entry(set, name)
+		e, ok := findEntry(set, name)
 		if !ok || st == nil || st.State.Running == nil || st.ContainerID != e.ContainerID {
 			continue
 		}
-		d := due{name, e.ContainerID, runtimemeta.Expected(pod, c), settling}
+		d := due{name, e.ContainerID, runtimemeta.ExpectedEnvHash(pod, c), settling}
 		if actual := e.Hashes.ExtractedEnvFromMetadataHash; actual == 0 || actual == d.env {
 			continue
 		}
 		if !slices.Contains(runtimemeta.PlainHashes(c), e.Hashes.PlainHash) {
-			d.patience = grace(pod) + kubeletPatience
+			d.patience = gracePeriod(pod) + kubeletPatience
 		}
 		all = append(all, d)
 	}
 	return all
 }
 
-// ripe are the runs that were left alone for long enough, and when to look at the next one.
+// overdueRuns are the runs that were left alone for long enough, and when to look at the next one.
 // An agent that starts again leaves them alone for that long again.
-func (a *Agent) ripe(pod *corev1.Pod, all []due) (ripe []due, wait time.Duration) {
+func (a *Agent) overdueRuns(pod *corev1.Pod, all []due) (ripe []due, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.historyOf(pod)
@@ -162,25 +162,25 @@ func (a *Agent) historyOf(pod *corev1.Pod) *history {
 	return a.history[at]
 }
 
-func grace(pod *corev1.Pod) time.Duration {
+func gracePeriod(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, defaultGrace)) * time.Second
 }
 
-// may says whether a run may be ended: not a second time, and not one after the other for
+// mayStop says whether a run may be ended: not a second time, and not one after the other for
 // an env that the container never gets.
-func (a *Agent) may(pod *corev1.Pod, d due) bool {
+func (a *Agent) mayStop(pod *corev1.Pod, d due) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last := a.historyOf(pod).ended[key(pod, d)]
+	last := a.historyOf(pod).ended[containerKey(pod, d)]
 	return last.id != d.id && (last.env != d.env || last.times < mostStops)
 }
 
-// key is of a container of the very pod: another one may get its name.
-func key(pod *corev1.Pod, d due) string { return string(pod.UID) + "/" + d.name }
+// containerKey is of a container of the very pod: another one may get its name.
+func containerKey(pod *corev1.Pod, d due) string { return string(pod.UID) + "/" + d.name }
 
-// stands are the containers that are still to be restarted by what the API server has now:
+// confirmOutdated are the containers that are still to be restarted by what the API server has now:
 // the cache may be late, and a stop cannot be undone.
-func (a *Agent) stands(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet, all []due) ([]due, error) {
+func (a *Agent) confirmOutdated(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet, all []due) ([]due, error) {
 	now := &corev1.Pod{}
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(pod), now); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -188,42 +188,42 @@ func (a *Agent) stands(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeC
 	if now.UID != pod.UID || now.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	still := outdated(now, set)
+	still := outdatedContainers(now, set)
 	return slices.DeleteFunc(all, func(d due) bool { return !slices.Contains(still, d) }), nil
 }
 
-// stop ends one run.
-func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, d due, runtime *cri.Runtime, run cri.Container) error {
+// stopRun ends one run.
+func (a *Agent) stopRun(ctx context.Context, pod *corev1.Pod, d due, runtime *cri.Runtime, run cri.Container) error {
 	a.events.Eventf(pod, corev1.EventTypeNormal, kruise.KillingContainerReason, stoppingMessage, d.id)
 	c := containerOf(pod, d.name)
 	target := stop.Target{Runtime: runtime, Run: run, Ports: c.Ports}
 	if c.Lifecycle != nil {
 		target.Hook = c.Lifecycle.PreStop
 	}
-	err := a.stopper.Stop(ctx, target, grace(pod), func(err error) {
-		a.events.Eventf(pod, corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", d.name, message.Of(err))
+	err := a.stopper.StopContainer(ctx, target, gracePeriod(pod), func(err error) {
+		a.events.Eventf(pod, corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", d.name, message.ErrorText(err))
 	})
 	if err != nil {
 		return fmt.Errorf("restarting container %s of pod %s for its env: %w", d.name, client.ObjectKeyFromObject(pod), err)
 	}
-	if a.remember(pod, d) == mostStops {
+	if a.recordStop(pod, d) == mostStops {
 		ctrl.LoggerFrom(ctx).Info("a container does not get the env that its pod asks for", "container", d.name)
 		a.events.Eventf(pod, corev1.EventTypeWarning, GivenUpReason, "Container %s was restarted %d times for the labels and annotations that its env reads, and is not restarted for them again", d.name, mostStops)
 	}
 	return nil
 }
 
-// remember notes that a run was ended, and returns how many were for the same env.
-func (a *Agent) remember(pod *corev1.Pod, d due) int {
+// recordStop notes that a run was ended, and returns how many were for the same env.
+func (a *Agent) recordStop(pod *corev1.Pod, d due) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.historyOf(pod)
-	last := h.ended[key(pod, d)]
+	last := h.ended[containerKey(pod, d)]
 	if last.env != d.env {
 		last.times = 0
 	}
 	last = ended{d.id, d.env, last.times + 1}
-	h.ended[key(pod, d)] = last
+	h.ended[containerKey(pod, d)] = last
 	return last.times
 }
 

@@ -32,7 +32,7 @@ const (
 	pluginGroup = "credentialprovider.kubelet.k8s.io"
 )
 
-func versions() []string { return []string{"v1", "v1beta1", "v1alpha1"} }
+func configVersions() []string { return []string{"v1", "v1beta1", "v1alpha1"} }
 
 // Providers are the plugins of a node.
 type Providers struct {
@@ -41,17 +41,17 @@ type Providers struct {
 	now   func() time.Time
 }
 
-// Load reads the configuration in a file; the plugins are programs in a directory. Without the
+// LoadProviders reads the configuration in a file; the plugins are programs in a directory. Without the
 // file there are no plugins. The error of a file that cannot be read names its field; Logins
 // returns it for every image until the agent is started with another file.
-func Load(file, directory string) (*Providers, error) {
+func LoadProviders(file, directory string) (*Providers, error) {
 	p := &Providers{now: time.Now}
 	raw, err := os.ReadFile(file)
 	switch {
 	case file == "" || errors.Is(err, fs.ErrNotExist):
 		return p, nil
 	case err == nil:
-		p.all, err = parse(raw, directory)
+		p.all, err = parseConfig(raw, directory)
 	}
 	if err != nil {
 		p.wrong = fmt.Errorf("reading the credential providers in %s: %w", file, err)
@@ -59,7 +59,7 @@ func Load(file, directory string) (*Providers, error) {
 	return p, p.wrong
 }
 
-func parse(raw []byte, directory string) (out []*provider, err error) {
+func parseConfig(raw []byte, directory string) (out []*provider, err error) {
 	c := config.CredentialProviderConfig{}
 	text, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
@@ -73,7 +73,7 @@ func parse(raw []byte, directory string) (out []*provider, err error) {
 	switch {
 	case c.Kind != "CredentialProviderConfig":
 		return nil, fmt.Errorf("kind is %q, want CredentialProviderConfig", c.Kind)
-	case group != configGroup || !slices.Contains(versions(), version):
+	case group != configGroup || !slices.Contains(configVersions(), version):
 		return nil, fmt.Errorf("apiVersion is %q, want %s/v1", c.APIVersion, configGroup)
 	case len(c.Providers) == 0:
 		return nil, errors.New("providers is empty, want one or more; turn daemon.credentialProvider off if there are none")
@@ -104,7 +104,7 @@ func newProvider(field string, spec *config.CredentialProvider, directory string
 	if spec.Name == "" || spec.Name == "." || spec.Name == ".." || strings.ContainsAny(spec.Name, "/ ") {
 		bad("name is %q, want the name of a program in %s", spec.Name, directory)
 	}
-	if group, version, _ := strings.Cut(spec.APIVersion, "/"); group != pluginGroup || !slices.Contains(versions(), version) {
+	if group, version, _ := strings.Cut(spec.APIVersion, "/"); group != pluginGroup || !slices.Contains(configVersions(), version) {
 		bad("apiVersion is %q, want %s/v1", spec.APIVersion, pluginGroup)
 	}
 	if spec.DefaultCacheDuration == nil || spec.DefaultCacheDuration.Duration < 0 {

@@ -37,11 +37,11 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			p, err := Load(file, "/plugins")
+			p, err := LoadProviders(file, "/plugins")
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), file) {
 				t.Fatalf("got %v, want %q", err, tc.want)
 			}
-			if logins, again := p.Logins(t.Context(), "nginx"); again == nil || len(logins) > 0 {
+			if logins, again := p.ImageLogins(t.Context(), "nginx"); again == nil || len(logins) > 0 {
 				t.Errorf("a pull does not report it: %v, %v", logins, again)
 			}
 		})
@@ -50,11 +50,11 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 
 func TestWithoutAFileThereAreNoPlugins(t *testing.T) {
 	for _, file := range []string{"", filepath.Join(t.TempDir(), "none")} {
-		p, err := Load(file, "/plugins")
+		p, err := LoadProviders(file, "/plugins")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if logins, err := p.Logins(t.Context(), "nginx"); err != nil || len(logins) > 0 {
+		if logins, err := p.ImageLogins(t.Context(), "nginx"); err != nil || len(logins) > 0 {
 			t.Errorf("got %v, %v", logins, err)
 		}
 	}
@@ -94,7 +94,7 @@ func begin(t *testing.T, providers string) *world {
 		t.Fatal(err)
 	}
 	var err error
-	if w.p, err = Load(file, w.directory); err != nil {
+	if w.p, err = LoadProviders(file, w.directory); err != nil {
 		t.Fatal(err)
 	}
 	w.p.now = func() time.Time { return w.now }
@@ -104,7 +104,7 @@ func begin(t *testing.T, providers string) *world {
 // logins are "user:password" of each, or the error.
 func (w *world) logins(image string) string {
 	w.Helper()
-	logins, err := w.p.Logins(w.Context(), image)
+	logins, err := w.p.ImageLogins(w.Context(), image)
 	var out []string
 	for _, l := range logins {
 		out = append(out, l.Username+":"+l.Password)

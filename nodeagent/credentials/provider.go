@@ -44,10 +44,10 @@ type cached struct {
 	until time.Time
 }
 
-// Logins are those that the plugins have for an image, which has no tag: of the plugins in
+// ImageLogins are those that the plugins have for an image, which has no tag: of the plugins in
 // their order, the narrowest pattern first. Errors are of plugins that failed, beside the
 // logins of the others.
-func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, err error) {
+func (p *Providers) ImageLogins(ctx context.Context, of string) (out []*cri.Login, err error) {
 	if p.wrong != nil {
 		return nil, p.wrong
 	}
@@ -64,10 +64,10 @@ func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, er
 	}
 	var wrong []error
 	for _, each := range p.all {
-		if !slices.ContainsFunc(each.matches, func(pattern keyring.Place) bool { return pattern.Matches(at) }) {
+		if !slices.ContainsFunc(each.matches, func(pattern keyring.Place) bool { return pattern.MatchesPlace(at) }) {
 			continue
 		}
-		auth, err := each.ask(ctx, full, registry, p.now)
+		auth, err := each.lookupAuth(ctx, full, registry, p.now)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("asking credential provider %s about %s: %w", each.spec.Name, full, err))
 		}
@@ -80,15 +80,15 @@ func (p *Providers) Logins(ctx context.Context, of string) (out []*cri.Login, er
 // in the alphabet is first, as with the kubelet: a longer path comes before a shorter one.
 func loginsOf(auth map[string]plugin.AuthConfig, at keyring.Place) (out []*cri.Login) {
 	for _, text := range slices.Backward(slices.Sorted(maps.Keys(auth))) {
-		if pattern, err := keyring.ParsePlace(text); err == nil && pattern.Matches(at) {
+		if pattern, err := keyring.ParsePlace(text); err == nil && pattern.MatchesPlace(at) {
 			out = append(out, &cri.Login{Username: auth[text].Username, Password: auth[text].Password})
 		}
 	}
 	return out
 }
 
-// ask is the answer for an image: one that is kept, or else a new one.
-func (p *provider) ask(ctx context.Context, full, registry string, now func() time.Time) (map[string]plugin.AuthConfig, error) {
+// lookupAuth is the answer for an image: one that is kept, or else a new one.
+func (p *provider) lookupAuth(ctx context.Context, full, registry string, now func() time.Time) (map[string]plugin.AuthConfig, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.cache, func(_ string, c cached) bool { return !c.until.After(now()) })
@@ -100,7 +100,7 @@ func (p *provider) ask(ctx context.Context, full, registry string, now func() ti
 			return c.auth, nil
 		}
 	}
-	answer, err := p.run(ctx, full)
+	answer, err := p.runPlugin(ctx, full)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (p *provider) ask(ctx context.Context, full, registry string, now func() ti
 	return answer.Auth, nil
 }
 
-// run runs the program.
-func (p *provider) run(ctx context.Context, full string) (*plugin.CredentialProviderResponse, error) {
+// runPlugin runs the program.
+func (p *provider) runPlugin(ctx context.Context, full string) (*plugin.CredentialProviderResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request := plugin.CredentialProviderRequest{Image: full}

@@ -22,9 +22,9 @@ import (
 
 func TestWhatACommandPrintsIsBounded(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestWhatACommandPrintsIsBounded(t *testing.T) {
 			server.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
 				return &runtimev1.ExecSyncResponse{Stdout: bytes.Repeat([]byte("x"), test.printed)}, nil
 			}
-			ended, err := r.Run(t.Context(), containers["app"], []string{"cat"}, time.Second)
+			ended, err := r.RunCommand(t.Context(), containers["app"], []string{"cat"}, time.Second)
 			if cri.PrintedTooMuch(err) != test.tooMuch || (err == nil) == test.tooMuch || !test.tooMuch && len(ended.Stdout) != test.printed {
 				t.Errorf("%d bytes, %v", len(ended.Stdout), err)
 			}
@@ -53,9 +53,9 @@ func TestWhatACommandPrintsIsBounded(t *testing.T) {
 
 func TestErrorsOfCommandsAreBounded(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestErrorsOfCommandsAreBounded(t *testing.T) {
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			server.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) { return answer() }
-			_, err := r.Exec(t.Context(), containers["app"], []string{"sh", "-c", strings.Repeat("y", 1<<20)}, time.Second)
+			_, err := r.ExecCommand(t.Context(), containers["app"], []string{"sh", "-c", strings.Repeat("y", 1<<20)}, time.Second)
 			if err == nil || len(err.Error()) > 2*message.MostBytes {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
@@ -84,9 +84,9 @@ func TestErrorsOfCommandsAreBounded(t *testing.T) {
 // The answers come from the same process, so that what they take is made before it is measured.
 func TestManyCommandsThatPrintMuchTakeLittle(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestManyCommandsThatPrintMuchTakeLittle(t *testing.T) {
 	before := heap.CountLiveBytes()
 	var group sync.WaitGroup
 	for i := range kept {
-		group.Go(func() { kept[i], _ = r.Run(t.Context(), containers["app"], []string{"cat"}, time.Second) })
+		group.Go(func() { kept[i], _ = r.RunCommand(t.Context(), containers["app"], []string{"cat"}, time.Second) })
 	}
 	group.Wait()
-	server.Stop()
+	server.StopServer()
 	if grown := heap.CountLiveBytes() - before; grown > 8<<20 {
 		t.Errorf("%d commands that printed 15 MiB each keep %d bytes", len(kept), grown)
 	}
@@ -112,11 +112,11 @@ func TestLargeAnswersOfARuntimeAreErrors(t *testing.T) {
 	server := critest.Start(t, "containerd")
 	server.RunAs("u1", "app", 1, "A="+strings.Repeat("x", cri.MostAnswer))
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Env(t.Context(), containers["app"]); err == nil || !strings.Contains(err.Error(), "asking for the env of container app") {
+	if _, err := r.ContainerEnv(t.Context(), containers["app"]); err == nil || !strings.Contains(err.Error(), "asking for the env of container app") {
 		t.Errorf("an env of %d bytes: %v", cri.MostAnswer, err)
 	}
 }

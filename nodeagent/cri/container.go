@@ -45,8 +45,8 @@ type Container struct {
 	id string
 }
 
-// Containers are the latest runs of the containers of a pod, by name.
-func (r *Runtime) Containers(ctx context.Context, podUID string) (map[string]Container, error) {
+// PodContainers are the latest runs of the containers of a pod, by name.
+func (r *Runtime) PodContainers(ctx context.Context, podUID string) (map[string]Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	said, err := r.runtimes.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{
@@ -86,8 +86,8 @@ func plainHash(text string) uint64 {
 	return hash
 }
 
-// Started is the container with the time that its run began at.
-func (r *Runtime) Started(ctx context.Context, c Container) (Container, error) {
+// WithStartTime is the container with the time that its run began at.
+func (r *Runtime) WithStartTime(ctx context.Context, c Container) (Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	said, err := r.runtimes.ContainerStatus(ctx, &runtimev1.ContainerStatusRequest{ContainerId: c.id})
@@ -112,8 +112,8 @@ func (r *Runtime) hasContainer(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// Address is the IP of a sandbox, empty where it uses the network of the node.
-func (r *Runtime) Address(ctx context.Context, sandbox string) (string, error) {
+// SandboxIP is the IP of a sandbox, empty where it uses the network of the node.
+func (r *Runtime) SandboxIP(ctx context.Context, sandbox string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	said, err := r.runtimes.PodSandboxStatus(ctx, &runtimev1.PodSandboxStatusRequest{PodSandboxId: sandbox})
@@ -123,9 +123,9 @@ func (r *Runtime) Address(ctx context.Context, sandbox string) (string, error) {
 	return said.GetStatus().GetNetwork().GetIp(), nil
 }
 
-// Stop stops a container, with a grace after which it is killed. A container that is
+// StopContainer stops a container, with a grace after which it is killed. A container that is
 // gone is stopped.
-func (r *Runtime) Stop(ctx context.Context, c Container, grace time.Duration) error {
+func (r *Runtime) StopContainer(ctx context.Context, c Container, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+callTimeout)
 	defer cancel()
 	seconds := int64((grace + time.Second - 1) / time.Second)
@@ -136,14 +136,14 @@ func (r *Runtime) Stop(ctx context.Context, c Container, grace time.Duration) er
 	return nil
 }
 
-// Exec runs a command in a container and returns what it printed. It fails of a command that prints more than MostOutput.
-func (r *Runtime) Exec(ctx context.Context, c Container, command []string, timeout time.Duration) ([]byte, error) {
-	ended, err := r.Run(ctx, c, command, timeout)
+// ExecCommand runs a command in a container and returns what it printed. It fails of a command that prints more than MostOutput.
+func (r *Runtime) ExecCommand(ctx context.Context, c Container, command []string, timeout time.Duration) ([]byte, error) {
+	ended, err := r.RunCommand(ctx, c, command, timeout)
 	if err != nil {
 		return nil, err
 	}
 	if ended.Code != 0 {
-		return ended.Stdout, fmt.Errorf("running %s in container %s: it exited with %d: %s", message.Command(command), c.Name, ended.Code, message.Truncate(string(ended.Stderr)))
+		return ended.Stdout, fmt.Errorf("running %s in container %s: it exited with %d: %s", message.QuoteCommand(command), c.Name, ended.Code, message.Truncate(string(ended.Stderr)))
 	}
 	return ended.Stdout, nil
 }
@@ -156,15 +156,15 @@ type Ended struct {
 	Stdout, Stderr []byte
 }
 
-// Run runs a command in a container to its end, whatever that is. Of a command that prints more than MostOutput the end is not
+// RunCommand runs a command in a container to its end, whatever that is. Of a command that prints more than MostOutput the end is not
 // known; see PrintedTooMuch.
-func (r *Runtime) Run(ctx context.Context, c Container, command []string, timeout time.Duration) (Ended, error) {
+func (r *Runtime) RunCommand(ctx context.Context, c Container, command []string, timeout time.Duration) (Ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+callTimeout)
 	defer cancel()
 	seconds := max(1, int64((timeout+time.Second-1)/time.Second)) // 0 is for ever
 	said, err := r.runtimes.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: c.id, Cmd: command, Timeout: seconds})
 	if err != nil {
-		return Ended{}, fmt.Errorf("running %s in container %s: %w", message.Command(command), c.Name, err)
+		return Ended{}, fmt.Errorf("running %s in container %s: %w", message.QuoteCommand(command), c.Name, err)
 	}
 	return Ended{Code: said.GetExitCode(), Stdout: said.GetStdout(), Stderr: said.GetStderr()}, nil
 }

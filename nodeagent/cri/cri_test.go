@@ -21,7 +21,7 @@ import (
 )
 
 func TestSocketsAreTriedInTheirOrder(t *testing.T) {
-	got := cri.Endpoints("/hostvarrun", "")
+	got := cri.CandidateEndpoints("/hostvarrun", "")
 	want := []string{
 		"/hostvarrun/containerd.sock", "/hostvarrun/containerd/containerd.sock", "/hostvarrun/crio.sock", "/hostvarrun/crio/crio.sock",
 		"/hostvarrun/cri-dockerd.sock", "/hostvarrun/cri-dockerd/cri-dockerd.sock", "/hostvarrun/k3s/containerd/containerd.sock",
@@ -29,7 +29,7 @@ func TestSocketsAreTriedInTheirOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if got := cri.Endpoints("/hostvarrun", "my/own.sock"); !slices.Equal(got, []string{"/hostvarrun/my/own.sock"}) {
+	if got := cri.CandidateEndpoints("/hostvarrun", "my/own.sock"); !slices.Equal(got, []string{"/hostvarrun/my/own.sock"}) {
 		t.Errorf("a socket that is named: %v", got)
 	}
 }
@@ -42,15 +42,15 @@ func TestTheRuntimesOfANode(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	all, err := node.Runtimes(t.Context())
+	all, err := node.ListRuntimes(t.Context())
 	if err != nil || len(all) != 2 || all[0].Name != "containerd" || all[0].Version != "1.6.20" || all[0].ImagesMissing != "" {
 		t.Fatalf("got %v, %v", all, err)
 	}
-	if r, err := node.Of(t.Context(), "cri-o://x"); err != nil || r != all[1] {
+	if r, err := node.ContainerRuntime(t.Context(), "cri-o://x"); err != nil || r != all[1] {
 		t.Errorf("the runtime of a container: %v, %v", r, err)
 	}
 	for id, want := range map[string]string{"docker://x": "no container runtime docker, only containerd, cri-o", "x": "names no runtime"} {
-		if _, err := node.Of(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) || cri.Unavailable(err) {
+		if _, err := node.ContainerRuntime(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) || cri.IsUnavailable(err) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -59,13 +59,13 @@ func TestTheRuntimesOfANode(t *testing.T) {
 func TestARuntimeThatComesLateIsFound(t *testing.T) {
 	late := critest.New(t, "containerd")
 	node := cri.NewNode(late.Socket)
-	if _, err := node.Of(t.Context(), "containerd://x"); !cri.Unavailable(err) || !errors.As(err, new(cri.NoRuntimeError)) || !strings.Contains(err.Error(), late.Socket) {
+	if _, err := node.ContainerRuntime(t.Context(), "containerd://x"); !cri.IsUnavailable(err) || !errors.As(err, new(cri.NoRuntimeError)) || !strings.Contains(err.Error(), late.Socket) {
 		t.Fatalf("before it listens: %v", err)
 	}
-	late.Listen(t)
+	late.StartServer(t)
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		r, err := node.Of(t.Context(), "containerd://x")
+		r, err := node.ContainerRuntime(t.Context(), "containerd://x")
 		if err == nil && r.Name == "containerd" {
 			break
 		}
@@ -78,19 +78,19 @@ func TestARuntimeThatComesLateIsFound(t *testing.T) {
 
 func TestOfTwoRuntimesOfOneNameThatOfTheContainerIsFound(t *testing.T) {
 	first, second := critest.Start(t, "containerd"), critest.Start(t, "containerd")
-	first.Run("u1", "other")
-	second.Run("u2", "other")
-	id := second.Run("u2", "app") // which has an ID that the first does not have
+	first.StartRun("u1", "other")
+	second.StartRun("u2", "other")
+	id := second.StartRun("u2", "app") // which has an ID that the first does not have
 	node := cri.NewNode(first.Socket, second.Socket)
 	t.Cleanup(func() { _ = node.Close() })
-	if r, err := node.Of(t.Context(), id); err != nil || r.Endpoint != second.Socket {
+	if r, err := node.ContainerRuntime(t.Context(), id); err != nil || r.Endpoint != second.Socket {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if r, err := node.Of(t.Context(), "containerd://gone"); err != nil || r.Endpoint != first.Socket {
+	if r, err := node.ContainerRuntime(t.Context(), "containerd://gone"); err != nil || r.Endpoint != first.Socket {
 		t.Errorf("a container that is gone: %+v, %v", r, err)
 	}
-	second.Stop()
-	if r, err := node.Of(t.Context(), id); err != nil || r.Endpoint != second.Socket {
+	second.StopServer()
+	if r, err := node.ContainerRuntime(t.Context(), id); err != nil || r.Endpoint != second.Socket {
 		t.Errorf("while its runtime restarts: %+v, %v", r, err)
 	}
 }
@@ -101,14 +101,14 @@ func TestASecondRuntimeThatComesLateIsFound(t *testing.T) {
 			first, late := critest.Start(t, "containerd"), critest.New(t, kind)
 			node := cri.NewNode(late.Socket, first.Socket)
 			t.Cleanup(func() { _ = node.Close() })
-			if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 1 {
+			if all, err := node.ListRuntimes(t.Context()); err != nil || len(all) != 1 {
 				t.Fatalf("before it listens: %v, %v", all, err)
 			}
-			late.Listen(t)
-			id := late.Run("u1", "app")
+			late.StartServer(t)
+			id := late.StartRun("u1", "app")
 			deadline := time.Now().Add(10 * time.Second)
 			for {
-				r, err := node.Of(t.Context(), id)
+				r, err := node.ContainerRuntime(t.Context(), id)
 				if err == nil && r.Endpoint == late.Socket {
 					break
 				}
@@ -117,7 +117,7 @@ func TestASecondRuntimeThatComesLateIsFound(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-			if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 2 || all[0].Endpoint != late.Socket {
+			if all, err := node.ListRuntimes(t.Context()); err != nil || len(all) != 2 || all[0].Endpoint != late.Socket {
 				t.Errorf("got %v, %v", all, err)
 			}
 		})
@@ -127,7 +127,7 @@ func TestASecondRuntimeThatComesLateIsFound(t *testing.T) {
 func TestARuntimeWithoutImagesSaysSo(t *testing.T) {
 	r := critest.New(t, "containerd")
 	r.NoImages = true
-	r.Listen(t)
+	r.StartServer(t)
 	got := connect(t, r)
 	if !strings.Contains(got.ImagesMissing, "serves no images by CRI v1") {
 		t.Errorf("got %q", got.ImagesMissing)
@@ -136,13 +136,13 @@ func TestARuntimeWithoutImagesSaysSo(t *testing.T) {
 
 func TestContainersAreTheirLatestRuns(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
-	server.Exit("u1", "app")
-	newest := server.Run("u1", "app")
-	server.Run("u1", "side")
-	server.Exit("u1", "side")
-	server.Run("u2", "app")
-	got, err := connect(t, server).Containers(t.Context(), "u1")
+	server.StartRun("u1", "app")
+	server.ExitContainer("u1", "app")
+	newest := server.StartRun("u1", "app")
+	server.StartRun("u1", "side")
+	server.ExitContainer("u1", "side")
+	server.StartRun("u2", "app")
+	got, err := connect(t, server).PodContainers(t.Context(), "u1")
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %v, %v", got, err)
 	}
@@ -156,40 +156,40 @@ func TestContainersAreTheirLatestRuns(t *testing.T) {
 
 func TestAContainerIsStoppedWithItsGrace(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Stop(t.Context(), containers["app"], 2500*time.Millisecond); err != nil {
+	if err := r.StopContainer(t.Context(), containers["app"], 2500*time.Millisecond); err != nil {
 		t.Error(err)
 	}
-	server.Forget("u1")
-	if err := r.Stop(t.Context(), containers["app"], time.Second); err != nil {
+	server.RemovePod("u1")
+	if err := r.StopContainer(t.Context(), containers["app"], time.Second); err != nil {
 		t.Errorf("a container that is gone: %v", err)
 	}
-	if got := server.Calls(); !slices.Equal(got, []string{"stop c1 3", "stop c1 1"}) {
+	if got := server.RecordedCalls(); !slices.Equal(got, []string{"stop c1 3", "stop c1 1"}) {
 		t.Errorf("got %q", got)
 	}
 	server.BeforeStop = func(string, int64) error { return status.Error(codes.Internal, "it hangs") }
-	if err := r.Stop(t.Context(), containers["app"], 0); err == nil || !strings.Contains(err.Error(), "stopping container app: ") || cri.Unavailable(err) {
+	if err := r.StopContainer(t.Context(), containers["app"], 0); err == nil || !strings.Contains(err.Error(), "stopping container app: ") || cri.IsUnavailable(err) {
 		t.Errorf("a stop that fails: %v", err)
 	}
 }
 
 func TestACommandInAContainer(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
 		return &runtimev1.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("wrong"), ExitCode: 3}, nil
 	}
-	out, err := r.Exec(t.Context(), containers["app"], []string{"sync"}, time.Second)
+	out, err := r.ExecCommand(t.Context(), containers["app"], []string{"sync"}, time.Second)
 	if string(out) != "out" || err == nil || !strings.Contains(err.Error(), "it exited with 3: wrong") {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -198,8 +198,8 @@ func TestACommandInAContainer(t *testing.T) {
 func TestTheHashOfAContainerIsTheKubelets(t *testing.T) {
 	server := critest.Start(t, "containerd")
 	server.RunAs("u1", "app", 3756620215)
-	server.Run("u1", "side")
-	got, err := connect(t, server).Containers(t.Context(), "u1")
+	server.StartRun("u1", "side")
+	got, err := connect(t, server).PodContainers(t.Context(), "u1")
 	if err != nil || got["app"].PlainHash != 3756620215 || got["side"].PlainHash != 0 {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -217,19 +217,19 @@ func TestTheEnvOfAContainer(t *testing.T) {
 			}
 			server.RunAs("u1", "app", 0, "COLOR=red", "PATH=/bin", "TEXT=one\ntwo words = 2", "NONE=", "COLOR=blue")
 			r := connect(t, server)
-			containers, err := r.Containers(t.Context(), "u1")
+			containers, err := r.PodContainers(t.Context(), "u1")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := r.Env(t.Context(), containers["app"])
+			got, err := r.ContainerEnv(t.Context(), containers["app"])
 			if err != nil || !maps.Equal(got, want) {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if ran := len(server.Calls()) > 0; ran != silent {
+			if ran := len(server.RecordedCalls()) > 0; ran != silent {
 				t.Errorf("a command was run: %t", ran)
 			}
-			server.Forget("u1")
-			if _, err := r.Env(t.Context(), containers["app"]); !cri.Gone(err) || !strings.Contains(err.Error(), "asking for the env of container app") {
+			server.RemovePod("u1")
+			if _, err := r.ContainerEnv(t.Context(), containers["app"]); !cri.IsGone(err) || !strings.Contains(err.Error(), "asking for the env of container app") {
 				t.Errorf("a container that is gone: %v", err)
 			}
 		})
@@ -239,16 +239,16 @@ func TestTheEnvOfAContainer(t *testing.T) {
 // A connection that was lost is made again by the call that needs it.
 func TestARuntimeThatRestarts(t *testing.T) {
 	server := critest.Start(t, "containerd")
-	server.Run("u1", "app")
+	server.StartRun("u1", "app")
 	r := connect(t, server)
-	server.Stop()
-	if _, err := r.Containers(t.Context(), "u1"); !cri.Unavailable(err) {
+	server.StopServer()
+	if _, err := r.PodContainers(t.Context(), "u1"); !cri.IsUnavailable(err) {
 		t.Fatalf("while it is away: %v", err)
 	}
-	server.Listen(t)
+	server.StartServer(t)
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		got, err := r.Containers(t.Context(), "u1")
+		got, err := r.PodContainers(t.Context(), "u1")
 		if err == nil && len(got) == 1 {
 			return
 		}
@@ -279,7 +279,7 @@ func TestASocketWithoutAnAnswerHidesNoRuntimeBehindIt(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "silent.sock")
 	node := cri.NewNode(first.Socket, silent, late.Socket)
 	t.Cleanup(func() { _ = node.Close() })
-	if all, err := node.Runtimes(t.Context()); err != nil || len(all) != 1 {
+	if all, err := node.ListRuntimes(t.Context()); err != nil || len(all) != 1 {
 		t.Fatalf("before they listen: %v, %v", all, err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", silent) // connections wait for ever
@@ -287,11 +287,11 @@ func TestASocketWithoutAnAnswerHidesNoRuntimeBehindIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	late.Listen(t)
-	id := late.Run("u1", "app")
+	late.StartServer(t)
+	id := late.StartRun("u1", "app")
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		r, err := node.Of(t.Context(), id)
+		r, err := node.ContainerRuntime(t.Context(), id)
 		if err == nil && r.Endpoint == late.Socket {
 			break
 		}

@@ -13,8 +13,8 @@ import (
 // SocketDirectory is where the host's directory of sockets is mounted.
 const SocketDirectory = "/hostvarrun"
 
-// sockets has the places of the runtimes' own packages first, then that of K3s and RKE2.
-func sockets() []string {
+// socketNames has the places of the runtimes' own packages first, then that of K3s and RKE2.
+func socketNames() []string {
 	return []string{
 		"containerd.sock", "containerd/containerd.sock",
 		"crio.sock", "crio/crio.sock",
@@ -23,8 +23,8 @@ func sockets() []string {
 	}
 }
 
-func at(dir, name string) string { return filepath.Join(dir, name) }
+func endpointPath(dir, name string) string { return filepath.Join(dir, name) }
 
-func dial(ctx context.Context, address string) (net.Conn, error) {
+func dialEndpoint(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", address)
 }

@@ -13,16 +13,16 @@ import (
 // SocketDirectory is where named pipes are.
 const SocketDirectory = `\\.\pipe\`
 
-func sockets() []string { return []string{"containerd-containerd", "cri-dockerd"} }
+func socketNames() []string { return []string{"containerd-containerd", "cri-dockerd"} }
 
 // at takes the whole name of a pipe too.
-func at(dir, name string) string {
+func endpointPath(dir, name string) string {
 	if strings.HasPrefix(name, dir) {
 		return name
 	}
 	return dir + name
 }
 
-func dial(ctx context.Context, address string) (net.Conn, error) {
+func dialEndpoint(ctx context.Context, address string) (net.Conn, error) {
 	return winio.DialPipeContext(ctx, address)
 }

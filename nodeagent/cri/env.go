@@ -16,19 +16,19 @@ import (
 // envTimeout is what the command env may take in a container.
 const envTimeout = 3 * time.Second
 
-// Env is what a container was started with, by name. containerd and CRI-O tell it. In
+// ContainerEnv is what a container was started with, by name. containerd and CRI-O tell it. In
 // containers of a runtime that does not, the command env is run, which a container need not
 // have.
-func (r *Runtime) Env(ctx context.Context, c Container) (map[string]string, error) {
+func (r *Runtime) ContainerEnv(ctx context.Context, c Container) (map[string]string, error) {
 	env, err := r.processEnv(ctx, c)
 	if err != nil || env != nil {
 		return env, err
 	}
-	printed, err := r.Exec(ctx, c, []string{"env"}, envTimeout)
+	printed, err := r.ExecCommand(ctx, c, []string{"env"}, envTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("reading the env of container %s: %w", c.Name, err)
 	}
-	return parseEnv(lines(string(printed))), nil
+	return parseEnv(splitEnv(string(printed))), nil
 }
 
 // processEnv is what the runtime says, nil if it does not.
@@ -64,9 +64,9 @@ func parseEnv(pairs []string) map[string]string {
 	return out
 }
 
-// lines are the pairs that the command env printed. A line that begins with no name goes on
+// splitEnv are the pairs that the command env printed. A line that begins with no name goes on
 // with the value before it.
-func lines(printed string) (pairs []string) {
+func splitEnv(printed string) (pairs []string) {
 	begins := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*=`)
 	for line := range strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n") {
 		if len(pairs) == 0 || begins.MatchString(line) {

@@ -18,9 +18,9 @@ type Login = keyring.Login
 // Sandbox describes to the runtime the pod that an image is pulled for.
 type Sandbox struct{ Labels, Annotations map[string]string }
 
-// Images is the runtime that serves images: the first that answers.
-func (n *Node) Images(ctx context.Context) (*Runtime, error) {
-	all, err := n.Runtimes(ctx)
+// ImageRuntime is the runtime that serves images: the first that answers.
+func (n *Node) ImageRuntime(ctx context.Context) (*Runtime, error) {
+	all, err := n.ListRuntimes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (n *Node) Images(ctx context.Context) (*Runtime, error) {
 	return all[0], nil
 }
 
-// Image returns the identity of an image that the node has; empty if it has not.
-func (r *Runtime) Image(ctx context.Context, reference string) (string, error) {
+// ImageID returns the identity of an image that the node has; empty if it has not.
+func (r *Runtime) ImageID(ctx context.Context, reference string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	said, err := r.images.ImageStatus(ctx, &runtimev1.ImageStatusRequest{Image: &runtimev1.ImageSpec{Image: reference}})
@@ -41,8 +41,8 @@ func (r *Runtime) Image(ctx context.Context, reference string) (string, error) {
 	return said.GetImage().GetId(), nil
 }
 
-// Pull pulls an image and returns its identity. It ends with the context.
-func (r *Runtime) Pull(ctx context.Context, reference string, as *Login, sandbox Sandbox) (string, error) {
+// PullImage pulls an image and returns its identity. It ends with the context.
+func (r *Runtime) PullImage(ctx context.Context, reference string, as *Login, sandbox Sandbox) (string, error) {
 	q := &runtimev1.PullImageRequest{
 		Image:         &runtimev1.ImageSpec{Image: reference, Annotations: sandbox.Annotations},
 		SandboxConfig: &runtimev1.PodSandboxConfig{Metadata: &runtimev1.PodSandboxMetadata{}, Labels: sandbox.Labels, Annotations: sandbox.Annotations},

@@ -57,8 +57,8 @@ func NewNode(endpoints ...string) *Node {
 	return &Node{endpoints: endpoints, now: time.Now, found: map[string]*Runtime{}}
 }
 
-// Runtimes are all that answered, at least one, in the order of the endpoints. The first serves images.
-func (n *Node) Runtimes(ctx context.Context) ([]*Runtime, error) {
+// ListRuntimes are all that answered, at least one, in the order of the endpoints. The first serves images.
+func (n *Node) ListRuntimes(ctx context.Context) ([]*Runtime, error) {
 	all, age, failed := n.knownRuntimes()
 	switch {
 	case len(all) == len(n.endpoints) || len(all) > 0 && age < lookForMore:
@@ -129,14 +129,14 @@ func (n *Node) findRuntimes(ctx context.Context) {
 	}
 }
 
-// Of finds the runtime of a container by its ID as pods have it, such as
+// ContainerRuntime finds the runtime of a container by its ID as pods have it, such as
 // containerd://4f1a. Two runtimes may have one name, so they are asked for the container.
-func (n *Node) Of(ctx context.Context, containerID string) (*Runtime, error) {
+func (n *Node) ContainerRuntime(ctx context.Context, containerID string) (*Runtime, error) {
 	name, id, ok := strings.Cut(containerID, "://")
 	if !ok {
 		return nil, fmt.Errorf("container ID %q names no runtime, want one such as containerd://4f1a", containerID)
 	}
-	all, err := n.Runtimes(ctx)
+	all, err := n.ListRuntimes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (n *Node) Of(ctx context.Context, containerID string) (*Runtime, error) {
 		best, _ = holderOf(ctx, all, name, id)
 	}
 	if best == nil {
-		return nil, fmt.Errorf("the node has no container runtime %s, only %s", name, strings.Join(names(all), ", "))
+		return nil, fmt.Errorf("the node has no container runtime %s, only %s", name, strings.Join(runtimeNames(all), ", "))
 	}
 	return best, nil
 }
@@ -188,7 +188,7 @@ func (n *Node) Close() error {
 	return errors.Join(wrong...)
 }
 
-func names(all []*Runtime) []string {
+func runtimeNames(all []*Runtime) []string {
 	out := make([]string, len(all))
 	for i, r := range all {
 		out[i] = r.Name

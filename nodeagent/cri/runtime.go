@@ -46,7 +46,7 @@ type Runtime struct {
 func Connect(ctx context.Context, endpoint string) (*Runtime, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, address) }),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dialEndpoint(ctx, address) }),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: mostReconnect},
 			MinConnectTimeout: callTimeout,
@@ -60,16 +60,16 @@ func Connect(ctx context.Context, endpoint string) (*Runtime, error) {
 		Endpoint: endpoint, conn: conn,
 		runtimes: runtimev1.NewRuntimeServiceClient(conn), images: runtimev1.NewImageServiceClient(conn),
 	}
-	if err := r.probe(ctx); err != nil {
+	if err := r.detectFeatures(ctx); err != nil {
 		_ = conn.Close() // the error of the call says more
 		return nil, err
 	}
 	return r, nil
 }
 
-// probe asks for the name and for what the runtime can do. A runtime without images
+// detectFeatures asks for the name and for what the runtime can do. A runtime without images
 // still restarts containers.
-func (r *Runtime) probe(ctx context.Context) error {
+func (r *Runtime) detectFeatures(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	said, err := r.runtimes.Version(ctx, &runtimev1.VersionRequest{Version: "v1"})
@@ -77,7 +77,7 @@ func (r *Runtime) probe(ctx context.Context) error {
 		return fmt.Errorf("asking %s for its version: %w", r.Endpoint, err)
 	}
 	r.Name, r.Version = said.GetRuntimeName(), said.GetRuntimeVersion()
-	if _, err := r.images.ImageFsInfo(ctx, &runtimev1.ImageFsInfoRequest{}); err != nil && unimplemented(err) {
+	if _, err := r.images.ImageFsInfo(ctx, &runtimev1.ImageFsInfoRequest{}); err != nil && isUnimplemented(err) {
 		r.ImagesMissing = fmt.Sprintf("%s %s at %s serves no images by CRI v1", r.Name, r.Version, r.Endpoint)
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Unavailable says whether a runtime did not answer, which another try may change.
-func Unavailable(err error) bool {
+// IsUnavailable says whether a runtime did not answer, which another try may change.
+func IsUnavailable(err error) bool {
 	var none NoRuntimeError
 	return status.Code(err) == codes.Unavailable || errors.As(err, &none)
 }
@@ -21,9 +21,9 @@ func TimedOut(err error) bool {
 	return status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Gone says whether the container of a call is not there any more.
-func Gone(err error) bool { return notFound(err) }
+// IsGone says whether the container of a call is not there any more.
+func IsGone(err error) bool { return notFound(err) }
 
-func unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 func notFound(err error) bool { return status.Code(err) == codes.NotFound }

@@ -33,9 +33,9 @@ type Answer struct {
 	URL string
 }
 
-// Do asks an address. Certificates of pods are rarely of a known CA, and the kubelet does
+// RunAction asks an address. Certificates of pods are rarely of a known CA, and the kubelet does
 // not look at them either. A redirect to another host is an answer.
-func Do(ctx context.Context, action *corev1.HTTPGetAction, address, agent string) (Answer, error) {
+func RunAction(ctx context.Context, action *corev1.HTTPGetAction, address, agent string) (Answer, error) {
 	path, query, _ := strings.Cut(action.Path, "?")
 	to := url.URL{Scheme: strings.ToLower(string(action.Scheme)), Host: address, Path: path, RawQuery: query}
 	if to.Scheme == "" {

@@ -83,7 +83,7 @@ func WithCredentials(of func(ctx context.Context, image string) ([]*cri.Login, e
 // New makes an Agent whose pulls end with ctx. secrets reads past the cache.
 func New(ctx context.Context, c client.Client, secrets client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
 	a := &Agent{
-		client: c, secrets: secrets, node: node, events: events, now: time.Now, sleep: wait,
+		client: c, secrets: secrets, node: node, events: events, now: time.Now, sleep: sleepContext,
 		pulls: map[key]*pull{}, news: make(chan event.GenericEvent, 1), ctx: ctx,
 	}
 	for _, opt := range opts {
@@ -92,7 +92,7 @@ func New(ctx context.Context, c client.Client, secrets client.Reader, node *cri.
 	return a
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -113,12 +113,12 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// News are the NodeImages whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
+// StatusEvents are the NodeImages whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
 // for several nodes in one process, does so for each.
-func (a *Agent) News() <-chan event.GenericEvent { return a.news }
+func (a *Agent) StatusEvents() <-chan event.GenericEvent { return a.news }
 
-// changed has the status written again. One event that waits is enough.
-func (a *Agent) changed(node string) {
+// enqueueStatus has the status written again. One event that waits is enough.
+func (a *Agent) enqueueStatus(node string) {
 	o := &kruise.NodeImage{}
 	o.Name = node
 	select {

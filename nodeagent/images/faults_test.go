@@ -88,7 +88,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			a := New(t.Context(), e.Client, e.Client, cri.NewNode(runtime.Socket), e.Events, WithWorkers(1), WithClock(background.Now, func(context.Context, time.Duration) {}))
 			agent = &faultyAgent{Agent: a, background: background, pulled: map[string]int{}}
 			runtime.OnPull = agent.answerPull
-			background.Reconciler, background.News, background.IsBusy = a, a.News(), agent.isPulling
+			background.Reconciler, background.News, background.IsBusy = a, a.StatusEvents(), agent.isPulling
 			return background
 		},
 		Requests:    faultinjection.RequestFor(node),

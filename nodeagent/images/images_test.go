@@ -144,7 +144,7 @@ func TestTheAgent(t *testing.T) {
 		}
 		w.start()
 		w.until("nginx:1.20@0 Succeeded 100%")
-		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull nginx:1.20 as ""`}) {
+		if got := w.runtime.RecordedCalls(); !slices.Equal(got, []string{`pull nginx:1.20 as ""`}) {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 		if event := <-w.events.Events; !strings.HasPrefix(event, "Normal PullImageSucceed Image nginx:1.20, ecalpsedTime ") {
@@ -161,16 +161,16 @@ func TestTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("nginx:1.20@1 Succeeded")
-		if got := w.runtime.Calls(); len(got) != 2 {
+		if got := w.runtime.RecordedCalls(); len(got) != 2 {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
 
 	start("an image that the node has is not pulled, if that is said", func(w *world) {
-		w.runtime.Hold("sha256:1", "nginx:1.20")
+		w.runtime.AddImage("sha256:1", "nginx:1.20")
 		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.ImagePullPolicy = kruise.PullIfNotPresent }))
 		w.until("nginx:1.20@0 Succeeded 100%")
-		if got := w.runtime.Calls(); len(got) > 0 || w.get().Status.ImageStatuses["nginx"].Tags[0].ImageID != "nginx@sha256:1" {
+		if got := w.runtime.RecordedCalls(); len(got) > 0 || w.get().Status.ImageStatuses["nginx"].Tags[0].ImageID != "nginx@sha256:1" {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
@@ -179,7 +179,7 @@ func TestTheAgent(t *testing.T) {
 		digest := "sha256:" + strings.Repeat("a", 64)
 		w.want("nginx", tag(digest))
 		w.until("nginx:" + digest + "@0 Succeeded")
-		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull nginx@` + digest + ` as ""`}) {
+		if got := w.runtime.RecordedCalls(); !slices.Equal(got, []string{`pull nginx@` + digest + ` as ""`}) {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
@@ -190,7 +190,7 @@ func TestTheAgent(t *testing.T) {
 		}
 		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](2) }))
 		w.until("nginx:1.20@0 Failed 0% pulling image nginx:1.20: rpc error: code = Unknown desc = 429 Too Many Requests")
-		if got := w.runtime.Calls(); len(got) != 3 {
+		if got := w.runtime.RecordedCalls(); len(got) != 3 {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 		if event := <-w.events.Events; !strings.HasPrefix(event, "Warning PullImageFailed Failed to pull image nginx:1.20 on node "+w.name+" for ") {
@@ -244,7 +244,7 @@ func TestTheAgent(t *testing.T) {
 		}
 		w.want("nginx", tag("1.20"))
 		w.until("nginx:1.20@0 Pulling")
-		for len(w.runtime.Calls()) == 0 {
+		for len(w.runtime.RecordedCalls()) == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		o := w.get()
@@ -282,7 +282,7 @@ func TestTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("registry.example.com/shop:1@0 Succeeded")
-		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull registry.example.com/shop:1 as "ann"`, `pull registry.example.com/shop:1 as ""`}) {
+		if got := w.runtime.RecordedCalls(); !slices.Equal(got, []string{`pull registry.example.com/shop:1 as "ann"`, `pull registry.example.com/shop:1 as ""`}) {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
@@ -310,7 +310,7 @@ func TestTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("shop/web:1@0 Succeeded")
-		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull shop/web:1 as "bob"`, `pull shop/web:1 as "ann"`, `pull shop/web:1 as "cid"`}) {
+		if got := w.runtime.RecordedCalls(); !slices.Equal(got, []string{`pull shop/web:1 as "bob"`, `pull shop/web:1 as "ann"`, `pull shop/web:1 as "cid"`}) {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
@@ -364,7 +364,7 @@ func TestTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("nginx:1.20@0 Failed 0% the attempt exceeds the timeoutSeconds: pulling image nginx:1.20: ")
-		if got := w.runtime.Calls(); len(got) != 1 {
+		if got := w.runtime.RecordedCalls(); len(got) != 1 {
 			t.Errorf("the runtime was asked for %q", got)
 		}
 	})
@@ -378,7 +378,7 @@ func TestTheAgent(t *testing.T) {
 		}
 		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](0) }))
 		w.until("nginx:1.20@0 Failed 0% another plugin is broken")
-		if got := w.runtime.Calls(); !slices.Equal(got, []string{`pull nginx:1.20 as "node of nginx"`, `pull nginx:1.20 as ""`}) {
+		if got := w.runtime.RecordedCalls(); !slices.Equal(got, []string{`pull nginx:1.20 as "node of nginx"`, `pull nginx:1.20 as ""`}) {
 			t.Errorf("the runtime was asked to %q", got)
 		}
 	})
@@ -394,7 +394,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a node without a runtime says so, and goes on when there is one", func(w *world) {
-		w.runtime.Stop()
+		w.runtime.StopServer()
 		w.start()
 		w.want("nginx", tag("1.20", func(s *kruise.ImageTagSpec) { s.PullPolicy.BackoffLimit = ptr.To[int32](1000) }))
 		got, err := w.agent.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: w.name}})
@@ -407,7 +407,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a node whose runtime serves no images says so, though it had none before", func(w *world) {
-		w.runtime.Stop()
+		w.runtime.StopServer()
 		w.start()
 		if err := api.Create(t.Context(), &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: w.name}}); err != nil {
 			t.Fatal(err)
@@ -415,7 +415,7 @@ func TestTheAgent(t *testing.T) {
 		w.until("")
 		<-w.events.Events // that it has none
 		w.runtime.NoImages = true
-		w.runtime.Listen(t)
+		w.runtime.StartServer(t)
 		w.start()
 		w.until("")
 		const why = "serves no images by CRI v1"
@@ -425,9 +425,9 @@ func TestTheAgent(t *testing.T) {
 		if event := <-w.events.Events; !strings.HasPrefix(event, "Warning ContainerRuntimeMissing containerd ") || !strings.HasSuffix(event, why) {
 			t.Errorf("got %q", event)
 		}
-		w.runtime.Stop()
+		w.runtime.StopServer()
 		w.runtime.NoImages = false
-		w.runtime.Listen(t)
+		w.runtime.StartServer(t)
 		w.start()
 		w.until("")
 		if first := w.get().Status.FirstSyncStatus; first == nil || first.Status != kruise.SyncStatusSucceeded || first.Message != "" {

@@ -62,7 +62,7 @@ func concealLogin(err error, reference string, login *cri.Login) error {
 	contents := redact.ContentsOf(&corev1.Secret{StringData: map[string]string{
 		"password": login.Password, "auth": login.Auth, "identitytoken": login.IdentityToken, "registrytoken": login.RegistryToken,
 	}})
-	if !contents.In(err.Error()) {
+	if !contents.AppearsIn(err.Error()) {
 		return err
 	}
 	return fmt.Errorf("pulling image %s: %s: the message of the runtime is left out, since it may repeat the login", reference, status.Code(err))

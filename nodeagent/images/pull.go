@@ -37,8 +37,8 @@ type pull struct {
 	status  kruise.ImageTagStatus
 }
 
-// reference is how the runtime is asked for a tag or a digest.
-func (k key) reference() string {
+// imageReference is how the runtime is asked for a tag or a digest.
+func (k key) imageReference() string {
 	if strings.Contains(k.tag, ":") {
 		return k.image + "@" + k.tag
 	}
@@ -55,14 +55,14 @@ func namespaceOf(spec kruise.ImageTagSpec) string {
 	return ""
 }
 
-// start says that the runtime is asked from now on. The caller holds a.mu.
-func (p *pull) start(now time.Time) {
+// markPulling says that the runtime is asked from now on. The caller holds a.mu.
+func (p *pull) markPulling(now time.Time) {
 	p.status.Phase, p.status.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(now).Rfc3339Copy())
 }
 
-// begin starts a pull: at once where fewer are pulled than may be, so that the first that is
+// beginPull starts a pull: at once where fewer are pulled than may be, so that the first that is
 // written of it is that it has begun. The caller holds a.mu.
-func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
+func (a *Agent) beginPull(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
 	ctx, cancel := context.WithCancel(a.ctx)
 	p := &pull{
 		key: k, node: node.Name, share: namespaceOf(spec), cancel: cancel, spec: spec, image: image, changed: make(chan struct{}),
@@ -71,7 +71,7 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 	subject := node.DeepCopy() // of events; the caller goes on with its own
 	waits := a.slots != nil && !a.slots.TryAcquire(p.share)
 	if !waits {
-		p.start(a.now())
+		p.markPulling(a.now())
 	}
 	recovery.Go("images", func() {
 		defer cancel()
@@ -79,47 +79,47 @@ func (a *Agent) begin(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, i
 			if a.slots.Acquire(ctx, p.share) != nil {
 				return
 			}
-			a.set(p, func(*kruise.ImageTagStatus) { p.start(a.now()) })
+			a.updatePull(p, func(*kruise.ImageTagStatus) { p.markPulling(a.now()) })
 		}
 		if a.slots != nil {
 			defer a.slots.Release(p.share)
 		}
-		a.run(ctx, subject, p)
+		a.runPull(ctx, subject, p)
 	}, nil)
 	return p
 }
 
-// set changes what a pull says of itself.
-func (a *Agent) set(p *pull, change func(*kruise.ImageTagStatus)) {
+// updatePull changes what a pull says of itself.
+func (a *Agent) updatePull(p *pull, change func(*kruise.ImageTagStatus)) {
 	func() {
 		a.mu.Lock()
 		defer a.mu.Unlock() // a panic of change is recovered
 		change(&p.status)
 	}()
-	a.changed(p.node)
+	a.enqueueStatus(p.node)
 }
 
-// run pulls, and says how that went. A pull that nothing wants any more says nothing.
-func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
+// runPull pulls, and says how that went. A pull that nothing wants any more says nothing.
+func (a *Agent) runPull(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	begun := a.now()
 	var id string
 	err := recovery.Call("images", func() (err error) {
-		id, err = a.attempts(ctx, p, begun)
+		id, err = a.pullWithRetries(ctx, p, begun)
 		return err
 	})
 	if ctx.Err() != nil {
 		return
 	}
-	a.set(p, func(s *kruise.ImageTagStatus) {
+	a.updatePull(p, func(s *kruise.ImageTagStatus) {
 		s.CompletionTime = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		if err != nil {
-			s.Phase, s.Message = kruise.ImagePhaseFailed, message.Of(err)
+			s.Phase, s.Message = kruise.ImagePhaseFailed, message.ErrorText(err)
 			return
 		}
 		s.Phase, s.Progress, s.Message, s.ImageID = kruise.ImagePhaseSucceeded, 100, "", p.key.image+"@"+id
 	})
 	if err != nil {
-		text := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.reference(), node.Name, message.Of(err))
+		text := fmt.Sprintf(kruise.PullImageFailedMessage, p.key.imageReference(), node.Name, message.ErrorText(err))
 		a.events.Event(node, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		order := a.orderOf(p)
 		for i := range order.spec.OwnerReferences {
@@ -130,8 +130,8 @@ func (a *Agent) run(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	a.events.Eventf(node, corev1.EventTypeNormal, kruise.PullImageSucceedReason, kruise.PullImageSucceedMessage, p.key.image, p.key.tag, a.now().Sub(begun).Round(time.Millisecond))
 }
 
-// attempts is IMG-10: so many attempts, each for so long, within the deadline.
-func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string, error) {
+// pullWithRetries is IMG-10: so many attempts, each for so long, within the deadline.
+func (a *Agent) pullWithRetries(ctx context.Context, p *pull, begun time.Time) (string, error) {
 	ctx, cancel := a.withDeadline(ctx, p, begun, errors.New(kruise.NodeImageDeadlineExceededMessage), deadlineOf)
 	defer cancel()
 	pause := time.Second
@@ -145,7 +145,7 @@ func (a *Agent) attempts(ctx context.Context, p *pull, begun time.Time) (string,
 		case tried > int64(ptr.Deref(a.orderOf(p).pullPolicy().BackoffLimit, kruise.DefaultPullBackoffLimit)):
 			return "", err
 		}
-		a.set(p, func(s *kruise.ImageTagStatus) { s.Message = message.Of(err) })
+		a.updatePull(p, func(s *kruise.ImageTagStatus) { s.Message = message.ErrorText(err) })
 		a.sleep(ctx, pause)
 		pause = min(2*pause, mostSleep)
 	}
@@ -156,13 +156,13 @@ func (a *Agent) tryLogins(ctx context.Context, p *pull) (string, error) {
 	ctx, cancel := a.withDeadline(ctx, p, a.now(), errors.New("the attempt exceeds the timeoutSeconds"), timeoutOf)
 	defer cancel()
 	order := a.orderOf(p)
-	runtime, err := a.node.Images(ctx)
+	runtime, err := a.node.ImageRuntime(ctx)
 	if err != nil {
 		return "", err
 	}
-	reference := p.key.reference()
+	reference := p.key.imageReference()
 	if order.spec.ImagePullPolicy == kruise.PullIfNotPresent {
-		if id, err := runtime.Image(ctx, reference); err != nil || id != "" {
+		if id, err := runtime.ImageID(ctx, reference); err != nil || id != "" {
 			return id, err
 		}
 	}
@@ -173,7 +173,7 @@ func (a *Agent) tryLogins(ctx context.Context, p *pull) (string, error) {
 	}
 	logins, wrong := a.loginsFor(ctx, p.key.image, order.image.PullSecrets)
 	for _, login := range append(logins, nil) {
-		id, err := runtime.Pull(ctx, reference, login, sandbox)
+		id, err := runtime.PullImage(ctx, reference, login, sandbox)
 		if err == nil {
 			return id, nil
 		}

@@ -33,17 +33,17 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	node := &kruise.NodeImage{}
 	err := a.client.Get(ctx, req.NamespacedName, node)
 	if apierrors.IsNotFound(err) || err == nil && node.DeletionTimestamp != nil {
-		a.follow(&kruise.NodeImage{})
+		a.syncPulls(&kruise.NodeImage{})
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading NodeImage %s: %w", req.Name, err)
 	}
-	node = a.newest(node)
-	a.follow(node)
-	missing := a.missing(ctx, node)
+	node = a.newestNodeImage(node)
+	a.syncPulls(node)
+	missing := a.checkImageRuntime(ctx, node)
 	changed := node.DeepCopy()
-	a.report(changed, missing)
+	a.fillStatus(changed, missing)
 	var after time.Duration
 	if missing != "" {
 		after = lookAgain
@@ -53,26 +53,26 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	node.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	if err := a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
-		return step.Result(ctx, node, after, fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
+		return step.ReconcileResult(ctx, node, after, fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
 	}
 	a.last = changed
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// newest is the NodeImage as the cache has it, or as it was written last: what is said already
+// newestNodeImage is the NodeImage as the cache has it, or as it was written last: what is said already
 // is not written again.
-func (a *Agent) newest(cached *kruise.NodeImage) *kruise.NodeImage {
-	if a.last != nil && versions.Newer(a.last, cached) {
+func (a *Agent) newestNodeImage(cached *kruise.NodeImage) *kruise.NodeImage {
+	if a.last != nil && versions.IsNewer(a.last, cached) {
 		return a.last.DeepCopy()
 	}
 	a.last = nil
 	return cached
 }
 
-// missing says why the node can pull no image, and tells it once.
-func (a *Agent) missing(ctx context.Context, node *kruise.NodeImage) string {
+// checkImageRuntime says why the node can pull no image, and tells it once.
+func (a *Agent) checkImageRuntime(ctx context.Context, node *kruise.NodeImage) string {
 	why := ""
-	if _, err := a.node.Images(ctx); err != nil {
+	if _, err := a.node.ImageRuntime(ctx); err != nil {
 		why = err.Error()
 	}
 	a.mu.Lock()
@@ -85,8 +85,8 @@ func (a *Agent) missing(ctx context.Context, node *kruise.NodeImage) string {
 	return why
 }
 
-// follow starts what is wanted and not finished, and ends what is not wanted any more.
-func (a *Agent) follow(node *kruise.NodeImage) {
+// syncPulls starts what is wanted and not finished, and ends what is not wanted any more.
+func (a *Agent) syncPulls(node *kruise.NodeImage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	type wanted struct {
@@ -116,15 +116,15 @@ func (a *Agent) follow(node *kruise.NodeImage) {
 			cmp.Compare(a.key.image, b.key.image), cmp.Compare(a.key.tag, b.key.tag))
 	})
 	for _, w := range all {
-		if a.pulls[w.key] != nil || finished(node, w.key, w.spec.Version) {
+		if a.pulls[w.key] != nil || isFinished(node, w.key, w.spec.Version) {
 			continue
 		}
-		a.pulls[w.key] = a.begin(node, w.key, w.spec, node.Spec.Images[w.key.image])
+		a.pulls[w.key] = a.beginPull(node, w.key, w.spec, node.Spec.Images[w.key.image])
 	}
 }
 
-// finished says whether the status has the end of a version already.
-func finished(node *kruise.NodeImage, k key, version int64) bool {
+// isFinished says whether the status has the end of a version already.
+func isFinished(node *kruise.NodeImage, k key, version int64) bool {
 	s := statusOf(node, k)
 	return s != nil && s.Version == version && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed)
 }
@@ -137,8 +137,8 @@ func statusOf(node *kruise.NodeImage, k key) *kruise.ImageTagStatus {
 	return nil
 }
 
-// report fills in the status: what this process pulls, and what was finished before.
-func (a *Agent) report(node *kruise.NodeImage, missing string) {
+// fillStatus fills in the status: what this process pulls, and what was finished before.
+func (a *Agent) fillStatus(node *kruise.NodeImage, missing string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &node.Status
@@ -152,14 +152,14 @@ func (a *Agent) report(node *kruise.NodeImage, missing string) {
 			s.Desired++
 			var t kruise.ImageTagStatus
 			switch old := statusOf(before, k); {
-			case finished(before, k, tag.Version): // by this process, one before, or the manager for it
+			case isFinished(before, k, tag.Version): // by this process, one before, or the manager for it
 				t = *old
 			case a.pulls[k] != nil:
 				t = a.pulls[k].status
 			default:
 				continue
 			}
-			count(s, t.Phase)
+			countPhase(s, t.Phase)
 			tags = append(tags, t)
 		}
 		if len(tags) > 0 {
@@ -181,7 +181,7 @@ func (a *Agent) report(node *kruise.NodeImage, missing string) {
 	meta.RemoveStatusCondition(&s.Conditions, "Stalled") // its feature gate was off
 }
 
-func count(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {
+func countPhase(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {
 	switch phase {
 	case kruise.ImagePhaseSucceeded:
 		s.Succeeded++

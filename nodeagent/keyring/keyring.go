@@ -173,7 +173,7 @@ func (k *Keyring) matchingLogins(full string) (out []*Login, err error) {
 		return nil, fmt.Errorf("reading the name of image %s: %w", full, err)
 	}
 	for _, text := range slices.Backward(slices.Sorted(maps.Keys(k.logins))) {
-		if pattern, err := ParsePlace(text); err == nil && pattern.Matches(at) {
+		if pattern, err := ParsePlace(text); err == nil && pattern.MatchesPlace(at) {
 			out = append(out, k.logins[text]...)
 		}
 	}

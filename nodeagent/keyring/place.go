@@ -53,9 +53,9 @@ func ParsePlace(text string) (Place, error) {
 	return Place{labels: strings.Split(u.Hostname(), "."), port: u.Port(), path: u.Path}, nil
 }
 
-// Matches says whether a pattern has a place: as many labels, each of which matches, the same
+// MatchesPlace says whether a pattern has a place: as many labels, each of which matches, the same
 // port, and the path or one above it.
-func (p Place) Matches(at Place) bool {
+func (p Place) MatchesPlace(at Place) bool {
 	if len(p.labels) != len(at.labels) || p.port != at.port || !strings.HasPrefix(at.path, p.path) {
 		return false
 	}

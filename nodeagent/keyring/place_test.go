@@ -37,7 +37,7 @@ func TestPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pattern.Matches(at); got != tc.want {
+		if got := pattern.MatchesPlace(at); got != tc.want {
 			t.Errorf("%s matches %s: %t", tc.pattern, tc.image, got)
 		}
 	}

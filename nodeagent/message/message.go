@@ -25,11 +25,11 @@ func Truncate(text string) string {
 	}
 }
 
-// Of is what is told of an error.
-func Of(err error) string { return Truncate(err.Error()) }
+// ErrorText is what is told of an error.
+func ErrorText(err error) string { return Truncate(err.Error()) }
 
-// Command is the beginning of a command, as a list of words in quotes. Its length is that of the user's.
-func Command(words []string) string {
+// QuoteCommand is the beginning of a command, as a list of words in quotes. Its length is that of the user's.
+func QuoteCommand(words []string) string {
 	const most = 256
 	var out strings.Builder
 	out.WriteByte('[')

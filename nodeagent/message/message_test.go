@@ -33,7 +33,7 @@ func TestEveryTextFits(t *testing.T) {
 		if got := Truncate(text); len(got) > MostBytes || !utf8.ValidString(got) {
 			t.Fatalf("%d bytes, valid: %v", len(got), utf8.ValidString(got))
 		}
-		if got := Command([]string{text, text}); len(got) > MostBytes || !utf8.ValidString(got) {
+		if got := QuoteCommand([]string{text, text}); len(got) > MostBytes || !utf8.ValidString(got) {
 			t.Fatalf("command: %d bytes, valid: %v", len(got), utf8.ValidString(got))
 		}
 	})

@@ -92,12 +92,12 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// News are the NodePodProbes whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
+// StatusEvents are the NodePodProbes whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
 // for several nodes in one process, does so for each.
-func (a *Agent) News() <-chan event.GenericEvent { return a.news }
+func (a *Agent) StatusEvents() <-chan event.GenericEvent { return a.news }
 
-// changed has the status written. One event that waits is enough.
-func (a *Agent) changed(node string) {
+// enqueueStatus has the status written. One event that waits is enough.
+func (a *Agent) enqueueStatus(node string) {
 	o := &v1alpha1.NodePodProbe{}
 	o.Name = node
 	select {

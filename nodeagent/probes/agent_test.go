@@ -192,7 +192,7 @@ func TestTheAgent(t *testing.T) {
 		if err := w.api.Status().Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
 			w.Fatal(err)
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
 		if got := w.get().Status.Conditions; len(got) > 0 {
@@ -207,7 +207,7 @@ func TestTheAgent(t *testing.T) {
 			}
 			return answers(0, "")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
 		w.stays(2500 * time.Millisecond)
@@ -231,7 +231,7 @@ func TestTheAgent(t *testing.T) {
 			}
 			return answers(0, "")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
 		cache.shows.Store(w.get())
@@ -254,7 +254,7 @@ func TestTheAgent(t *testing.T) {
 			}
 			return answers(0, "yes")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"), exec("game#busy", "server"))
 		w.reaches("u1 game#idle Succeeded yes; u1 game#busy Failed no")
 		w.stays(2500 * time.Millisecond)
@@ -267,7 +267,7 @@ func TestTheAgent(t *testing.T) {
 			}
 			return answers(0, "")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server", func(p *corev1.Probe) { p.FailureThreshold = 3 }))
 		w.reaches("u1 game#idle Succeeded")
 		for strings.Contains(w.status(), "Succeeded") {
@@ -278,12 +278,12 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 	start("a container that ends, and the one after it", func(w *world) {
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
-		w.runtime.Exit("u1", "server")
+		w.runtime.ExitContainer("u1", "server")
 		w.reaches("u1 game#idle Failed Container(server) is Non-running")
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.reaches("u1 game#idle Unknown")
 		w.reaches("u1 game#idle Succeeded")
 	})
@@ -291,13 +291,13 @@ func TestTheAgent(t *testing.T) {
 		var calls atomic.Int32
 		w.runtime.OnExec = func(id string, _ []string) (*runtimev1.ExecSyncResponse, error) {
 			if calls.Add(1) == 1 {
-				w.runtime.Exit("u1", "server")
-				w.runtime.Run("u1", "server")
+				w.runtime.ExitContainer("u1", "server")
+				w.runtime.StartRun("u1", "server")
 				return answers(1, "of "+id)
 			}
 			return answers(0, "of "+id)
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded of c2")
 		if got := w.told(); len(got) != 1 {
@@ -305,7 +305,7 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 	start("an agent that restarts forgets nothing and reports nothing twice", func(w *world) {
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
 		w.told()
@@ -314,12 +314,12 @@ func TestTheAgent(t *testing.T) {
 		if got := w.told(); len(got) > 0 {
 			w.Errorf("events: %q", got)
 		}
-		if got := len(w.runtime.Calls()); got < 3 {
+		if got := len(w.runtime.RecordedCalls()); got < 3 {
 			w.Errorf("%d probes were run", got)
 		}
 		w.stop()
-		w.runtime.Exit("u1", "server")
-		w.runtime.Run("u1", "server")
+		w.runtime.ExitContainer("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.agent()
 		w.reaches("u1 game#idle Unknown")
 		w.reaches("u1 game#idle Succeeded")
@@ -328,7 +328,7 @@ func TestTheAgent(t *testing.T) {
 		w.runtime.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) {
 			return nil, status.Error(codes.DeadlineExceeded, "exec timed out")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Failed the command did not end within 1s")
 	})
@@ -339,7 +339,7 @@ func TestTheAgent(t *testing.T) {
 			return answers(0, "")
 		}
 		w.Cleanup(func() { close(release) })
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Failed the command did not end within 1s")
 	})
@@ -351,7 +351,7 @@ func TestTheAgent(t *testing.T) {
 			}
 			return nil, status.Error(codes.Unknown, "executable file not found in $PATH")
 		}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches(`u1 game#idle Unknown running ["game#idle"] in container server: rpc error: code = Unknown desc = executable file not found in $PATH`)
 		works.Store(true)
@@ -379,7 +379,7 @@ func TestTheAgent(t *testing.T) {
 		}
 		tcp := v1alpha1.ContainerProbe{Name: "m#tcp", ContainerName: "server"}
 		tcp.Probe.TCPSocket = &corev1.TCPSocketAction{Port: port}
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", get("m#up", "/healthz"), get("m#down", "/other"), tcp)
 		w.reaches("u1 m#up Succeeded fine; u1 m#down Failed HTTP probe failed with statuscode: 404; u1 m#tcp Succeeded")
 		server.Close()
@@ -388,24 +388,24 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 	start("a pod of the same name with another UID has results of its own", func(w *world) {
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
 		w.runtime.OnExec = func(string, []string) (*runtimev1.ExecSyncResponse, error) { return answers(1, "") }
-		w.runtime.Run("u2", "server")
+		w.runtime.StartRun("u2", "server")
 		w.want("u2", exec("game#idle", "server"))
 		w.reaches("u2 game#idle Failed")
 	})
 	start("nothing is probed before its initial delay, and nothing that is not there", func(w *world) {
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server", func(p *corev1.Probe) { p.InitialDelaySeconds = 60 }), exec("game#other", "missing"))
 		time.Sleep(2500 * time.Millisecond)
-		if got := w.runtime.Calls(); len(got) > 0 || w.status() != "" {
+		if got := w.runtime.RecordedCalls(); len(got) > 0 || w.status() != "" {
 			w.Errorf("%q, %q", got, w.status())
 		}
 	})
 	start("a probe that is taken away has no result any more", func(w *world) {
-		w.runtime.Run("u1", "server")
+		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"), exec("game#busy", "server"))
 		w.reaches("u1 game#idle Succeeded; u1 game#busy Succeeded")
 		w.want("u1", exec("game#busy", "server"))

@@ -34,7 +34,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Objects: []client.Object{node},
 		New: func(t testing.TB, e faultinjection.Environment) reconcile.Reconciler {
 			runtime := critest.Start(t, "containerd")
-			runtime.Run("p", "main")
+			runtime.StartRun("p", "main")
 			background := &faultinjection.Background{Environment: e}
 			runtime.OnExec = func(_ string, command []string) (*runtimev1.ExecSyncResponse, error) {
 				background.WaitForRound()
@@ -45,7 +45,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			}
 			ahead := time.Since(e.Clock()) + time.Hour // the container started when the runtime says, which is now
 			a := New(t.Context(), e.Client, cri.NewNode(runtime.Socket), e.Events, WithClock(func() time.Time { return background.Now().Add(ahead) }))
-			background.Reconciler, background.News, background.IsBusy = a, a.News(), func() bool { return isProbing(a) }
+			background.Reconciler, background.News, background.IsBusy = a, a.StatusEvents(), func() bool { return isProbing(a) }
 			return background
 		},
 		Requests: faultinjection.RequestFor(node),

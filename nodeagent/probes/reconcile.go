@@ -34,16 +34,16 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	o := &v1alpha1.NodePodProbe{}
 	err := a.client.Get(ctx, req.NamespacedName, o)
 	if apierrors.IsNotFound(err) || err == nil && o.DeletionTimestamp != nil {
-		a.follow(&v1alpha1.NodePodProbe{})
+		a.syncWorkers(&v1alpha1.NodePodProbe{})
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading NodePodProbe %s: %w", req.Name, err)
 	}
-	o = a.newest(o)
-	a.follow(o)
+	o = a.newestNodePodProbe(o)
+	a.syncWorkers(o)
 	changed := o.DeepCopy()
-	changed.Status.PodProbeStatuses = a.results(o)
+	changed.Status.PodProbeStatuses = a.collectResults(o)
 	meta.RemoveStatusCondition(&changed.Status.Conditions, "Stalled") // its feature gate was off
 	if equality.Semantic.DeepEqual(o.Status, changed.Status) {
 		return reconcile.Result{}, nil
@@ -56,23 +56,23 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodePodProbe %s: %w", req.Name, err))
 	}
 	a.last, a.written = changed, a.now()
-	a.tell(before, changed)
+	a.emitResultEvents(before, changed)
 	return reconcile.Result{}, nil
 }
 
-// newest is the NodePodProbe as the cache has it, or as it was written last: a result that
+// newestNodePodProbe is the NodePodProbe as the cache has it, or as it was written last: a result that
 // is reported already is neither written nor told again.
-func (a *Agent) newest(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
-	if a.last != nil && versions.Newer(a.last, cached) {
+func (a *Agent) newestNodePodProbe(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	if a.last != nil && versions.IsNewer(a.last, cached) {
 		return a.last
 	}
 	a.last = nil
 	return cached
 }
 
-// follow starts what is wanted, and ends what is not wanted any more. A probe that was
+// syncWorkers starts what is wanted, and ends what is not wanted any more. A probe that was
 // reported on goes on from there.
-func (a *Agent) follow(o *v1alpha1.NodePodProbe) {
+func (a *Agent) syncWorkers(o *v1alpha1.NodePodProbe) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := map[key]bool{}
@@ -84,17 +84,17 @@ func (a *Agent) follow(o *v1alpha1.NodePodProbe) {
 			w := newWorker(a, o.Name, pod, &pod.Probes[j])
 			old := a.workers[k]
 			switch {
-			case old != nil && old.same(w):
+			case old != nil && old.isSameProbe(w):
 				continue
 			case old != nil:
 				old.cancel()
 				w.record = old.record
 			default:
-				w.record = recorded(o, k)
+				w.record = recordedState(o, k)
 				w.resumed = w.record != nil && !a.begun
 			}
 			a.workers[k] = w
-			w.start(a.ctx)
+			w.startProbing(a.ctx)
 		}
 	}
 	a.begun = a.begun || o.Name != ""
@@ -106,8 +106,8 @@ func (a *Agent) follow(o *v1alpha1.NodePodProbe) {
 	}
 }
 
-// recorded is what the status says of a probe.
-func recorded(o *v1alpha1.NodePodProbe, k key) *v1alpha1.ContainerProbeState {
+// recordedState is what the status says of a probe.
+func recordedState(o *v1alpha1.NodePodProbe, k key) *v1alpha1.ContainerProbeState {
 	for i := range o.Status.PodProbeStatuses {
 		if o.Status.PodProbeStatuses[i].UID == k.uid {
 			return stateOf(&o.Status.PodProbeStatuses[i], k.name)
@@ -125,8 +125,8 @@ func stateOf(pod *v1alpha1.PodProbeStatus, name string) *v1alpha1.ContainerProbe
 	return nil
 }
 
-// results are those of the probes that the spec names, in its order.
-func (a *Agent) results(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStatus {
+// collectResults are those of the probes that the spec names, in its order.
+func (a *Agent) collectResults(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []v1alpha1.PodProbeStatus
@@ -145,8 +145,8 @@ func (a *Agent) results(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStatus {
 	return out
 }
 
-// tell writes an event for each probe whose result is another one now.
-func (a *Agent) tell(before, now *v1alpha1.NodePodProbe) {
+// emitResultEvents writes an event for each probe whose result is another one now.
+func (a *Agent) emitResultEvents(before, now *v1alpha1.NodePodProbe) {
 	for i := range now.Status.PodProbeStatuses {
 		status := &now.Status.PodProbeStatuses[i]
 		pod := &corev1.Pod{
@@ -155,7 +155,7 @@ func (a *Agent) tell(before, now *v1alpha1.NodePodProbe) {
 		}
 		for j := range status.ProbeStates {
 			s := &status.ProbeStates[j]
-			if old := recorded(before, key{status.UID, s.Name}); old != nil && old.State == s.State {
+			if old := recordedState(before, key{status.UID, s.Name}); old != nil && old.State == s.State {
 				continue
 			}
 			switch s.State {

@@ -30,38 +30,38 @@ const (
 // longestTry bounds timeoutSeconds: a probe holds a slot of its node while it runs, for which those of other namespaces may wait.
 const longestTry = time.Minute
 
-// try runs the probe once. An empty state is of nothing that could be found out, and Unknown
+// runProbe runs the probe once. An empty state is of nothing that could be found out, and Unknown
 // of a probe that cannot be run.
-func (w *worker) try(ctx context.Context, c cri.Container, runtime *cri.Runtime) (v1alpha1.ProbeState, string) {
-	timeout := min(seconds(w.probe.Probe.TimeoutSeconds, 1), longestTry)
+func (w *worker) runProbe(ctx context.Context, c cri.Container, runtime *cri.Runtime) (v1alpha1.ProbeState, string) {
+	timeout := min(secondsAtLeast(w.probe.Probe.TimeoutSeconds, 1), longestTry)
 	switch p := &w.probe.Probe; {
 	case p.Exec != nil:
-		return w.exec(ctx, c, runtime, timeout)
+		return w.probeExec(ctx, c, runtime, timeout)
 	case p.HTTPGet != nil:
-		address, why := w.address(p.HTTPGet.Port)
+		address, why := w.probeAddress(p.HTTPGet.Port)
 		if address == "" {
-			return unaddressed(why)
+			return noAddressResult(why)
 		}
-		return get(ctx, p.HTTPGet, address, timeout)
+		return probeHTTP(ctx, p.HTTPGet, address, timeout)
 	case p.TCPSocket != nil:
-		address, why := w.address(p.TCPSocket.Port)
+		address, why := w.probeAddress(p.TCPSocket.Port)
 		if address == "" {
-			return unaddressed(why)
+			return noAddressResult(why)
 		}
-		return connect(ctx, address, timeout)
+		return probeTCP(ctx, address, timeout)
 	}
 	return v1alpha1.ProbeUnknown, "the probe has none of exec, httpGet and tcpSocket"
 }
 
-func unaddressed(why string) (v1alpha1.ProbeState, string) {
+func noAddressResult(why string) (v1alpha1.ProbeState, string) {
 	if why == "" { // the pod has no IP yet
 		return "", ""
 	}
 	return v1alpha1.ProbeUnknown, why
 }
 
-// address is where the pod listens. The manager has resolved the names of ports.
-func (w *worker) address(port intstr.IntOrString) (address, why string) {
+// probeAddress is where the pod listens. The manager has resolved the names of ports.
+func (w *worker) probeAddress(port intstr.IntOrString) (address, why string) {
 	if w.pod.IP == "" {
 		return "", ""
 	}
@@ -72,36 +72,36 @@ func (w *worker) address(port intstr.IntOrString) (address, why string) {
 	return net.JoinHostPort(w.pod.IP, strconv.Itoa(n)), ""
 }
 
-func (w *worker) exec(ctx context.Context, c cri.Container, runtime *cri.Runtime, timeout time.Duration) (v1alpha1.ProbeState, string) {
+func (w *worker) probeExec(ctx context.Context, c cri.Container, runtime *cri.Runtime, timeout time.Duration) (v1alpha1.ProbeState, string) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+slack)
 	defer cancel()
-	ended, err := runtime.Run(ctx, c, w.probe.Probe.Exec.Command, timeout)
+	ended, err := runtime.RunCommand(ctx, c, w.probe.Probe.Exec.Command, timeout)
 	switch {
 	case err == nil && ended.Code == 0:
-		return v1alpha1.ProbeSucceeded, printed(ended)
+		return v1alpha1.ProbeSucceeded, commandOutput(ended)
 	case err == nil:
-		return v1alpha1.ProbeFailed, printed(ended)
+		return v1alpha1.ProbeFailed, commandOutput(ended)
 	case cri.PrintedTooMuch(err): // how it ended is not known, and to go on as if it were well would be worse
 		return v1alpha1.ProbeFailed, fmt.Sprintf("the command printed more than %d KiB", cri.MostOutput>>10)
 	case cri.TimedOut(err):
 		return v1alpha1.ProbeFailed, fmt.Sprintf("the command did not end within %s", timeout)
-	case cri.Unavailable(err) || cri.Gone(err) || ctx.Err() != nil:
+	case cri.IsUnavailable(err) || cri.IsGone(err) || ctx.Err() != nil:
 		return "", ""
 	}
 	return v1alpha1.ProbeUnknown, err.Error()
 }
 
-func printed(e cri.Ended) string {
+func commandOutput(e cri.Ended) string {
 	if len(e.Stdout) > 0 && len(e.Stderr) > 0 {
 		return string(e.Stdout) + "\n" + string(e.Stderr)
 	}
 	return string(e.Stdout) + string(e.Stderr)
 }
 
-func get(ctx context.Context, action *corev1.HTTPGetAction, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
+func probeHTTP(ctx context.Context, action *corev1.HTTPGetAction, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	answer, err := httpget.Do(ctx, action, address, userAgent)
+	answer, err := httpget.RunAction(ctx, action, address, userAgent)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return v1alpha1.ProbeFailed, fmt.Sprintf("%s did not answer within %s", answer.URL, timeout)
@@ -113,7 +113,7 @@ func get(ctx context.Context, action *corev1.HTTPGetAction, address string, time
 	return v1alpha1.ProbeFailed, fmt.Sprintf("HTTP probe failed with statuscode: %d", answer.Code)
 }
 
-func connect(ctx context.Context, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
+func probeTCP(ctx context.Context, address string, timeout time.Duration) (v1alpha1.ProbeState, string) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

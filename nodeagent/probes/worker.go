@@ -55,17 +55,17 @@ func newWorker(a *Agent, node string, pod *v1alpha1.PodProbe, probe *v1alpha1.Co
 	return w
 }
 
-func (w *worker) same(o *worker) bool {
+func (w *worker) isSameProbe(o *worker) bool {
 	return equality.Semantic.DeepEqual(w.pod, o.pod) && equality.Semantic.DeepEqual(w.probe, o.probe)
 }
 
-// start begins to probe. What goes on after the agent restarted begins at any time within a
+// startProbing begins to probe. What goes on after the agent restarted begins at any time within a
 // period: all probes of the node at once would be a peak.
-func (w *worker) start(ctx context.Context) {
+func (w *worker) startProbing(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	var delay time.Duration
 	if w.resumed {
-		delay = rand.N(w.period()) //nolint:gosec // a peak is no secret
+		delay = rand.N(w.probePeriod()) //nolint:gosec // a peak is no secret
 	}
 	recovery.GoUntilDone(ctx, "probes", func(ctx context.Context) {
 		for ctx.Err() == nil {
@@ -87,52 +87,52 @@ func (w *worker) start(ctx context.Context) {
 // roundOnce is round with the slot that it has.
 func (w *worker) roundOnce(ctx context.Context) time.Duration {
 	defer w.agent.slots.Release(w.pod.Namespace)
-	return w.round(ctx)
+	return w.probeOnce(ctx)
 }
 
-func seconds(n, least int32) time.Duration { return time.Duration(max(n, least)) * time.Second }
+func secondsAtLeast(n, least int32) time.Duration { return time.Duration(max(n, least)) * time.Second }
 
-func (w *worker) period() time.Duration { return seconds(w.probe.Probe.PeriodSeconds, 1) }
+func (w *worker) probePeriod() time.Duration { return secondsAtLeast(w.probe.Probe.PeriodSeconds, 1) }
 
-// round probes once, and says when to do so again.
-func (w *worker) round(ctx context.Context) time.Duration {
+// probeOnce probes once, and says when to do so again.
+func (w *worker) probeOnce(ctx context.Context) time.Duration {
 	begun := time.Now()
-	c, runtime, err := w.container(ctx)
+	c, runtime, err := w.findContainer(ctx)
 	switch {
 	case err != nil: // the runtime is away: what was reported is all that is known
-		return w.period()
+		return w.probePeriod()
 	case runtime == nil || !c.Running && !c.Exited:
-		return min(w.period(), lookAgain)
+		return min(w.probePeriod(), lookAgain)
 	}
-	if err := w.meet(ctx, c, runtime); err != nil {
-		return w.period()
+	if err := w.trackRun(ctx, c, runtime); err != nil {
+		return w.probePeriod()
 	}
 	if c.Exited {
 		w.run.last, w.run.times = v1alpha1.ProbeFailed, 0
-		w.report(v1alpha1.ProbeFailed, strings.ReplaceAll(nonRunning, "%s", c.Name))
-		return min(w.period(), lookAgain)
+		w.reportResult(v1alpha1.ProbeFailed, strings.ReplaceAll(nonRunning, "%s", c.Name))
+		return min(w.probePeriod(), lookAgain)
 	}
-	if left := w.run.started.Add(seconds(w.probe.Probe.InitialDelaySeconds, 1)).Sub(w.agent.now()); left > 0 {
+	if left := w.run.started.Add(secondsAtLeast(w.probe.Probe.InitialDelaySeconds, 1)).Sub(w.agent.now()); left > 0 {
 		return left
 	}
-	state, message := w.try(ctx, c, runtime)
+	state, message := w.runProbe(ctx, c, runtime)
 	if ctx.Err() != nil {
 		return 0
 	}
-	w.count(ctx, c, state, message)
-	return max(w.period()-time.Since(begun), 0)
+	w.countResult(ctx, c, state, message)
+	return max(w.probePeriod()-time.Since(begun), 0)
 }
 
-// container is the newest run of the container; without a runtime if there is none. A runtime that does not answer says nothing
+// findContainer is the newest run of the container; without a runtime if there is none. A runtime that does not answer says nothing
 // of containers of another one.
-func (w *worker) container(ctx context.Context) (cri.Container, *cri.Runtime, error) {
-	runtimes, err := w.agent.node.Runtimes(ctx)
+func (w *worker) findContainer(ctx context.Context) (cri.Container, *cri.Runtime, error) {
+	runtimes, err := w.agent.node.ListRuntimes(ctx)
 	if err != nil {
 		return cri.Container{}, nil, err
 	}
 	var wrong []error
 	for _, runtime := range runtimes {
-		containers, err := runtime.Containers(ctx, w.pod.UID)
+		containers, err := runtime.PodContainers(ctx, w.pod.UID)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -144,38 +144,38 @@ func (w *worker) container(ctx context.Context) (cri.Container, *cri.Runtime, er
 	return cri.Container{}, nil, errors.Join(wrong...)
 }
 
-// meet makes a new start with a run that was not seen before: what was reported is of
+// trackRun makes a new start with a run that was not seen before: what was reported is of
 // another one. A worker that has just started tells them apart by their times.
-func (w *worker) meet(ctx context.Context, c cri.Container, runtime *cri.Runtime) error {
+func (w *worker) trackRun(ctx context.Context, c cri.Container, runtime *cri.Runtime) error {
 	if w.run.container == c.ID {
 		return nil
 	}
-	seen, err := runtime.Started(ctx, c)
+	seen, err := runtime.WithStartTime(ctx, c)
 	if err != nil {
 		return err
 	}
-	record := w.reported()
+	record := w.reportedState()
 	goesOn := w.run.container == "" && record != nil && record.LastProbeTime != nil && !seen.StartedAt.After(record.LastProbeTime.Time)
 	w.run = progress{container: c.ID, started: seen.StartedAt}
 	switch {
 	case goesOn:
-		w.run.last, w.run.times = record.State, max(w.threshold(record.State), 1)
+		w.run.last, w.run.times = record.State, max(w.resultThreshold(record.State), 1)
 	case record != nil && record.State != v1alpha1.ProbeUnknown && c.Running:
-		w.report(v1alpha1.ProbeUnknown, "")
+		w.reportResult(v1alpha1.ProbeUnknown, "")
 	}
 	return nil
 }
 
-// count takes a result for one if it came as often in a row as it has to. A result of a run
+// countResult takes a result for one if it came as often in a row as it has to. A result of a run
 // that has ended meanwhile is none.
-func (w *worker) count(ctx context.Context, c cri.Container, state v1alpha1.ProbeState, message string) {
+func (w *worker) countResult(ctx context.Context, c cri.Container, state v1alpha1.ProbeState, message string) {
 	if state == "" {
 		return
 	}
-	record := w.reported()
+	record := w.reportedState()
 	if state == v1alpha1.ProbeUnknown { // it counts for nothing, but a user must see why there is no result
 		if record == nil || record.State == v1alpha1.ProbeUnknown {
-			w.report(state, message)
+			w.reportResult(state, message)
 		}
 		return
 	}
@@ -183,34 +183,34 @@ func (w *worker) count(ctx context.Context, c cri.Container, state v1alpha1.Prob
 		w.run.last, w.run.times = state, 0
 	}
 	w.run.times = min(w.run.times, 1<<20) + 1
-	if w.run.times < w.threshold(state) {
+	if w.run.times < w.resultThreshold(state) {
 		return
 	}
 	if record == nil || record.State != state {
-		now, runtime, err := w.container(ctx)
+		now, runtime, err := w.findContainer(ctx)
 		if err != nil || runtime == nil || now.ID != c.ID || !now.Running {
 			w.run.times--
 			return
 		}
 	}
-	w.report(state, message)
+	w.reportResult(state, message)
 }
 
-func (w *worker) threshold(state v1alpha1.ProbeState) int32 {
+func (w *worker) resultThreshold(state v1alpha1.ProbeState) int32 {
 	if state == v1alpha1.ProbeSucceeded {
 		return max(w.probe.Probe.SuccessThreshold, 1)
 	}
 	return max(w.probe.Probe.FailureThreshold, 1)
 }
 
-func (w *worker) reported() *v1alpha1.ContainerProbeState {
+func (w *worker) reportedState() *v1alpha1.ContainerProbeState {
 	w.agent.mu.Lock()
 	defer w.agent.mu.Unlock()
 	return w.record
 }
 
-// report is PPM-09: a result that is another one, or old, is reported.
-func (w *worker) report(state v1alpha1.ProbeState, text string) {
+// reportResult is PPM-09: a result that is another one, or old, is reported.
+func (w *worker) reportResult(state v1alpha1.ProbeState, text string) {
 	a := w.agent
 	now := metav1.NewTime(a.now()).Rfc3339Copy()
 	a.mu.Lock()
@@ -228,5 +228,5 @@ func (w *worker) report(state v1alpha1.ProbeState, text string) {
 		}
 	}
 	w.record = next
-	a.changed(w.node)
+	a.enqueueStatus(w.node)
 }

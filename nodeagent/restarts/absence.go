@@ -33,8 +33,8 @@ func (a *Agent) absentSince(r *kruise.ContainerRecreateRequest) time.Time {
 	return now
 }
 
-// present forgets that no runtime answered for the requests of a pod.
-func (a *Agent) present(pod types.NamespacedName) {
+// clearAbsence forgets that no runtime answered for the requests of a pod.
+func (a *Agent) clearAbsence(pod types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.absences, pod)

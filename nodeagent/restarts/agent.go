@@ -92,8 +92,8 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// requests are those of a pod.
-func (a *Agent) requests(ctx context.Context, pod types.NamespacedName) ([]*kruise.ContainerRecreateRequest, error) {
+// listRequests are those of a pod.
+func (a *Agent) listRequests(ctx context.Context, pod types.NamespacedName) ([]*kruise.ContainerRecreateRequest, error) {
 	list := &kruise.ContainerRecreateRequestList{}
 	if err := a.client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the requests of pod %s: %w", pod, err)

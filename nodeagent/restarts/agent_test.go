@@ -85,7 +85,7 @@ func (w *world) permit(r *kruise.ContainerRecreateRequest, runs permit.Permits) 
 	w.Helper()
 	r = w.get(r.Name)
 	before := r.DeepCopy()
-	had, err := permit.Of(r)
+	had, err := permit.ReadPermits(r)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (w *world) permit(r *kruise.ContainerRecreateRequest, runs permit.Permits) 
 	for name := range runs {
 		names = append(names, name)
 	}
-	if added, err := had.With(r, names, func(name string) string { return runs[name] }); err != nil || !added {
+	if added, err := had.AddToObject(r, names, func(name string) string { return runs[name] }); err != nil || !added {
 		w.Fatalf("added %t, %v", added, err)
 	}
 	if err := w.api.Patch(w.Context(), r, client.MergeFrom(before)); err != nil {
@@ -147,7 +147,7 @@ func (w *world) want(name, status string, calls ...string) {
 	if got := w.status(name); got != status {
 		w.Errorf("%s is %q, want %q", name, got, status)
 	}
-	if got := w.runtime.Calls(); !slices.Equal(got, calls) {
+	if got := w.runtime.RecordedCalls(); !slices.Equal(got, calls) {
 		w.Errorf("the runtime was asked for %q, want %q", got, calls)
 	}
 }
@@ -172,7 +172,7 @@ func TestTheAgent(t *testing.T) {
 	}
 
 	start("a container is restarted when the manager permits it", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", nil, id)
 		w.rounds()
 		w.want("r", "Recreating; c0 Pending")
@@ -182,7 +182,7 @@ func TestTheAgent(t *testing.T) {
 		if event := <-w.events.Events; event != "Normal Killing Stopping container c0 by ContainerRecreateRequest r" {
 			t.Errorf("got %q", event)
 		}
-		next := w.runtime.Run(w.ns, "c0")
+		next := w.runtime.StartRun(w.ns, "c0")
 		w.rounds()
 		w.want("r", "Recreating; c0 Recreating killed", "stop c1 7")
 		w.snapshot("r", "c0", next)
@@ -194,12 +194,12 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a permit is for one run only", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", func(r *kruise.ContainerRecreateRequest) { r.Spec.Strategy.ForceRecreate = true }, id)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": id})
-		w.runtime.Exit(w.ns, "c0") // an agent died after the stop, before it wrote
-		next := w.runtime.Run(w.ns, "c0")
+		w.runtime.ExitContainer(w.ns, "c0") // an agent died after the stop, before it wrote
+		next := w.runtime.StartRun(w.ns, "c0")
 		w.rounds()
 		w.want("r", "Recreating; c0 Recreating killed")
 		w.snapshot("r", "c0", next)
@@ -208,19 +208,19 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("in order, the second waits for the first", func(w *world) {
-		a, b := w.runtime.Run(w.ns, "c0"), w.runtime.Run(w.ns, "c1")
+		a, b := w.runtime.StartRun(w.ns, "c0"), w.runtime.StartRun(w.ns, "c1")
 		r := w.request("r", func(r *kruise.ContainerRecreateRequest) { r.Spec.Strategy.OrderedRecreate = true }, a, b)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": a, "c1": b})
 		w.rounds()
 		w.want("r", "Recreating; c0 Recreating killed; c1 Pending", "stop c1 7")
-		w.snapshot("r", "c0", w.runtime.Run(w.ns, "c0"))
+		w.snapshot("r", "c0", w.runtime.StartRun(w.ns, "c0"))
 		w.rounds()
 		w.want("r", "Recreating; c0 Succeeded killed; c1 Recreating killed", "stop c1 7", "stop c2 7")
 	})
 
 	start("one kill a round without an order", func(w *world) {
-		a, b := w.runtime.Run(w.ns, "c0"), w.runtime.Run(w.ns, "c1")
+		a, b := w.runtime.StartRun(w.ns, "c0"), w.runtime.StartRun(w.ns, "c1")
 		r := w.request("r", nil, a, b)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": a, "c1": b})
@@ -237,7 +237,7 @@ func TestTheAgent(t *testing.T) {
 		"Ignore": {"Recreating; c0 Failed: kill container error: stopping container c0: rpc error: code = Internal desc = it hangs; c1 Recreating killed", "stop c1 7", "stop c2 7"},
 	} {
 		start("a stop that fails, with policy "+string(policy), func(w *world) {
-			a, b := w.runtime.Run(w.ns, "c0"), w.runtime.Run(w.ns, "c1")
+			a, b := w.runtime.StartRun(w.ns, "c0"), w.runtime.StartRun(w.ns, "c1")
 			w.runtime.BeforeStop = func(id string, _ int64) error {
 				if id == "c1" {
 					return status.Error(codes.Internal, "it hangs")
@@ -253,7 +253,7 @@ func TestTheAgent(t *testing.T) {
 	}
 
 	start("the report of a kill is not lost when the manager writes at the same time", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", nil, id)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": id})
@@ -269,7 +269,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("an agent that cannot write stops nothing twice", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", nil, id)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": id})
@@ -284,14 +284,14 @@ func TestTheAgent(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		w.agent.client = kept
-		next := w.runtime.Run(w.ns, "c0")
+		next := w.runtime.StartRun(w.ns, "c0")
 		w.snapshot("r", "c0", next)
 		w.rounds()
 		w.want("r", "Completed; c0 Succeeded killed", "stop c1 7")
 	})
 
 	start("nothing is stopped for a request that has ended since it was read", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", nil, id)
 		w.rounds()
 		w.permit(r, permit.Permits{"c0": id})
@@ -301,18 +301,18 @@ func TestTheAgent(t *testing.T) {
 		if err := api.Status().Patch(t.Context(), stale, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
-		s, runtime, why, err := w.agent.see(t.Context(), before)
+		s, runtime, why, err := w.agent.inspectContainers(t.Context(), before)
 		if err != nil || why != "" {
 			t.Fatal(err, why)
 		}
-		if _, err := w.agent.act(t.Context(), s, runtime, 0); err != nil {
+		if _, err := w.agent.advanceRequest(t.Context(), s, runtime, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.want("r", "Completed; c0 Pending")
 	})
 
 	start("a second request of the pod waits", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		w.request("a", nil, id)
 		w.request("b", nil, id)
 		w.rounds()
@@ -321,7 +321,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("the pod leaves its services before anything is stopped", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		r := w.request("r", func(r *kruise.ContainerRecreateRequest) {
 			r.Spec.Strategy.UnreadyGracePeriodSeconds = ptr.To[int64](600)
 		}, id)
@@ -331,7 +331,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a request that no runtime can serve", func(w *world) {
-		w.runtime.Run(w.ns, "c0")
+		w.runtime.StartRun(w.ns, "c0")
 		w.request("r", nil, "docker://x")
 		w.rounds()
 		w.want("r", "Completed; failed to find runtime service: the node has no container runtime docker, only containerd")
@@ -346,8 +346,8 @@ func TestTheAgent(t *testing.T) {
 	start("a runtime that restarts is waited for, one that stays away is not", func(w *world) {
 		now := time.Now().Add(time.Hour) // the API server has another clock
 		w.agent.now = func() time.Time { return now }
-		id := w.runtime.Run(w.ns, "c0")
-		w.runtime.Stop()
+		id := w.runtime.StartRun(w.ns, "c0")
+		w.runtime.StopServer()
 		w.request("r", nil, id)
 		if got, err := w.reconcile(); err != nil || got.RequeueAfter == 0 {
 			t.Fatalf("got %v, %v", got, err)
@@ -356,11 +356,11 @@ func TestTheAgent(t *testing.T) {
 		now = now.Add(mostAbsence)
 		w.rounds()
 		w.want("r", "Recreating")
-		w.runtime.Listen(w.T)
+		w.runtime.StartServer(w.T)
 		time.Sleep(1100 * time.Millisecond) // a runtime that was not found is not looked for sooner
 		w.rounds()
 		w.want("r", "Recreating; c0 Pending")
-		w.runtime.Stop()
+		w.runtime.StopServer()
 		now = now.Add(time.Second) // another absence has its own time
 		w.rounds()
 		w.want("r", "Recreating; c0 Pending")
@@ -378,7 +378,7 @@ func TestTheAgent(t *testing.T) {
 	})
 
 	start("a malformed annotation stops nothing", func(w *world) {
-		id := w.runtime.Run(w.ns, "c0")
+		id := w.runtime.StartRun(w.ns, "c0")
 		w.request("r", func(r *kruise.ContainerRecreateRequest) { r.Annotations = map[string]string{permit.Key: "{"} }, id)
 		w.rounds()
 		w.want("r", "Recreating; c0 Pending")
@@ -414,8 +414,8 @@ func TestTheAgent(t *testing.T) {
 	} {
 		start("before the stop goes "+name, func(w *world) {
 			asked = ""
-			id := w.runtime.Run(w.ns, "c0")
-			w.runtime.Address(w.ns, "127.0.0.1")
+			id := w.runtime.StartRun(w.ns, "c0")
+			w.runtime.SetAddress(w.ns, "127.0.0.1")
 			r := w.request("r", func(r *kruise.ContainerRecreateRequest) {
 				r.Spec.Containers[0].PreStop = tc.hook
 				r.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: intstr.Parse(port).IntVal}}

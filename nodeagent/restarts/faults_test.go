@@ -54,7 +54,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			n.runtime = critest.Start(t, "containerd")
 			n.node = cri.NewNode(n.runtime.Socket)
 			for _, c := range []string{"c1", "c2", "c3"} {
-				n.runtime.Run("p", c)
+				n.runtime.StartRun("p", c)
 			}
 			return New(e.Client, e.Client, n.node, e.Events, WithClock(e.Clock))
 		},
@@ -69,7 +69,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 				manage(c, &requests.Items[i], runs)
 			}
 			calls := calls.DeepCopy()
-			calls.Data = map[string]string{"calls": strings.Join(slices.Sorted(slices.Values(n.runtime.Calls())), "\n")}
+			calls.Data = map[string]string{"calls": strings.Join(slices.Sorted(slices.Values(n.runtime.RecordedCalls())), "\n")}
 			c.Must(c.Client.Update(c.Context(), calls))
 		},
 	}
@@ -77,16 +77,16 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 
 // startAgain starts the containers that have ended, and returns the runs of all.
 func (n *faultyNode) startAgain(c *faultinjection.Cluster) map[string]cri.Container {
-	runtimes, err := n.node.Runtimes(c.Context())
+	runtimes, err := n.node.ListRuntimes(c.Context())
 	c.Must(err)
-	runs, err := runtimes[0].Containers(c.Context(), "p")
+	runs, err := runtimes[0].PodContainers(c.Context(), "p")
 	c.Must(err)
 	for name, run := range runs {
 		if run.Exited {
-			n.runtime.Run("p", name)
+			n.runtime.StartRun("p", name)
 		}
 	}
-	runs, err = runtimes[0].Containers(c.Context(), "p")
+	runs, err = runtimes[0].PodContainers(c.Context(), "p")
 	c.Must(err)
 	return runs
 }
@@ -96,7 +96,7 @@ func manage(c *faultinjection.Cluster, r *kruise.ContainerRecreateRequest, runs 
 	if r.Status.Phase != kruise.ContainerRecreateRequestRecreating {
 		return
 	}
-	permits, err := permit.Of(r)
+	permits, err := permit.ReadPermits(r)
 	c.Must(err)
 	before := r.DeepCopy()
 	var waiting []string
@@ -105,7 +105,7 @@ func manage(c *faultinjection.Cluster, r *kruise.ContainerRecreateRequest, runs 
 			waiting = append(waiting, state.Name)
 		}
 	}
-	added, err := permits.With(r, waiting, func(name string) string { return runs[name].ID })
+	added, err := permits.AddToObject(r, waiting, func(name string) string { return runs[name].ID })
 	c.Must(err)
 	if added {
 		c.Must(c.Client.Patch(c.Context(), r, client.MergeFrom(before)))

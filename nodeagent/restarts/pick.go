@@ -11,9 +11,9 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// pick says which request of a pod is worked on, nil for none, and which others have
+// pickRequest says which request of a pod is worked on, nil for none, and which others have
 // to say that they wait (CRR-06).
-func pick(requests []*kruise.ContainerRecreateRequest) (work *kruise.ContainerRecreateRequest, waiting []*kruise.ContainerRecreateRequest) {
+func pickRequest(requests []*kruise.ContainerRecreateRequest) (work *kruise.ContainerRecreateRequest, waiting []*kruise.ContainerRecreateRequest) {
 	stage := map[kruise.ContainerRecreateRequestPhase]int{
 		kruise.ContainerRecreateRequestRecreating: 0, kruise.ContainerRecreateRequestPending: 1, "": 2,
 	}
@@ -25,7 +25,7 @@ func pick(requests []*kruise.ContainerRecreateRequest) (work *kruise.ContainerRe
 	})
 	for _, r := range requests {
 		switch {
-		case done(r) || r.DeletionTimestamp != nil:
+		case isDone(r) || r.DeletionTimestamp != nil:
 		case work == nil:
 			work = r
 		case r.Status.Phase == "":
@@ -36,7 +36,7 @@ func pick(requests []*kruise.ContainerRecreateRequest) (work *kruise.ContainerRe
 }
 
 // done: the other phases that the schema takes are of containers, not of requests.
-func done(r *kruise.ContainerRecreateRequest) bool {
+func isDone(r *kruise.ContainerRecreateRequest) bool {
 	switch r.Status.Phase {
 	case "", kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestRecreating:
 		return r.Status.CompletionTime != nil
@@ -44,10 +44,10 @@ func done(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// leaving says whether the manager has begun to take the pod out of its services, if it is
+// isGraceStarted says whether the manager has begun to take the pod out of its services, if it is
 // to (CRR-07). The manager waits until it is out, by its own clock, and permits nothing before:
 // the clock of this node may be another one.
-func leaving(r *kruise.ContainerRecreateRequest) bool {
+func isGraceStarted(r *kruise.ContainerRecreateRequest) bool {
 	s := r.Spec.Strategy
 	return s == nil || s.UnreadyGracePeriodSeconds == nil ||
 		meta.FindStatusCondition(r.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil

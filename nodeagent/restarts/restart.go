@@ -28,9 +28,9 @@ const defaultGrace = 30 * time.Second
 // node as it may have.
 const WaitingReason = "WaitingForOtherStops"
 
-// restart stops one container, and writes how that went. It asks the API server first
+// restartContainer stops one container, and writes how that went. It asks the API server first
 // whether the request still stands: the cache may be late, and a stop cannot be undone.
-func (a *Agent) restart(ctx context.Context, s seen, runtime *cri.Runtime, i int) (failed bool, err error) {
+func (a *Agent) restartContainer(ctx context.Context, s seen, runtime *cri.Runtime, i int) (failed bool, err error) {
 	c := &s.request.Spec.Containers[i]
 	if !a.stops.TryAcquire(s.request.Namespace) {
 		a.events.Eventf(s.request, corev1.EventTypeNormal, WaitingReason, "Container %s waits for other containers of the node to stop", c.Name)
@@ -38,34 +38,34 @@ func (a *Agent) restart(ctx context.Context, s seen, runtime *cri.Runtime, i int
 	}
 	defer a.stops.Release(s.request.Namespace)
 	run := s.containers[c.Name]
-	current, err := a.stands(ctx, s.request, c.Name, run.ID)
+	current, err := a.isStillPermitted(ctx, s.request, c.Name, run.ID)
 	if err != nil || !current {
 		return false, err
 	}
 	pod := podOf(s.request)
 	a.events.Eventf(pod, corev1.EventTypeNormal, kruise.KillingContainerReason, kruise.KillingContainerMessage, c.Name, s.request.Name)
 	next := state{Name: c.Name, Phase: kruise.ContainerRecreateRequestRecreating, IsKilled: true}
-	if err := a.stop(ctx, s.request, c, runtime, run); err != nil {
-		if cri.Unavailable(err) || ctx.Err() != nil {
+	if err := a.stopContainer(ctx, s.request, c, runtime, run); err != nil {
+		if cri.IsUnavailable(err) || ctx.Err() != nil {
 			return false, err // the runtime, or this agent, restarts; the same run is stopped then
 		}
-		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, message.Of(err))}
+		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, message.ErrorText(err))}
 	}
-	return next.Phase == kruise.ContainerRecreateRequestFailed, a.report(ctx, s.request, next)
+	return next.Phase == kruise.ContainerRecreateRequestFailed, a.reportContainer(ctx, s.request, next)
 }
 
-// report writes the state of one container over whatever the manager wrote while it was
+// reportContainer writes the state of one container over whatever the manager wrote while it was
 // being stopped. It goes on when the agent ends, since the container is
 // stopped in any case.
-func (a *Agent) report(ctx context.Context, r *kruise.ContainerRecreateRequest, next state) error {
+func (a *Agent) reportContainer(ctx context.Context, r *kruise.ContainerRecreateRequest, next state) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if done(r) {
+		if isDone(r) {
 			return nil // the manager has ended the request meanwhile, and said how
 		}
-		err := a.write(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
-			st.ContainerRecreateStates = written(st.ContainerRecreateStates, next)
+		err := a.patchStatus(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
+			st.ContainerRecreateStates = replaceState(st.ContainerRecreateStates, next)
 		})
 		if apierrors.IsConflict(err) {
 			if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
@@ -76,21 +76,21 @@ func (a *Agent) report(ctx context.Context, r *kruise.ContainerRecreateRequest, 
 	})
 }
 
-// stands says whether a request is still to be carried out, for that run.
-func (a *Agent) stands(ctx context.Context, r *kruise.ContainerRecreateRequest, container, run string) (bool, error) {
+// isStillPermitted says whether a request is still to be carried out, for that run.
+func (a *Agent) isStillPermitted(ctx context.Context, r *kruise.ContainerRecreateRequest, container, run string) (bool, error) {
 	now := &kruise.ContainerRecreateRequest{}
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), now); err != nil {
 		return false, fmt.Errorf("reading ContainerRecreateRequest %s before a container is stopped: %w", client.ObjectKeyFromObject(r), err)
 	}
-	permits, err := permit.Of(now)
+	permits, err := permit.ReadPermits(now)
 	if err != nil {
 		return false, err
 	}
-	return now.UID == r.UID && !done(now) && now.DeletionTimestamp == nil && permits[container] == run, nil
+	return now.UID == r.UID && !isDone(now) && now.DeletionTimestamp == nil && permits[container] == run, nil
 }
 
-// stop runs the hook, and stops the container with the grace that is left.
-func (a *Agent) stop(ctx context.Context, r *kruise.ContainerRecreateRequest, c *kruise.ContainerRecreateRequestContainer, runtime *cri.Runtime, run cri.Container) error {
+// stopContainer runs the hook, and stops the container with the grace that is left.
+func (a *Agent) stopContainer(ctx context.Context, r *kruise.ContainerRecreateRequest, c *kruise.ContainerRecreateRequestContainer, runtime *cri.Runtime, run cri.Container) error {
 	grace := defaultGrace
 	if s := r.Spec.Strategy; s != nil && s.TerminationGracePeriodSeconds != nil {
 		grace = time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
@@ -99,8 +99,8 @@ func (a *Agent) stop(ctx context.Context, r *kruise.ContainerRecreateRequest, c 
 	if hook := c.PreStop; hook != nil {
 		target.Hook = &corev1.LifecycleHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket, Sleep: hook.Sleep}
 	}
-	return a.stopper.Stop(ctx, target, grace, func(err error) {
-		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", c.Name, message.Of(err))
+	return a.stopper.StopContainer(ctx, target, grace, func(err error) {
+		a.events.Eventf(podOf(r), corev1.EventTypeWarning, kruise.FailedPreStopHookReason, "preStop of container %s failed: %s", c.Name, message.ErrorText(err))
 	})
 }
 

@@ -30,73 +30,73 @@ const (
 
 // Reconcile works on the requests of one pod.
 func (a *Agent) Reconcile(ctx context.Context, pod reconcile.Request) (reconcile.Result, error) {
-	all, err := a.requests(ctx, pod.NamespacedName)
+	all, err := a.listRequests(ctx, pod.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	work, waiting := pick(all)
+	work, waiting := pickRequest(all)
 	if work == nil { // then none waits
-		a.present(pod.NamespacedName)
+		a.clearAbsence(pod.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	var failed error // of those that wait, which keep the other from nothing
 	for _, r := range waiting {
-		err := a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) { s.Phase = kruise.ContainerRecreateRequestPending })
+		err := a.patchStatus(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) { s.Phase = kruise.ContainerRecreateRequestPending })
 		failed = errors.Join(failed, client.IgnoreNotFound(err))
 	}
-	after, err := a.round(ctx, work)
+	after, err := a.reconcileRequest(ctx, work)
 	if err != nil {
 		after = 0 // what failed is tried again after a back-off, not each time the runtime would be asked
 	}
-	return step.Result(ctx, work, after, errors.Join(failed, err))
+	return step.ReconcileResult(ctx, work, after, errors.Join(failed, err))
 }
 
-// round does one thing for a request, and says when to look again.
-func (a *Agent) round(ctx context.Context, r *kruise.ContainerRecreateRequest) (time.Duration, error) {
-	if !leaving(r) {
+// reconcileRequest does one thing for a request, and says when to look again.
+func (a *Agent) reconcileRequest(ctx context.Context, r *kruise.ContainerRecreateRequest) (time.Duration, error) {
+	if !isGraceStarted(r) {
 		if r.Status.Phase != kruise.ContainerRecreateRequestRecreating {
-			return 0, a.write(ctx, r, begin)
+			return 0, a.patchStatus(ctx, r, setRecreating)
 		}
 		return 0, nil
 	}
-	s, runtime, why, err := a.see(ctx, r)
+	s, runtime, why, err := a.inspectContainers(ctx, r)
 	if err != nil {
-		return a.absent(ctx, r, err)
+		return a.handleAbsence(ctx, r, err)
 	}
-	a.present(podKey(r))
+	a.clearAbsence(podKey(r))
 	if why != "" {
 		return 0, a.completeRequest(ctx, r, why)
 	}
-	states, wait := s.states()
+	states, wait := s.nextStates()
 	if r.Status.Phase != kruise.ContainerRecreateRequestRecreating || !equality.Semantic.DeepEqual(states, r.Status.ContainerRecreateStates) {
-		return lookAgain, a.write(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
-			begin(st)
+		return lookAgain, a.patchStatus(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
+			setRecreating(st)
 			st.ContainerRecreateStates = states
 		})
 	}
 	if wait == 0 {
 		wait = lookAgain
 	}
-	return a.act(ctx, s, runtime, wait)
+	return a.advanceRequest(ctx, s, runtime, wait)
 }
 
-func begin(s *kruise.ContainerRecreateRequestStatus) {
+func setRecreating(s *kruise.ContainerRecreateRequestStatus) {
 	s.Phase = kruise.ContainerRecreateRequestRecreating
 }
 
-// see asks the runtime for the containers. why is set where it cannot ever be asked.
-func (a *Agent) see(ctx context.Context, r *kruise.ContainerRecreateRequest) (s seen, runtime *cri.Runtime, why string, err error) {
+// inspectContainers asks the runtime for the containers. why is set where it cannot ever be asked.
+func (a *Agent) inspectContainers(ctx context.Context, r *kruise.ContainerRecreateRequest) (s seen, runtime *cri.Runtime, why string, err error) {
 	for i := range r.Spec.Containers {
 		c := &r.Spec.Containers[i]
 		if c.StatusContext == nil {
 			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, "container "+c.Name+" has no statusContext"), nil
 		}
-		found, err := a.node.Of(ctx, c.StatusContext.ContainerID)
+		found, err := a.node.ContainerRuntime(ctx, c.StatusContext.ContainerID)
 		switch {
-		case cri.Unavailable(err):
+		case cri.IsUnavailable(err):
 			return s, nil, "", err
 		case err != nil:
-			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)), nil
+			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.ErrorText(err)), nil
 		case runtime != nil && found != runtime:
 			return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, "the containers are of "+runtime.Name+" and "+found.Name), nil
 		}
@@ -105,7 +105,7 @@ func (a *Agent) see(ctx context.Context, r *kruise.ContainerRecreateRequest) (s 
 	if runtime == nil {
 		return s, nil, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, "no container is named"), nil
 	}
-	containers, err := runtime.Containers(ctx, r.Labels[kruise.ContainerRecreateRequestPodUIDKey])
+	containers, err := runtime.PodContainers(ctx, r.Labels[kruise.ContainerRecreateRequestPodUIDKey])
 	if err != nil {
 		return s, nil, "", err
 	}
@@ -115,34 +115,34 @@ func (a *Agent) see(ctx context.Context, r *kruise.ContainerRecreateRequest) (s 
 			if !found {
 				continue
 			}
-			if containers[c.Name], err = runtime.Started(ctx, c); err != nil {
+			if containers[c.Name], err = runtime.WithStartTime(ctx, c); err != nil {
 				return s, nil, "", err
 			}
 		}
 	}
-	permits, err := permit.Of(r)
+	permits, err := permit.ReadPermits(r)
 	if err != nil {
-		a.events.Eventf(r, "Warning", "InvalidAnnotation", "No container is stopped: %s", message.Of(err))
+		a.events.Eventf(r, "Warning", "InvalidAnnotation", "No container is stopped: %s", message.ErrorText(err))
 	}
 	return seen{request: r, containers: containers, permits: permits, now: a.now()}, runtime, "", nil
 }
 
-// absent keeps a request while the runtime restarts, but not for ever.
-func (a *Agent) absent(ctx context.Context, r *kruise.ContainerRecreateRequest, err error) (time.Duration, error) {
-	if !cri.Unavailable(err) {
+// handleAbsence keeps a request while the runtime restarts, but not for ever.
+func (a *Agent) handleAbsence(ctx context.Context, r *kruise.ContainerRecreateRequest, err error) (time.Duration, error) {
+	if !cri.IsUnavailable(err) {
 		return 0, err
 	}
 	if a.now().Sub(a.absentSince(r)) > mostAbsence {
-		return 0, a.completeRequest(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.Of(err)))
+		return 0, a.completeRequest(ctx, r, fmt.Sprintf(kruise.ContainerRecreateRequestRuntimeMessage, message.ErrorText(err)))
 	}
 	if r.Status.Phase == "" {
-		return lookAgain, a.write(ctx, r, begin)
+		return lookAgain, a.patchStatus(ctx, r, setRecreating)
 	}
 	return lookAgain, nil
 }
 
-// act is CRR-09, with the states as they are written.
-func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time.Duration) (time.Duration, error) {
+// advanceRequest is CRR-09, with the states as they are written.
+func (a *Agent) advanceRequest(ctx context.Context, s seen, runtime *cri.Runtime, wait time.Duration) (time.Duration, error) {
 	r := s.request
 	ignores := r.Spec.Strategy != nil && r.Spec.Strategy.FailurePolicy == kruise.ContainerRecreateRequestFailurePolicyIgnore
 	ordered := r.Spec.Strategy != nil && r.Spec.Strategy.OrderedRecreate
@@ -171,7 +171,7 @@ func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time
 		if s.permits[st.Name] != run.ID {
 			continue // the manager has not said so
 		}
-		failed, err := a.restart(ctx, s, runtime, i)
+		failed, err := a.restartContainer(ctx, s, runtime, i)
 		if err != nil || !failed || !ignores {
 			return lookAgain, err
 		}
@@ -184,15 +184,15 @@ func (a *Agent) act(ctx context.Context, s seen, runtime *cri.Runtime, wait time
 
 // completeRequest ends a request.
 func (a *Agent) completeRequest(ctx context.Context, r *kruise.ContainerRecreateRequest, text string) error {
-	return a.write(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) {
+	return a.patchStatus(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) {
 		now := metav1.NewTime(a.now())
 		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, message.Truncate(text)
 	})
 }
 
-// write changes the status of a request as it was read, and takes what the API server
+// patchStatus changes the status of a request as it was read, and takes what the API server
 // made of it.
-func (a *Agent) write(ctx context.Context, r *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
+func (a *Agent) patchStatus(ctx context.Context, r *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
 	before := r.DeepCopy()
 	change(&r.Status)
 	if err := a.client.Status().Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -201,8 +201,8 @@ func (a *Agent) write(ctx context.Context, r *kruise.ContainerRecreateRequest, c
 	return nil
 }
 
-// written replaces the state of a container.
-func written(states []state, next state) []state {
+// replaceState replaces the state of a container.
+func replaceState(states []state, next state) []state {
 	out := slices.Clone(states)
 	for i := range out {
 		if out[i].Name == next.Name {

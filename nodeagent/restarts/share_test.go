@@ -52,7 +52,7 @@ func newCrowd(t *testing.T) *crowd {
 func (c *crowd) request(namespace, pod string, hook *kruise.PreStopHandler) (reconcile.Request, string) {
 	c.Helper()
 	uid := namespace + "-" + pod
-	id := c.runtime.Run(uid, "c0")
+	id := c.runtime.StartRun(uid, "c0")
 	r := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: map[string]string{
 		kruise.ContainerRecreateRequestPodUIDKey: uid, kruise.ContainerRecreateRequestActiveKey: "true",
 	}}}
@@ -61,7 +61,7 @@ func (c *crowd) request(namespace, pod string, hook *kruise.PreStopHandler) (rec
 	r.Spec.Containers = []kruise.ContainerRecreateRequestContainer{{
 		Name: "c0", PreStop: hook, StatusContext: &kruise.ContainerRecreateRequestContainerContext{ContainerID: id},
 	}}
-	if _, err := (permit.Permits{}).With(r, []string{"c0"}, func(string) string { return id }); err != nil {
+	if _, err := (permit.Permits{}).AddToObject(r, []string{"c0"}, func(string) string { return id }); err != nil {
 		c.Fatal(err)
 	}
 	if err := c.api.Create(c.Context(), r); err != nil {
@@ -117,7 +117,7 @@ func TestLongStopsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
 	for _, request := range greedy {
 		c.rounds(request)
 	}
-	if got := len(c.runtime.Calls()); got != 2*StopsAtOnce+1 {
+	if got := len(c.runtime.RecordedCalls()); got != 2*StopsAtOnce+1 {
 		t.Errorf("%d containers were stopped, want all %d", got, 2*StopsAtOnce+1)
 	}
 }
@@ -146,8 +146,8 @@ func TestTheOutputOfAHookThatFailsIsCut(t *testing.T) {
 					t.Errorf("an event of %d bytes, valid: %v", len(event), utf8.ValidString(event))
 				}
 			}
-			if hooks != 1 || len(c.runtime.Calls()) != 2 {
-				t.Errorf("%d events of hooks, and calls %.200q: want one, and the container stopped", hooks, c.runtime.Calls())
+			if hooks != 1 || len(c.runtime.RecordedCalls()) != 2 {
+				t.Errorf("%d events of hooks, and calls %.200q: want one, and the container stopped", hooks, c.runtime.RecordedCalls())
 			}
 		})
 	}

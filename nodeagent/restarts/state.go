@@ -22,12 +22,12 @@ type seen struct {
 	now        time.Time
 }
 
-// states are how far all containers have come, in the order of the spec. wait is when
+// nextStates are how far all containers have come, in the order of the spec. wait is when
 // to look again though nothing changes; 0 for never.
-func (s seen) states() (out []state, wait time.Duration) {
+func (s seen) nextStates() (out []state, wait time.Duration) {
 	for i := range s.request.Spec.Containers {
 		c := &s.request.Spec.Containers[i]
-		next, soon := s.state(c)
+		next, soon := s.nextState(c)
 		out = append(out, next)
 		if soon > 0 && (wait == 0 || soon < wait) {
 			wait = soon
@@ -36,8 +36,8 @@ func (s seen) states() (out []state, wait time.Duration) {
 	return out, wait
 }
 
-// before is what was written of a container.
-func (s seen) before(name string) state {
+// recordedState is what was written of a container.
+func (s seen) recordedState(name string) state {
 	states := s.request.Status.ContainerRecreateStates
 	if i := slices.IndexFunc(states, func(st state) bool { return st.Name == name }); i >= 0 {
 		return states[i]
@@ -45,9 +45,9 @@ func (s seen) before(name string) state {
 	return state{Name: name, Phase: kruise.ContainerRecreateRequestPending}
 }
 
-// state is CRR-08.
-func (s seen) state(c *kruise.ContainerRecreateRequestContainer) (next state, wait time.Duration) {
-	next = s.before(c.Name)
+// nextState is CRR-08.
+func (s seen) nextState(c *kruise.ContainerRecreateRequestContainer) (next state, wait time.Duration) {
+	next = s.recordedState(c.Name)
 	if next.Phase == kruise.ContainerRecreateRequestFailed || next.Phase == kruise.ContainerRecreateRequestSucceeded {
 		return next, 0
 	}
@@ -58,37 +58,37 @@ func (s seen) state(c *kruise.ContainerRecreateRequestContainer) (next state, wa
 		next.Phase, next.Message = kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestNotFoundMessage
 	case run.Exited:
 		next.Phase = kruise.ContainerRecreateRequestRecreating
-	case s.forced() && !s.killed(c.Name, run):
+	case s.isForced() && !s.isKilled(c.Name, run):
 		next.Phase = kruise.ContainerRecreateRequestPending
 	case c.StatusContext != nil && (run.ID != c.StatusContext.ContainerID || int64(run.Restarts) > int64(c.StatusContext.RestartCount)):
 		next.Phase = kruise.ContainerRecreateRequestRecreating
-		if wait = s.succeeds(c.Name, run); wait == 0 {
+		if wait = s.timeToSuccess(c.Name, run); wait == 0 {
 			next.Phase = kruise.ContainerRecreateRequestSucceeded
 		}
 	default:
 		next.Phase = kruise.ContainerRecreateRequestPending
 	}
-	if next.Phase == kruise.ContainerRecreateRequestRecreating || found && s.killed(c.Name, run) {
+	if next.Phase == kruise.ContainerRecreateRequestRecreating || found && s.isKilled(c.Name, run) {
 		next.IsKilled = true
 	}
 	return next, max(0, wait)
 }
 
-func (s seen) forced() bool {
+func (s seen) isForced() bool {
 	return s.request.Spec.Strategy != nil && s.request.Spec.Strategy.ForceRecreate
 }
 
-// killed says whether the request has ended a run already: it was written, or the run
+// isKilled says whether the request has ended a run already: it was written, or the run
 // that the manager named is no longer the current one. The latter is what remains of
 // an agent that died before it could write.
-func (s seen) killed(name string, run cri.Container) bool {
-	return s.before(name).IsKilled || s.permits[name] != "" && s.permits[name] != run.ID
+func (s seen) isKilled(name string, run cri.Container) bool {
+	return s.recordedState(name).IsKilled || s.permits[name] != "" && s.permits[name] != run.ID
 }
 
-// succeeds is 0 for a container that runs again, is ready, and has been running for long
+// timeToSuccess is 0 for a container that runs again, is ready, and has been running for long
 // enough; negative while only another report of the pod can tell, else how long it
 // takes.
-func (s seen) succeeds(name string, run cri.Container) time.Duration {
+func (s seen) timeToSuccess(name string, run cri.Container) time.Duration {
 	const unknown = -1
 	i := slices.IndexFunc(s.request.Status.ContainerStatusSnapshot, func(c kruise.ContainerStatusSnapshot) bool { return c.Name == name })
 	if i < 0 || !run.Running {

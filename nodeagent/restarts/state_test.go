@@ -72,7 +72,7 @@ func TestTheStateOfAContainer(t *testing.T) {
 				s.containers["app"] = *tc.run
 			}
 			tc.want.Name = "app"
-			got, wait := s.states()
+			got, wait := s.nextStates()
 			if diff := cmp.Diff([]state{tc.want}, got); diff != "" || wait != tc.wait {
 				t.Errorf("again in %s, want %s (-want +got):\n%s", wait, tc.wait, diff)
 			}
@@ -104,7 +104,7 @@ func TestOneRequestOfAPodIsWorkedOn(t *testing.T) {
 		{name: "none that has ended or goes", requests: []*kruise.ContainerRecreateRequest{at("d", 1, completed), at("f", 1, failed), ended, deleted}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			work, waiting := pick(tc.requests)
+			work, waiting := pickRequest(tc.requests)
 			name, others := "", []string(nil)
 			if work != nil {
 				name = work.Name
@@ -137,7 +137,7 @@ func TestAPodLeavesItsServicesFirst(t *testing.T) {
 			if tc.begun {
 				r.Status.Conditions = []metav1.Condition{{Type: kruise.ContainerRecreateRequestPreRecreateGrace}}
 			}
-			if got := leaving(r); got != tc.want {
+			if got := isGraceStarted(r); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})

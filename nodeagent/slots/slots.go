@@ -40,7 +40,7 @@ func (s *Slots) TryAcquire(namespace string) bool {
 	if !s.mayTake(namespace) {
 		return false
 	}
-	s.take(namespace)
+	s.takeSlot(namespace)
 	return true
 }
 
@@ -49,7 +49,7 @@ func (s *Slots) Acquire(ctx context.Context, namespace string) error {
 	s.mu.Lock()
 	w := &waiter{namespace: namespace, granted: make(chan struct{})}
 	s.waiting = append(s.waiting, w)
-	s.grant()
+	s.grantWaiting()
 	s.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -64,7 +64,7 @@ func (s *Slots) Acquire(ctx context.Context, namespace string) error {
 			return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
 		}
 	}
-	s.release(namespace) // it was granted meanwhile
+	s.freeSlot(namespace) // it was granted meanwhile
 	return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
 }
 
@@ -72,15 +72,15 @@ func (s *Slots) Acquire(ctx context.Context, namespace string) error {
 func (s *Slots) Release(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.release(namespace)
+	s.freeSlot(namespace)
 }
 
-func (s *Slots) release(namespace string) {
+func (s *Slots) freeSlot(namespace string) {
 	s.free++
 	if s.held[namespace]--; s.held[namespace] == 0 {
 		delete(s.held, namespace)
 	}
-	s.grant()
+	s.grantWaiting()
 }
 
 // mayTake says whether a namespace may have another slot. The caller holds s.mu.
@@ -89,13 +89,13 @@ func (s *Slots) mayTake(namespace string) bool {
 	return s.free > 0 && (held == 0 || held < s.free || s.all < fewest)
 }
 
-func (s *Slots) take(namespace string) {
+func (s *Slots) takeSlot(namespace string) {
 	s.free--
 	s.held[namespace]++
 }
 
-// grant gives slots to those who wait. The caller holds s.mu.
-func (s *Slots) grant() {
+// grantWaiting gives slots to those who wait. The caller holds s.mu.
+func (s *Slots) grantWaiting() {
 	for {
 		next := -1
 		for i, w := range s.waiting {
@@ -108,7 +108,7 @@ func (s *Slots) grant() {
 		}
 		w := s.waiting[next]
 		s.waiting = append(s.waiting[:next], s.waiting[next+1:]...)
-		s.take(w.namespace)
+		s.takeSlot(w.namespace)
 		close(w.granted)
 	}
 }

@@ -23,16 +23,16 @@ func (s Stopper) preStop(ctx context.Context, t Target, grace time.Duration) err
 	defer cancel()
 	switch hook := t.Hook; {
 	case hook.Exec != nil:
-		_, err := t.Runtime.Exec(ctx, t.Run, hook.Exec.Command, grace)
+		_, err := t.Runtime.ExecCommand(ctx, t.Run, hook.Exec.Command, grace)
 		return err
 	case hook.HTTPGet != nil:
-		address, err := s.address(ctx, t, hook.HTTPGet.Host, hook.HTTPGet.Port)
+		address, err := s.hookAddress(ctx, t, hook.HTTPGet.Host, hook.HTTPGet.Port)
 		if err != nil {
 			return err
 		}
-		return get(ctx, hook.HTTPGet, address)
+		return getHTTP(ctx, hook.HTTPGet, address)
 	case hook.TCPSocket != nil:
-		address, err := s.address(ctx, t, hook.TCPSocket.Host, hook.TCPSocket.Port)
+		address, err := s.hookAddress(ctx, t, hook.TCPSocket.Host, hook.TCPSocket.Port)
 		if err != nil {
 			return err
 		}
@@ -42,13 +42,13 @@ func (s Stopper) preStop(ctx context.Context, t Target, grace time.Duration) err
 		}
 		return connection.Close()
 	case hook.Sleep != nil:
-		return sleep(ctx, time.Duration(hook.Sleep.Seconds)*time.Second)
+		return sleepContext(ctx, time.Duration(hook.Sleep.Seconds)*time.Second)
 	}
 	return nil
 }
 
-// sleep waits, at most until the grace is over.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepContext waits, at most until the grace is over.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -59,8 +59,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// address is where a hook goes: the pod, unless it names another host.
-func (s Stopper) address(ctx context.Context, t Target, host string, port intstr.IntOrString) (string, error) {
+// hookAddress is where a hook goes: the pod, unless it names another host.
+func (s Stopper) hookAddress(ctx context.Context, t Target, host string, port intstr.IntOrString) (string, error) {
 	number := port.IntValue()
 	if port.Type == intstr.String && number == 0 {
 		i := slices.IndexFunc(t.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
@@ -73,7 +73,7 @@ func (s Stopper) address(ctx context.Context, t Target, host string, port intstr
 		return "", fmt.Errorf("port %s of container %s is none, want 1 to 65535", port.String(), t.Run.Name)
 	}
 	if host == "" {
-		ip, err := t.Runtime.Address(ctx, t.Run.Sandbox)
+		ip, err := t.Runtime.SandboxIP(ctx, t.Run.Sandbox)
 		if err != nil {
 			return "", err
 		}
@@ -84,9 +84,9 @@ func (s Stopper) address(ctx context.Context, t Target, host string, port intstr
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// get asks by HTTP.
-func get(ctx context.Context, hook *corev1.HTTPGetAction, address string) error {
-	answer, err := httpget.Do(ctx, hook, address, "")
+// getHTTP asks by HTTP.
+func getHTTP(ctx context.Context, hook *corev1.HTTPGetAction, address string) error {
+	answer, err := httpget.RunAction(ctx, hook, address, "")
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,9 @@ type Target struct {
 	Ports []corev1.ContainerPort
 }
 
-// Stop runs the hook, and stops the container with the grace that is left. That the hook
+// StopContainer runs the hook, and stops the container with the grace that is left. That the hook
 // failed is given to hookFailed, and keeps nothing from being stopped.
-func (s Stopper) Stop(ctx context.Context, t Target, grace time.Duration, hookFailed func(error)) error {
+func (s Stopper) StopContainer(ctx context.Context, t Target, grace time.Duration, hookFailed func(error)) error {
 	if t.Hook != nil && grace > 0 {
 		begun := time.Now()
 		if err := s.preStop(ctx, t, grace); err != nil {
@@ -42,5 +42,5 @@ func (s Stopper) Stop(ctx context.Context, t Target, grace time.Duration, hookFa
 		}
 		grace -= time.Since(begun)
 	}
-	return t.Runtime.Stop(ctx, t.Run, max(grace, leastGrace))
+	return t.Runtime.StopContainer(ctx, t.Run, max(grace, leastGrace))
 }

@@ -58,7 +58,7 @@ func BenchmarkDeletion(b *testing.B) {
 }
 
 // judged are the answers that allow or do not.
-type judged interface{ Verdict() decision.Verdict }
+type judged interface{ ToVerdict() decision.Verdict }
 
 func measure[In any, Out judged](b *testing.B, denials int, point decision.Point[In, Out], in In, allowed bool) {
 	b.Helper()
@@ -67,13 +67,13 @@ func measure[In any, Out judged](b *testing.B, denials int, point decision.Point
 		b.Fatal(err)
 	}
 	defer e.Close()
-	if err := e.Activate(b.Context(), users(b, denials)); err != nil {
+	if err := e.ActivateBundles(b.Context(), users(b, denials)); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		out, record := engine.Decide(context.Background(), e, point, decision.Subject{Kind: "Object", Namespace: "shop", Name: "web"}, in)
-		if record.Outcome != decision.Decided || (out.Verdict().Word == points.Allowed) != allowed {
+		if record.Outcome != decision.Decided || (out.ToVerdict().Word == points.Allowed) != allowed {
 			b.Fatalf("%s %s: %+v", record.Outcome, record.Error, out)
 		}
 	}

@@ -30,15 +30,15 @@ var (
 )
 
 // Link is where the rule is, from this folder.
-func (r Rule) Link() string { return r.File + "#" + Anchor(r.ID+" "+r.Title) }
+func (r Rule) Link() string { return r.File + "#" + MarkdownAnchor(r.ID+" "+r.Title) }
 
-// Anchor is the one that Markdown gives to a heading.
-func Anchor(heading string) string {
+// MarkdownAnchor is the one that Markdown gives to a heading.
+func MarkdownAnchor(heading string) string {
 	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// Rules reads all rules, by ID. A rule that has two headings is an error.
-func Rules(files fs.FS) (map[string]Rule, error) {
+// ReadRules reads all rules, by ID. A rule that has two headings is an error.
+func ReadRules(files fs.FS) (map[string]Rule, error) {
 	names, err := fs.Glob(files, "*.md")
 	if err != nil {
 		return nil, fmt.Errorf("finding the rules: %w", err)
@@ -66,12 +66,12 @@ func Rules(files fs.FS) (map[string]Rule, error) {
 	return rules, nil
 }
 
-// Cited are the IDs in a text, in order.
-func Cited(text string) []string { return cited.FindAllString(text, -1) }
+// CitedIDs are the IDs in a text, in order.
+func CitedIDs(text string) []string { return cited.FindAllString(text, -1) }
 
-// Linked makes a link of each ID in a text; folder is the path to the rules from
+// LinkRules makes a link of each ID in a text; folder is the path to the rules from
 // where the text will be. An ID without a rule is an error.
-func Linked(text, folder string, rules map[string]Rule) (string, error) {
+func LinkRules(text, folder string, rules map[string]Rule) (string, error) {
 	var missing error
 	linked := cited.ReplaceAllStringFunc(text, func(id string) string {
 		r, ok := rules[id]

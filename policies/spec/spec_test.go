@@ -19,7 +19,7 @@ const root = "../.."
 
 func rules(t *testing.T) map[string]spec.Rule {
 	t.Helper()
-	out, err := spec.Rules(spec.Files)
+	out, err := spec.ReadRules(spec.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestEveryRuleThatIsCitedHasAHeading(t *testing.T) {
 		case "policies/spec/spec_test.go", "policies/docs/gen/gen_test.go":
 			return // have IDs of no rule
 		}
-		for _, id := range spec.Cited(text) {
+		for _, id := range spec.CitedIDs(text) {
 			citations++
 			if _, ok := all[id]; !ok {
 				t.Errorf("%s cites %s, and no file in policies/spec has \"## %s Title\"", path, id, id)
@@ -143,7 +143,7 @@ func TestRules(t *testing.T) {
 		{"a number with one digit", fstest.MapFS{"x.md": file("## X-1 One\n")}, "", `x.md:1: "## X-1 One" is not of the form`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := spec.Rules(tc.files)
+			got, err := spec.ReadRules(tc.files)
 			if tc.fails != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), tc.fails) {
 					t.Errorf("the error is %v, want %s", err, tc.fails)
@@ -159,11 +159,11 @@ func TestRules(t *testing.T) {
 
 func TestLinked(t *testing.T) {
 	all := map[string]spec.Rule{"X-01": {ID: "X-01", Title: "One", File: "x.md"}}
-	got, err := spec.Linked("Pods go (X-01), not UTF-8 or AES-256.", "../spec", all)
+	got, err := spec.LinkRules("Pods go (X-01), not UTF-8 or AES-256.", "../spec", all)
 	if want := "Pods go ([X-01](../spec/x.md#x-01-one)), not UTF-8 or AES-256."; err != nil || got != want {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
-	if _, err := spec.Linked("X-02", "", all); err == nil || err.Error() != "rule X-02 is not in policies/spec" {
+	if _, err := spec.LinkRules("X-02", "", all); err == nil || err.Error() != "rule X-02 is not in policies/spec" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func CRDs(t testing.TB, url string) []*apiextensionsv1.CustomResourceDefinition 
 		t.Fatal(err)
 	}
 	converting := map[string]bool{}
-	for _, resource := range convert.Resources(scheme) {
+	for _, resource := range convert.ConvertibleResources(scheme) {
 		converting[resource.String()] = true
 	}
 	var out []*apiextensionsv1.CustomResourceDefinition

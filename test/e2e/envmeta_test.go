@@ -50,7 +50,7 @@ spec:
 		out := map[string]string{}
 		for i := range pod.Status.ContainerStatuses {
 			st := &pod.Status.ContainerStatuses[i]
-			told, ok := runtimemeta.Told(pod, st)
+			told, ok := runtimemeta.ContainerMeta(pod, st)
 			switch {
 			case !ok:
 				out[st.Name] = "not told"
@@ -61,7 +61,7 @@ spec:
 					c := &pod.Spec.Containers[j]
 					if c.Name == st.Name {
 						out[st.Name] = fmt.Sprintf("restarts %d, env as wanted %t, spec as wanted %t", st.RestartCount,
-							told.Hashes.ExtractedEnvFromMetadataHash == runtimemeta.Expected(pod, c), runtimemeta.PlainHashes(c)[0] == told.Hashes.PlainHash)
+							told.Hashes.ExtractedEnvFromMetadataHash == runtimemeta.ExpectedEnvHash(pod, c), runtimemeta.PlainHashes(c)[0] == told.Hashes.PlainHash)
 					}
 				}
 			}

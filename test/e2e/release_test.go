@@ -153,7 +153,7 @@ func pushRelease(ctx context.Context, version, folder, registry string) {
 	here := []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}
 	release, err := assets.WriteRelease(ctx, assets.Options{
 		Source: shared.root, Version: version, Notes: "News.\n", Folder: folder, Origin: image.Origin{Revision: strings.Repeat("0", 40), Created: time.Unix(1_700_000_000, 0)},
-		Platforms: here, Systems: here, Programs: image.Programs(), CommandLine: image.CommandLine(), Helm: filepath.Join(shared.installed.Tools, "helm"), Report: report,
+		Platforms: here, Systems: here, Programs: image.ReleasePrograms(), CommandLine: image.CommandLine(), Helm: filepath.Join(shared.installed.Tools, "helm"), Report: report,
 		Compile: useBuiltPrograms,
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -165,7 +165,7 @@ func pushRelease(ctx context.Context, version, folder, registry string) {
 func buildOtherImage(ctx context.Context) *image.Built {
 	GinkgoHelper()
 	origin := image.Origin{Revision: strings.Repeat("1", 40), Created: time.Unix(1_700_000_001, 0)}
-	built, err := image.BuildWith(ctx, useBuiltPrograms, shared.root, image.Programs(), []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}, origin, report)
+	built, err := image.BuildWith(ctx, useBuiltPrograms, shared.root, image.ReleasePrograms(), []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}}, origin, report)
 	Expect(err).NotTo(HaveOccurred())
 	return built
 }

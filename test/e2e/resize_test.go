@@ -52,8 +52,8 @@ func (u *user) cpus() map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}
 	for name, p := range u.pods("sized") {
-		out[name] = "waits: " + inplace.Incomplete(p)
-		if ready := inplace.Condition(p, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue || inplace.Incomplete(p) != "" || len(p.Status.ContainerStatuses) != 1 {
+		out[name] = "waits: " + inplace.IncompleteReason(p)
+		if ready := inplace.FindCondition(p, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue || inplace.IncompleteReason(p) != "" || len(p.Status.ContainerStatuses) != 1 {
 			continue
 		}
 		asked, has := p.Spec.Containers[0].Resources.Requests, p.Status.ContainerStatuses[0].Resources
@@ -75,7 +75,7 @@ func (u *user) sizedPods(n int, cpu string) map[string]*corev1.Pod {
 
 // outSince is when a pod last left its services or came back.
 func outSince(p *corev1.Pod) time.Time {
-	return inplace.Condition(p, v1beta1.InPlaceUpdateReady).LastTransitionTime.Time
+	return inplace.FindCondition(p, v1beta1.InPlaceUpdateReady).LastTransitionTime.Time
 }
 
 func uids(pods map[string]*corev1.Pod) map[string]types.UID {

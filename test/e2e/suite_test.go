@@ -133,7 +133,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	config, err := clientcmd.BuildConfigFromFlags("", shared.installed.Kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	shared.config = config
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
 	shared.k8s, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

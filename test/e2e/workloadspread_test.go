@@ -196,7 +196,7 @@ var _ = Describe("a WorkloadSpread", func() {
 				return err
 			},
 		}
-		report, err := load.Run(u.ctx, c)
+		report, err := load.RunJob(u.ctx, c)
 		Expect(err).NotTo(HaveOccurred())
 		GinkgoWriter.Print(report)
 		Expect(report.Err()).To(Succeed())

@@ -103,7 +103,7 @@ func Install(ctx context.Context, o Options) (Installed, error) {
 		if err != nil {
 			return i, err
 		}
-		built, err := image.Assemble(ctx, programs, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, image.Origin{Version: tag})
+		built, err := image.FromPrograms(ctx, programs, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, image.Origin{Version: tag})
 		if err != nil {
 			return i, err
 		}

@@ -102,7 +102,7 @@ func start(t *testing.T) client.WithWatch {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (o *options) measure(ctx context.Context, t *target.Target, d *report.Docum
 	}
 	for n := 1; n <= o.runs; n++ {
 		for _, kind := range kinds {
-			phases, err := session.Run(ctx, kind)
+			phases, err := session.RunJob(ctx, kind)
 			d.Add(report.Run{Number: n, Workload: kind.Name, DelaySeconds: t.Cluster.DelaySeconds, Yardstick: kind.Yardstick, Phases: phases})
 			if err != nil {
 				return err

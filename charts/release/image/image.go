@@ -112,7 +112,7 @@ func buildPlatform(ctx context.Context, compile Compiler, source string, program
 	if err != nil {
 		return nil, err
 	}
-	image, err := assemble(paths, platform, origin, base)
+	image, err := assembleImage(paths, platform, origin, base)
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +123,16 @@ func buildPlatform(ctx context.Context, compile Compiler, source string, program
 	return &Platform{Platform: platform, Image: image, SBOM: document}, nil
 }
 
-// Assemble makes the image of programs that were compiled for a platform.
-func Assemble(ctx context.Context, programs []string, platform v1.Platform, origin Origin) (v1.Image, error) {
+// FromPrograms makes the image of programs that were compiled for a platform.
+func FromPrograms(ctx context.Context, programs []string, platform v1.Platform, origin Origin) (v1.Image, error) {
 	base, err := packBase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return assemble(programs, platform, origin, base)
+	return assembleImage(programs, platform, origin, base)
 }
 
-func assemble(programs []string, platform v1.Platform, origin Origin, base v1.Layer) (v1.Image, error) {
+func assembleImage(programs []string, platform v1.Platform, origin Origin, base v1.Layer) (v1.Image, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("an image needs at least one program")
 	}

@@ -14,9 +14,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Programs are the programs of the image and the packages that they are built from. The first is what the image runs by default; the
+// ReleasePrograms are the programs of the image and the packages that they are built from. The first is what the image runs by default; the
 // DaemonSet of the chart runs the second.
-func Programs() []Program {
+func ReleasePrograms() []Program {
 	return []Program{
 		{Name: "kruise-manager", Package: "./controllers/cmd/manager"},
 		{Name: "kruise-daemon", Package: "./nodeagent/cmd/daemon"},

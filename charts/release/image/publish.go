@@ -37,7 +37,7 @@ func (b *Built) Push(ctx context.Context, tag name.Tag, options ...remote.Option
 		return v1.Hash{}, fmt.Errorf("pushing the image to %s: %w", tag.Context(), err)
 	}
 	for _, p := range b.Platforms {
-		if err := attach(tag.Context(), p.Image, SBOMType, p.SBOM, options); err != nil {
+		if err := attachDocument(tag.Context(), p.Image, SBOMType, p.SBOM, options); err != nil {
 			return v1.Hash{}, fmt.Errorf("pushing the SBOM for %s to %s: %w", p.String(), tag.Context(), err)
 		}
 	}
@@ -45,7 +45,7 @@ func (b *Built) Push(ctx context.Context, tag name.Tag, options ...remote.Option
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("describing the build: %w", err)
 	}
-	if err := attach(tag.Context(), b.Index, ProvenanceType, provenance, options); err != nil {
+	if err := attachDocument(tag.Context(), b.Index, ProvenanceType, provenance, options); err != nil {
 		return v1.Hash{}, fmt.Errorf("pushing the provenance to %s: %w", tag.Context(), err)
 	}
 	if err := remote.Tag(tag, b.Index, options...); err != nil {
@@ -54,8 +54,8 @@ func (b *Built) Push(ctx context.Context, tag name.Tag, options ...remote.Option
 	return digest, nil
 }
 
-// attach writes a document that refers to an image or an index.
-func attach(to name.Repository, subject partial.Describable, kind types.MediaType, document []byte, options []remote.Option) error {
+// attachDocument writes a document that refers to an image or an index.
+func attachDocument(to name.Repository, subject partial.Describable, kind types.MediaType, document []byte, options []remote.Option) error {
 	descriptor, err := partial.Descriptor(subject)
 	if err != nil {
 		return fmt.Errorf("describing what it refers to: %w", err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Hostile are texts that are not what a reader of JSON expects.
-func Hostile() []string {
+// HostileTexts are texts that are not what a reader of JSON expects.
+func HostileTexts() []string {
 	return []string{
 		"", " ", "null", "[]", "{}", "0", "-1", "1e999", `""`, `"x"`, "true", "{", "[", "\x00", "\xff",
 		`{"a":null}`, `{"":null}`, `[null]`, `[[null]]`, `{"a":[null]}`, `{"a":{"a":null}}`, `{"a":{}}`, `{"a":[]}`, `{"a":1}`, `{"a":"x"}`,
@@ -24,7 +24,7 @@ func Hostile() []string {
 
 // AddHostile makes a corpus for a fuzz test of the texts.
 func AddHostile(f *testing.F) {
-	for _, text := range Hostile() {
+	for _, text := range HostileTexts() {
 		f.Add(text)
 	}
 }

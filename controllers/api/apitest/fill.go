@@ -56,23 +56,23 @@ func fillMeta(in *metav1.ObjectMeta, c randfill.Continue) {
 	c.Fill(&in.OwnerReferences)
 }
 
-// Marked fills as New does, but that annotations of these keys have one of these texts in half of the cases. The functions
+// NewWithAnnotations fills as New does, but that annotations of these keys have one of these texts in half of the cases. The functions
 // are for types that conversions have an eye on.
-func Marked(seed int64, texts map[string][]string, functions ...any) *randfill.Filler {
+func NewWithAnnotations(seed int64, texts map[string][]string, functions ...any) *randfill.Filler {
 	filler := New(seed)
 	meta := func(in *metav1.ObjectMeta, c randfill.Continue) {
 		fillMeta(in, c)
 		for _, key := range slices.Sorted(maps.Keys(texts)) {
 			if at := c.Intn(2 * len(texts[key])); at < len(texts[key]) {
-				conversiondata.Set(&in.Annotations, key, texts[key][at])
+				conversiondata.SetMetadata(&in.Annotations, key, texts[key][at])
 			}
 		}
 	}
 	return filler.Funcs(append([]any{meta}, functions...)...)
 }
 
-// Pick returns one of the values, or a random one. A property is to meet the values that its code has an eye on.
-func Pick(c randfill.Continue, values ...string) string {
+// PickValue returns one of the values, or a random one. A property is to meet the values that its code has an eye on.
+func PickValue(c randfill.Continue, values ...string) string {
 	if at := c.Intn(len(values) + 1); at < len(values) {
 		return values[at]
 	}

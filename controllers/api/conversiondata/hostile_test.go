@@ -13,7 +13,7 @@ func FuzzTake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		annotations := map[string]string{"key": text}
 		var fields struct{ A map[string]*int }
-		took := Take(&annotations, "key", &fields)
+		took := RestoreFields(&annotations, "key", &fields)
 		if _, there := annotations["key"]; there == took {
 			t.Errorf("it was read: %v, and is still there: %v", took, there)
 		}

@@ -19,17 +19,17 @@ const (
 	OlderKey = "conversion.regatta.sh/v1alpha1"
 )
 
-// Set sets a label or an annotation.
-func Set(marks *map[string]string, key, value string) {
+// SetMetadata sets a label or an annotation.
+func SetMetadata(marks *map[string]string, key, value string) {
 	if *marks == nil {
 		*marks = map[string]string{}
 	}
 	(*marks)[key] = value
 }
 
-// Unset leaves no empty map behind, so that a mark that came by conversion goes
+// RemoveMetadata leaves no empty map behind, so that a mark that came by conversion goes
 // without a trace.
-func Unset(marks *map[string]string, key string) {
+func RemoveMetadata(marks *map[string]string, key string) {
 	if _, ok := (*marks)[key]; !ok {
 		return
 	}
@@ -39,24 +39,24 @@ func Unset(marks *map[string]string, key string) {
 	}
 }
 
-// Keep writes a struct of fields into an annotation; none if all are empty, by
+// StoreFields writes a struct of fields into an annotation; none if all are empty, by
 // omitempty or omitzero.
-func Keep(annotations *map[string]string, key string, fields any) error {
+func StoreFields(annotations *map[string]string, key string, fields any) error {
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return fmt.Errorf("keeping %T in annotation %s: %w", fields, key, err)
 	}
 	if bytes.Equal(text, []byte("{}")) {
-		Unset(annotations, key)
+		RemoveMetadata(annotations, key)
 		return nil
 	}
-	Set(annotations, key, string(text))
+	SetMetadata(annotations, key, string(text))
 	return nil
 }
 
-// Take reads what Keep wrote into a pointer, and removes the annotation. One that
+// RestoreFields reads what Keep wrote into a pointer, and removes the annotation. One that
 // cannot be read says nothing and stays where it is.
-func Take[T any](annotations *map[string]string, key string, fields *T) bool {
+func RestoreFields[T any](annotations *map[string]string, key string, fields *T) bool {
 	text, ok := (*annotations)[key]
 	if !ok {
 		return false
@@ -66,6 +66,6 @@ func Take[T any](annotations *map[string]string, key string, fields *T) bool {
 		return false
 	}
 	*fields = read
-	Unset(annotations, key)
+	RemoveMetadata(annotations, key)
 	return true
 }

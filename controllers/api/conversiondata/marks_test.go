@@ -27,14 +27,14 @@ func TestKeepAndTake(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			annotations := tc.before
-			if err := Keep(&annotations, NewerKey, tc.fields); err != nil {
+			if err := StoreFields(&annotations, NewerKey, tc.fields); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, annotations); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			var got kept
-			if found := Take(&annotations, NewerKey, &got); found != (tc.want[NewerKey] != "") {
+			if found := RestoreFields(&annotations, NewerKey, &got); found != (tc.want[NewerKey] != "") {
 				t.Errorf("found %v", found)
 			}
 			if diff := cmp.Diff(tc.fields, got); diff != "" {
@@ -49,10 +49,10 @@ func TestKeepAndTake(t *testing.T) {
 
 func TestWhatCannotBeReadStays(t *testing.T) {
 	annotations := map[string]string{NewerKey: "[]"}
-	if Take(&annotations, NewerKey, &kept{}) || annotations[NewerKey] != "[]" {
+	if RestoreFields(&annotations, NewerKey, &kept{}) || annotations[NewerKey] != "[]" {
 		t.Errorf("got %v", annotations)
 	}
-	if err := Keep(&annotations, NewerKey, func() {}); err == nil {
+	if err := StoreFields(&annotations, NewerKey, func() {}); err == nil {
 		t.Error("a function was kept")
 	}
 }

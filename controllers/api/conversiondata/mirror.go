@@ -55,15 +55,15 @@ func (m Mirror[T]) ToField(annotations *map[string]string, kept Originals, spell
 		return none, false
 	}
 	switch {
-	case original.Is == Both, original.Is == Stale && m.says(original.Text, value):
+	case original.Is == Both, original.Is == Stale && m.matchesValue(original.Text, value):
 		return value, true // what was stale may have become right
 	case original.Is == Stale:
-		Set(annotations, m.Key, original.Text)
+		SetMetadata(annotations, m.Key, original.Text)
 	default:
-		Unset(annotations, m.Key)
+		RemoveMetadata(annotations, m.Key)
 	}
-	if equal(value, none) || text != m.Format(value) {
-		Set((*map[string]string)(spellings), m.Key, text)
+	if isSemanticallyEqual(value, none) || text != m.Format(value) {
+		SetMetadata((*map[string]string)(spellings), m.Key, text)
 	}
 	return value, true
 }
@@ -72,18 +72,18 @@ func (m Mirror[T]) ToField(annotations *map[string]string, kept Originals, spell
 func (m Mirror[T]) FromField(value T, annotations *map[string]string, spellings Spellings, kept *Originals) bool {
 	var none T
 	text, said := spellings[m.Key]
-	if said = said && m.says(text, value); !said && !equal(value, none) {
+	if said = said && m.matchesValue(text, value); !said && !isSemanticallyEqual(value, none) {
 		text = m.Format(value)
-		said = m.says(text, value)
+		said = m.matchesValue(text, value)
 	}
 	old, there := (*annotations)[m.Key]
 	original := Original{}
 	switch {
-	case there && said && m.says(old, value):
+	case there && said && m.matchesValue(old, value):
 		original.Is, text = Both, old
 	case there && said:
 		original = Original{Is: Stale, Text: old}
-	case there && m.means(old):
+	case there && m.isParsable(old):
 		original = Original{Is: Only, Text: old}
 	}
 	if original.Is != "" {
@@ -93,19 +93,19 @@ func (m Mirror[T]) FromField(value T, annotations *map[string]string, spellings 
 		(*kept)[m.Key] = original
 	}
 	if said {
-		Set(annotations, m.Key, text)
+		SetMetadata(annotations, m.Key, text)
 	}
-	return said || equal(value, none)
+	return said || isSemanticallyEqual(value, none)
 }
 
-func (m Mirror[T]) means(text string) bool {
+func (m Mirror[T]) isParsable(text string) bool {
 	_, ok := m.Parse(text)
 	return ok
 }
 
-func (m Mirror[T]) says(text string, value T) bool {
+func (m Mirror[T]) matchesValue(text string, value T) bool {
 	meant, ok := m.Parse(text)
-	return ok && equal(meant, value)
+	return ok && isSemanticallyEqual(meant, value)
 }
 
-func equal[T any](a, b T) bool { return equality.Semantic.DeepEqual(a, b) }
+func isSemanticallyEqual[T any](a, b T) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -45,7 +45,7 @@ func TestMirrorFromFieldAndBack(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var annotations map[string]string
 			if tc.text != "" {
-				Set(&annotations, "n", tc.text)
+				SetMetadata(&annotations, "n", tc.text)
 			}
 			var spellings Spellings
 			if tc.spelling != "" {
@@ -94,7 +94,7 @@ func TestAWriterOfTheMirrorIsHeard(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var annotations map[string]string
 			if tc.text != "" {
-				Set(&annotations, "n", tc.text)
+				SetMetadata(&annotations, "n", tc.text)
 			}
 			var spellings Spellings
 			value, _ := number.ToField(&annotations, tc.kept, &spellings)

@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if gate.IsChild() { // this program, started again to check a policy bundle within limits
-		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(gate.ServeChild(os.Stdin, os.Stdout, os.Stderr))
 	}
 	command, err := newCommand()
 	if err == nil {

@@ -26,12 +26,12 @@ import (
 
 func main() {
 	if gate.IsChild() {
-		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(gate.ServeChild(os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(run())
+	os.Exit(executeCommand())
 }
 
-func run() int {
+func executeCommand() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	root := &cobra.Command{
@@ -40,7 +40,7 @@ func run() int {
 		// An error is printed once, and usage only when it was asked for.
 		SilenceUsage: true,
 	}
-	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.Command(), rollout.Command(), preflight.Command(), check.Command(policies.Builtin), support.Command(policies.Builtin), sidecar.Command(policies.Builtin), version.Command(policies.Builtin))
+	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.NewCommand(), rollout.NewCommand(), preflight.NewCommand(), check.NewCommand(policies.Builtin), support.NewCommand(policies.Builtin), sidecar.NewCommand(policies.Builtin), version.NewCommand(policies.Builtin))
 
-	return exit.Code(exit.Tree(root).ExecuteContext(ctx))
+	return exit.Code(exit.WithExitCodes(root).ExecuteContext(ctx))
 }

@@ -54,9 +54,9 @@ func HTTPClient(config *rest.Config, t *http.Transport, check Check) (*http.Clie
 	}, nil
 }
 
-// Client makes a client of the server at a base URL, which has the scheme, the host and what is
+// NewClient makes a client of the server at a base URL, which has the scheme, the host and what is
 // before /apis.
-func Client(base *url.URL, http *http.Client) (rest.Interface, error) {
+func NewClient(base *url.URL, http *http.Client) (rest.Interface, error) {
 	return newClient(&rest.Config{Host: base.String()}, http)
 }
 

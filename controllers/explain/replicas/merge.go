@@ -8,9 +8,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// Merge takes the newest answer about an object, and all refusals, the latest
+// MergeReplies takes the newest answer about an object, and all refusals, the latest
 // first. Where there are only refusals the latest is the answer.
-func Merge(replies []explain.Reply) explain.Reply {
+func MergeReplies(replies []explain.Reply) explain.Reply {
 	var out explain.Reply
 	found := false
 	var refusals []explain.Answer

@@ -31,7 +31,7 @@ func TestMerge(t *testing.T) {
 			explain.Reply{Answer: refused(3), Refusals: []explain.Answer{refused(2), refused(1)}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Merge(tc.replies), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, MergeReplies(tc.replies), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -23,8 +23,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:urls=/v1/replica/why;/v1/replica/decisions,verbs=get
 
-// Labels are those of the pods of the manager, in OpenKruise's chart and in ours.
-func Labels() map[string]string { return map[string]string{"control-plane": "controller-manager"} }
+// ManagerLabels are those of the pods of the manager, in OpenKruise's chart and in ours.
+func ManagerLabels() map[string]string {
+	return map[string]string{"control-plane": "controller-manager"}
+}
 
 // Peers are the other managers of the Deployment that this one is of.
 type Peers struct {
@@ -76,10 +78,10 @@ func ownCertificate(dir, name string) Check {
 	}
 }
 
-// Find lists the other managers that run now.
-func (p *Peers) Find(ctx context.Context) ([]Replica, error) {
+// ListPeers lists the other managers that run now.
+func (p *Peers) ListPeers(ctx context.Context) ([]Replica, error) {
 	pods := &corev1.PodList{}
-	if err := p.Reader.List(ctx, pods, client.InNamespace(p.Namespace), client.MatchingLabels(Labels())); err != nil {
+	if err := p.Reader.List(ctx, pods, client.InNamespace(p.Namespace), client.MatchingLabels(ManagerLabels())); err != nil {
 		return nil, fmt.Errorf("finding the other managers: %w", err)
 	}
 	var out []Replica
@@ -88,7 +90,7 @@ func (p *Peers) Find(ctx context.Context) ([]Replica, error) {
 		if pod.Name == p.Pod || pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
 			continue
 		}
-		c, err := Client(&url.URL{Scheme: "https", Host: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(p.Port))}, p.http)
+		c, err := NewClient(&url.URL{Scheme: "https", Host: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(p.Port))}, p.http)
 		if err != nil {
 			return nil, err
 		}

@@ -42,33 +42,33 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer has more than %d MiB; ask about single pods, not about all of a workload at once", e.Most>>20)
 }
 
-// Ask asks in the API, as a user does. Warnings are what the manager tells besides.
-func (r Replica) Ask(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
+// FetchExplanation asks in the API, as a user does. Warnings are what the manager tells besides.
+func (r Replica) FetchExplanation(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
 	req := r.Client.Get().AbsPath(explain.APIPath).NamespaceIfScoped(q.Namespace, q.Namespace != "").Resource(q.APIResource().Resource)
 	if !q.AsksForRefusals() {
 		req = req.Name(q.Name)
 	}
-	return r.ask(ctx, req, q.APIValues())
+	return r.requestExplanation(ctx, req, q.APIValues())
 }
 
 // AskAlone asks for what this manager remembers by itself, as another manager does.
 func (r Replica) AskAlone(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
-	return r.ask(ctx, r.Client.Get().AbsPath(explain.ReplicaPath), q.Values())
+	return r.requestExplanation(ctx, r.Client.Get().AbsPath(explain.ReplicaPath), q.QueryValues())
 }
 
-// Records asks in the API for records of decisions, as lines. The caller closes them.
-func (r Replica) Records(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
-	return stream(ctx, r.Client.Get().AbsPath(explain.APIPath).Resource(explain.Decisions), query)
+// StreamRecords asks in the API for records of decisions, as lines. The caller closes them.
+func (r Replica) StreamRecords(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
+	return streamResponse(ctx, r.Client.Get().AbsPath(explain.APIPath).Resource(explain.Decisions), query)
 }
 
 // RecordsAlone asks for the records of this manager alone, as another manager does. The caller
 // closes them.
 func (r Replica) RecordsAlone(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
-	return stream(ctx, r.Client.Get().AbsPath(explain.ReplicaDecisionsPath), query)
+	return streamResponse(ctx, r.Client.Get().AbsPath(explain.ReplicaDecisionsPath), query)
 }
 
-func (r Replica) ask(ctx context.Context, req *rest.Request, params url.Values) (reply explain.Reply, warnings []error, err error) {
-	body, warnings, err := stream(ctx, req, params)
+func (r Replica) requestExplanation(ctx context.Context, req *rest.Request, params url.Values) (reply explain.Reply, warnings []error, err error) {
+	body, warnings, err := streamResponse(ctx, req, params)
 	if err != nil {
 		return explain.Reply{}, warnings, err
 	}
@@ -91,8 +91,8 @@ func (r Replica) ask(ctx context.Context, req *rest.Request, params url.Values) 
 	return reply, warnings, nil
 }
 
-// stream sends a request. A manager that knows nothing is ErrUndecided.
-func stream(ctx context.Context, req *rest.Request, params url.Values) (io.ReadCloser, []error, error) {
+// streamResponse sends a request. A manager that knows nothing is ErrUndecided.
+func streamResponse(ctx context.Context, req *rest.Request, params url.Values) (io.ReadCloser, []error, error) {
 	for key, values := range params {
 		for _, value := range values {
 			req = req.Param(key, value)
@@ -124,8 +124,8 @@ func (w *warnings) HandleWarningHeader(code int, _, text string) {
 	}
 }
 
-// Gather asks all replicas at once, and returns what each said in the order of the replicas.
-func Gather[T any](asked []Replica, ask func(Replica) (T, error)) ([]T, []error) {
+// GatherReplies asks all replicas at once, and returns what each said in the order of the replicas.
+func GatherReplies[T any](asked []Replica, ask func(Replica) (T, error)) ([]T, []error) {
 	replies, errs := make([]T, len(asked)), make([]error, len(asked))
 	var all recovery.WaitGroup
 	for i, r := range asked {

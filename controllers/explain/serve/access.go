@@ -17,11 +17,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// authenticate returns the caller. Without one it has written an answer.
-func (s *Server) authenticate(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
+// authenticateCaller returns the caller. Without one it has written an answer.
+func (s *Server) authenticateCaller(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
 	who, ok, err := s.Who.AuthenticateRequest(req)
 	if err != nil || !ok {
-		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, schema.GroupResource{}, "the API server does not know the caller; use the credentials of your kubeconfig")
+		writeFailure(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, schema.GroupResource{}, "the API server does not know the caller; use the credentials of your kubeconfig")
 		return nil, false
 	}
 	return who.User, true
@@ -30,7 +30,7 @@ func (s *Server) authenticate(w http.ResponseWriter, req *http.Request) (user.In
 // authorizeUser returns the caller, if the API allows the request: what the API server checks before it passes a
 // request on is checked here too, for requests that do not come through it. Otherwise it has written an answer.
 func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, resource, name string) (user.Info, bool) {
-	who, ok := s.authenticate(w, req)
+	who, ok := s.authenticateCaller(w, req)
 	if !ok {
 		return nil, false
 	}
@@ -39,7 +39,7 @@ func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, r
 		Namespace: req.PathValue("namespace"), Name: name, ResourceRequest: true,
 	}
 	if reason, ok := s.isAllowed(req.Context(), about); !ok {
-		s.refuse(w, about, reason)
+		s.writeForbidden(w, about, reason)
 		return nil, false
 	}
 	return who, true
@@ -48,20 +48,20 @@ func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, r
 // authorizePeer lets other managers in: callers that may get the path. Otherwise it has written an
 // answer.
 func (s *Server) authorizePeer(w http.ResponseWriter, req *http.Request, path string) bool {
-	who, ok := s.authenticate(w, req)
+	who, ok := s.authenticateCaller(w, req)
 	if !ok {
 		return false
 	}
 	about := authorizer.AttributesRecord{User: who, Verb: "get", Path: path}
 	reason, ok := s.isAllowed(req.Context(), about)
 	if !ok {
-		s.refuse(w, about, reason)
+		s.writeForbidden(w, about, reason)
 	}
 	return ok
 }
 
-// object asks for an object.
-func object(who user.Info, about schema.GroupResource, namespace, name string) authorizer.AttributesRecord {
+// objectAttributes asks for an object.
+func objectAttributes(who user.Info, about schema.GroupResource, namespace, name string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: who, Verb: "get", APIGroup: about.Group, APIVersion: "*", Resource: about.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
 	}
@@ -72,8 +72,8 @@ func (s *Server) isAllowed(ctx context.Context, about authorizer.AttributesRecor
 	return reason, err == nil && verdict == authorizer.DecisionAllow
 }
 
-// refuse names what the caller lacks.
-func (s *Server) refuse(w http.ResponseWriter, about authorizer.AttributesRecord, reason string) {
+// writeForbidden names what the caller lacks.
+func (s *Server) writeForbidden(w http.ResponseWriter, about authorizer.AttributesRecord, reason string) {
 	resource := schema.GroupResource{Group: about.APIGroup, Resource: about.Resource}
 	what := about.Path
 	if about.ResourceRequest {
@@ -83,7 +83,7 @@ func (s *Server) refuse(w http.ResponseWriter, about authorizer.AttributesRecord
 	if reason != "" {
 		message += ": " + reason
 	}
-	fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, resource, message)
+	writeFailure(w, http.StatusForbidden, metav1.StatusReasonForbidden, resource, message)
 }
 
 func nameOf(u user.Info) string {
@@ -93,8 +93,8 @@ func nameOf(u user.Info) string {
 	return u.GetName()
 }
 
-// fail answers as the API server does. About is what the failure is of.
-func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason, about schema.GroupResource, message string) {
+// writeFailure answers as the API server does. About is what the failure is of.
+func writeFailure(w http.ResponseWriter, code int32, reason metav1.StatusReason, about schema.GroupResource, message string) {
 	writeJSON(w, int(code), metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Code: code, Reason: reason, Message: message,

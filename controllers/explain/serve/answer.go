@@ -33,14 +33,14 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	if !ok {
 		return
 	}
-	q, about, ok := resolve(q)
+	q, about, ok := resolveQuestion(q)
 	if !ok {
 		failBadRequest(w)
 		return
 	}
-	get := object(who, about, q.Namespace, q.Name)
+	get := objectAttributes(who, about, q.Namespace, q.Name)
 	if reason, ok := s.isAllowed(req.Context(), get); !ok {
-		s.refuse(w, get, reason)
+		s.writeForbidden(w, get, reason)
 		return
 	}
 	slot, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
@@ -51,10 +51,10 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	replies, asked := s.askAllReplicas(req.Context(), w.Header(), q, pages{})
 	slot.startSending(w)
 	if len(replies) > 0 {
-		s.writeReply(w, q, replicas.Merge(replies))
+		s.writeReply(w, q, replicas.MergeReplies(replies))
 		return
 	}
-	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
+	writeFailure(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
 		fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", q, asked))
 }
 
@@ -79,7 +79,7 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	found, asked := s.readableRefusals(req.Context(), w.Header(), who, q)
 	slot.startSending(w)
 	if len(found) == 0 {
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
+		writeFailure(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(),
 			fmt.Sprintf("no manager remembers that you may know of %s (%d asked); they remember the last 2,000 refusals each, until they are restarted", q, asked))
 		return
 	}
@@ -95,7 +95,7 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
 	if !q.AsksForRefusals() {
 		var ok bool
-		if q, _, ok = resolve(q); !ok {
+		if q, _, ok = resolveQuestion(q); !ok {
 			failBadRequest(w)
 			return
 		}
@@ -108,14 +108,14 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 	reply, ok := s.recallAnswer(req.Context(), q)
 	slot.startSending(w)
 	if !ok {
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
+		writeFailure(w, http.StatusNotFound, metav1.StatusReasonNotFound, q.APIResource(), "this replica has decided nothing about "+q.String())
 		return
 	}
 	s.writeReply(w, q, reply)
 }
 
 func failBadRequest(w http.ResponseWriter) {
-	fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group},
+	writeFailure(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group},
 		"want kind (Pod, "+kinds.List("or")+") with its group, or resource, of an object with its namespace; or request or user, of refusals")
 }
 
@@ -138,7 +138,7 @@ func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply exp
 		text, err := json.Marshal(reply)
 		switch n := len(reply.Refusals); {
 		case err != nil:
-			fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, q.APIResource(), err.Error())
+			writeFailure(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, q.APIResource(), err.Error())
 		case len(text) < most:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(append(text, '\n')) // the caller has gone if it fails
@@ -147,23 +147,23 @@ func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply exp
 			replicas.AddWarning(w.Header(), fmt.Sprintf("%s leaves out %d older refusals: the answer would have more than %d KiB", s.Replica, n-n/2, most>>10))
 			continue
 		default:
-			fail(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, q.APIResource(),
+			writeFailure(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, q.APIResource(),
 				fmt.Sprintf("the answer has more than %d KiB; ask about single pods, not about all of a workload at once", most>>10))
 		}
 		return
 	}
 }
 
-// resolve finds what a question about an object means, and which resource that is.
-func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) {
+// resolveQuestion finds what a question about an object means, and which resource that is.
+func resolveQuestion(q explain.Question) (explain.Question, schema.GroupResource, bool) {
 	kind := schema.GroupKind{Group: q.Group, Kind: q.Kind}
 	about := schema.ParseGroupResource(q.Resource)
 	namespaced := kind.Kind != ""
 	if kind == (schema.GroupKind{Kind: "Pod"}) || about == (schema.GroupResource{Resource: "pods"}) {
 		kind, about, namespaced = schema.GroupKind{Kind: "Pod"}, schema.GroupResource{Resource: "pods"}, true
-	} else if w, ok := kinds.Asked(kind); ok {
+	} else if w, ok := kinds.FindByKind(kind); ok {
 		kind, about = w.GroupKind(), w.GroupResource()
-	} else if k, in, ok := kinds.Explained(about); ok {
+	} else if k, in, ok := kinds.ExplainedKind(about); ok {
 		kind, namespaced = k, in
 	}
 	q.Group, q.Kind, q.Resource = kind.Group, kind.Kind, about.String()
@@ -173,14 +173,14 @@ func resolve(q explain.Question) (explain.Question, schema.GroupResource, bool) 
 // recallAnswer returns what this manager knows about a question that resolve has seen. Where that is
 // nothing but refusals the latest is the answer.
 func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
-	sought := explain.Sought{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Skip: q.Skip}
-	reply.Refusals = cutRefusals(s.Store.Refusals(sought, refusalsTold), refusalBytes)
+	sought := explain.RefusalFilter{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Skip: q.Skip}
+	reply.Refusals = cutRefusals(s.Store.FindRefusals(sought, refusalsTold), refusalBytes)
 	switch kind := (schema.GroupKind{Group: q.Group, Kind: q.Kind}); {
 	case q.AsksForRefusals():
 	case kind == schema.GroupKind{Kind: "Pod"}:
 		ok = s.recallPod(&reply, q)
 	default:
-		if reply.Answer, ok = s.Store.Workload(kind, q.Namespace, q.Name); ok && q.Pods {
+		if reply.Answer, ok = s.Store.ExplainWorkload(kind, q.Namespace, q.Name); ok && q.Pods {
 			reply.Pods, _ = s.Store.PodsOf(kind, q.Namespace, q.Name)
 		}
 	}
@@ -195,23 +195,23 @@ func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply ex
 	}
 	reply.Answer.Replica = s.Replica
 	if near := reply.Answer.Near; near != nil && q.Nearest {
-		reply.Answer.Nearest = s.nearest(ctx, near)
+		reply.Answer.Nearest = s.findNearest(ctx, near)
 	}
 	return reply, true
 }
 
 func (s *Server) recallPod(reply *explain.Reply, q explain.Question) (ok bool) {
-	reply.Answer, ok = s.Store.Pod(q.Namespace, q.Name)
-	if placed, found := s.Store.Placed(q.Namespace, q.Name); found && ok {
+	reply.Answer, ok = s.Store.ExplainPod(q.Namespace, q.Name)
+	if placed, found := s.Store.ExplainPlacement(q.Namespace, q.Name); found && ok {
 		reply.Placed = &placed
 	} else if found {
 		reply.Answer, ok = placed, true
 	}
-	reply.Sidecars = s.Store.Sidecars(q.Namespace, q.Name)
+	reply.Sidecars = s.Store.ExplainSidecars(q.Namespace, q.Name)
 	if !ok && len(reply.Sidecars) > 0 {
 		reply.Answer, reply.Sidecars, ok = reply.Sidecars[0], reply.Sidecars[1:], true
 	}
-	reply.Lacks = s.Store.Lacks(q.Namespace, q.Name)
+	reply.Lacks = s.Store.ExplainMissing(q.Namespace, q.Name)
 	if !ok && len(reply.Lacks) > 0 {
 		reply.Answer, reply.Lacks, ok = reply.Lacks[0], reply.Lacks[1:], true
 	}
@@ -233,7 +233,7 @@ func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Qu
 		q.Skip = before.skip[replica]
 		return q
 	}
-	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
+	answers, errs := replicas.GatherReplies(peers, func(r replicas.Replica) (out told, err error) {
 		out.reply, out.warnings, err = r.AskAlone(limited, from(r.Name))
 		return out, err
 	})

@@ -41,7 +41,7 @@ func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
 	if !ok {
 		return
 	}
-	query, ok := s.query(w, req)
+	query, ok := s.readQuery(w, req)
 	if !ok {
 		return
 	}
@@ -61,7 +61,7 @@ func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
 	if !s.authorizePeer(w, req, explain.ReplicaDecisionsPath) {
 		return
 	}
-	if query, ok := s.query(w, req); ok {
+	if query, ok := s.readQuery(w, req); ok {
 		s.sendRecords(w, req, query, s.managers.wholes, "")
 	}
 }
@@ -73,7 +73,7 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 		warnings []error
 	}
 	peers := s.findPeers(ctx, h)
-	answers, errs := replicas.Gather(peers, func(r replicas.Replica) (out told, err error) {
+	answers, errs := replicas.GatherReplies(peers, func(r replicas.Replica) (out told, err error) {
 		begun, cancel := context.WithCancelCause(ctx)
 		late := time.AfterFunc(3*cmp.Or(s.PeerTimeout, peerTimeout), func() {
 			_ = recovery.Call("explain", func() error { cancel(context.DeadlineExceeded); return nil }) // it reports what it recovers
@@ -106,10 +106,10 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 		return
 	}
 	defer slot.leaveSlot()
-	lines, omitted, err := s.lines(req, query)
+	lines, omitted, err := s.encodeRecords(req, query)
 	if err != nil {
 		ctrl.LoggerFrom(req.Context()).Error(err, "Sending records of decisions")
-		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
+		writeFailure(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // else it is the one of the server
@@ -139,11 +139,11 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 	}
 }
 
-// lines are the records that a query selects, the latest first.
-func (s *Server) lines(req *http.Request, query record.Query) (lines [][]byte, omitted int, err error) {
+// encodeRecords are the records that a query selects, the latest first.
+func (s *Server) encodeRecords(req *http.Request, query record.Query) (lines [][]byte, omitted int, err error) {
 	limit := query.Limit
 	query.Limit = 0
-	found := s.Records.Find(query)
+	found := s.Records.FindRecords(query)
 	bytes := 0
 	for i, r := range found {
 		if req.Context().Err() != nil {
@@ -152,7 +152,7 @@ func (s *Server) lines(req *http.Request, query record.Query) (lines [][]byte, o
 		if i == limit {
 			return lines, len(found) - i, nil
 		}
-		line, err := s.Lines.Append(nil, r)
+		line, err := s.Lines.AppendLine(nil, r)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -164,17 +164,17 @@ func (s *Server) lines(req *http.Request, query record.Query) (lines [][]byte, o
 	return lines, 0, nil
 }
 
-// query reads the parameters of a request. Where one is wrong there is an answer already.
-func (s *Server) query(w http.ResponseWriter, req *http.Request) (record.Query, bool) {
-	query, err := s.parse(req.URL.Query())
+// readQuery reads the parameters of a request. Where one is wrong there is an answer already.
+func (s *Server) readQuery(w http.ResponseWriter, req *http.Request) (record.Query, bool) {
+	query, err := s.parseQuery(req.URL.Query())
 	if err != nil {
-		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
+		writeFailure(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
 	}
 	return query, err == nil
 }
 
-// parse reads the parameters. The error names the one that is wrong.
-func (s *Server) parse(values url.Values) (record.Query, error) {
+// parseQuery reads the parameters. The error names the one that is wrong.
+func (s *Server) parseQuery(values url.Values) (record.Query, error) {
 	q := record.Query{Limit: defaultLimit}
 	for name, all := range values {
 		if len(all) != 1 {
@@ -187,7 +187,7 @@ func (s *Server) parse(values url.Values) (record.Query, error) {
 			if err != nil || d <= 0 {
 				return q, fmt.Errorf("parameter since is %q, want how long ago, such as 1h", value)
 			}
-			q.Since = s.now().Add(-d)
+			q.Since = s.currentTime().Add(-d)
 		case "limit":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > largestLimit {
@@ -195,7 +195,7 @@ func (s *Server) parse(values url.Values) (record.Query, error) {
 			}
 			q.Limit = n
 		case "point":
-			if _, ok := catalog.Find(decision.Name(value)); !ok {
+			if _, ok := catalog.FindPoint(decision.Name(value)); !ok {
 				return q, fmt.Errorf("parameter point is %q, want a decision point such as rollout/plan", value)
 			}
 			q.Point = decision.Name(value)
@@ -214,7 +214,7 @@ func (s *Server) parse(values url.Values) (record.Query, error) {
 	return q, nil
 }
 
-func (s *Server) now() time.Time {
+func (s *Server) currentTime() time.Time {
 	if s.Now == nil {
 		return time.Now()
 	}

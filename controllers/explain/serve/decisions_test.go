@@ -33,7 +33,7 @@ func recorded(t *testing.T, size int) (*httptest.Server, *string) {
 		if i%2 == 1 {
 			point, kind, in = protection.BudgetPoint().Name, "Pod", protection.BudgetInput{}
 		}
-		buffer.Record(decision.Record{
+		buffer.RecordDecision(decision.Record{
 			ID: uint64(i + 1), Time: now.Add(time.Duration(i-9) * time.Minute), Point: point, Outcome: decision.Decided, Input: in,
 			Subject: decision.Subject{Kind: kind, Namespace: fmt.Sprint("ns", i%3), Name: fmt.Sprint("n", i)},
 		})
@@ -54,7 +54,7 @@ func recorded(t *testing.T, size int) (*httptest.Server, *string) {
 			return authorizer.DecisionNoOpinion, "", nil
 		}),
 	}
-	server := httptest.NewServer(s.server(nil).Handler)
+	server := httptest.NewServer(s.newHTTPServer(nil).Handler)
 	t.Cleanup(server.Close)
 	return server, &asked
 }

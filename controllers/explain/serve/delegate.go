@@ -29,11 +29,11 @@ const (
 	proxyCAKey    = "requestheader-client-ca-file"
 )
 
-// Delegate asks the API server who callers are, by their token or their client
+// NewDelegatedAuth asks the API server who callers are, by their token or their client
 // certificate, and what they may do. Answers are cached for seconds. Who has the
 // certificate that the API server passes on requests with is taken at its word
 // about the caller.
-func Delegate(ctx context.Context, config *rest.Config) (authenticator.Request, authorizer.Authorizer, error) {
+func NewDelegatedAuth(ctx context.Context, config *rest.Config) (authenticator.Request, authorizer.Authorizer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for reviews: %w", err)

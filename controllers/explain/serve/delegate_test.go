@@ -86,7 +86,7 @@ func TestWhoseHeadersAreBelieved(t *testing.T) {
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
 		"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`, "requestheader-allowed-names": `["front-proxy-client"]`,
 	})
-	who, may, err := Delegate(t.Context(), &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}})
+	who, may, err := NewDelegatedAuth(t.Context(), &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestWhoseHeadersAreBelieved(t *testing.T) {
 
 // The API server finds out that an API is there without naming a user.
 func TestDiscovery(t *testing.T) {
-	handler := (&Server{}).server(nil).Handler
+	handler := (&Server{}).newHTTPServer(nil).Handler
 	for path, want := range map[string]any{"/apis/" + explain.Group: explain.APIGroup(), explain.APIPath: explain.APIResources()} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

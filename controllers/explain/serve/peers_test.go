@@ -41,15 +41,15 @@ type decided struct {
 	at      int64
 }
 
-func (d decided) Workload() explain.Answer {
+func (d decided) ExplainWorkload() explain.Answer {
 	return explain.Answer{Message: d.replica, Decided: time.Unix(d.at, 0)}
 }
-func (d decided) CountBytes() int                           { return 0 }
-func (d decided) Pods() []explain.Answer                    { return nil }
-func (d decided) Pod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
+func (d decided) CountBytes() int                                  { return 0 }
+func (d decided) ExplainPods() []explain.Answer                    { return nil }
+func (d decided) ExplainPod(string, string) (explain.Answer, bool) { return explain.Answer{}, false }
 func storeOf(d decided, refused ...string) *explain.Store {
 	store := explain.NewStore()
-	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, d)
+	store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, d)
 	for i, name := range refused {
 		store.PutRefusal(explain.Answer{
 			Message: d.replica, Decided: time.Unix(d.at+int64(i), 0), Subject: decision.Subject{Namespace: "shop", Name: name},
@@ -71,7 +71,7 @@ func mayGetAll(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 func recordsOf(replica string, n int) *record.Buffer {
 	buffer := record.NewBuffer()
 	for i := range n {
-		buffer.Record(decision.Record{ID: uint64(i + 1), Time: time.Unix(int64(i), 0), Point: rollout.PlanPoint().Name, Input: rollout.PlanInput{}, Subject: decision.Subject{Name: replica}})
+		buffer.RecordDecision(decision.Record{ID: uint64(i + 1), Time: time.Unix(int64(i), 0), Point: rollout.PlanPoint().Name, Input: rollout.PlanInput{}, Subject: decision.Subject{Name: replica}})
 	}
 	return buffer
 }
@@ -114,7 +114,7 @@ func pair(t *testing.T, token string, trusted *authority, edit func(*Server)) (a
 		t.Fatal(err)
 	}
 	address, _ = start(t, clients, servers, func(s *Server) {
-		s.Replica, s.Store, s.Peers, s.May = "first", storeOf(decided{"first", 10}, "web-1", "web-2"), peers.Find, authorizer.AuthorizerFunc(mayGetAll)
+		s.Replica, s.Store, s.Peers, s.May = "first", storeOf(decided{"first", 10}, "web-1", "web-2"), peers.ListPeers, authorizer.AuthorizerFunc(mayGetAll)
 		s.Records, s.Lines = recordsOf("first", 2), record.NewEncoder(record.WithOrigin("first"))
 		if edit != nil {
 			edit(s)
@@ -183,7 +183,7 @@ func TestReplicasThatDoNotAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hangs, err := replicas.Client(at, slow.Client())
+	hangs, err := replicas.NewClient(at, slow.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestRecordsThatBreakOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := replicas.Client(at, breaks.Client())
+	client, err := replicas.NewClient(at, breaks.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

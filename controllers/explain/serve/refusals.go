@@ -58,7 +58,7 @@ func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.I
 	for stale, enough := 0, false; left == "" && !enough; {
 		replies, n := s.askAllReplicas(limited, h, q, told)
 		asked, q.Nearest = max(asked, n), false
-		page := refusalsOf(replicas.Merge(replies))
+		page := refusalsOf(replicas.MergeReplies(replies))
 		oldest := map[string]time.Time{} // told by each manager that may have older ones
 		stale++
 		for i := range page {
@@ -134,7 +134,7 @@ func (s *Server) maySee(ctx context.Context, in *sieve, a *explain.Answer) (may,
 	}
 	in.seen[hash] = true
 	about := schema.GroupResource{Group: a.Request.Group, Resource: a.Request.Resource}
-	object := object(in.who, about, a.Subject.Namespace, a.Subject.Name)
+	object := objectAttributes(in.who, about, a.Subject.Namespace, a.Subject.Name)
 	name := about.String() + " " + object.Namespace + "/" + object.Name
 	may, known := in.mayGet[name]
 	if !known {

@@ -54,7 +54,7 @@ func TestRefusalsThatMayNotBeReadHideNoOthers(t *testing.T) {
 				}
 				return authorizer.DecisionNoOpinion, "", nil
 			})}
-			w := answerTo(t, s.server(nil).Handler, urlOf("user=bob&skip=1000"))
+			w := answerTo(t, s.newHTTPServer(nil).Handler, urlOf("user=bob&skip=1000"))
 			if (w.Code == http.StatusOK) != (tc.told > 0) {
 				t.Fatalf("%d %.300s", w.Code, w.Body.String())
 			}
@@ -79,10 +79,10 @@ func TestAnotherManagerIsToldOlderRefusals(t *testing.T) {
 		store.PutRefusal(explain.Answer{Subject: decision.Subject{Namespace: "shop", Name: "web"}, Request: &explain.Request{UID: fmt.Sprint("r", i), User: "bob", Resource: "pods"}})
 	}
 	s := &Server{Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll)}
-	h := s.server(nil).Handler
+	h := s.newHTTPServer(nil).Handler
 	for skip, want := range map[int]string{0: "r24", 20: "r4", 24: "r0"} {
 		var reply explain.Reply
-		w := answerTo(t, h, explain.ReplicaPath+"?"+explain.Question{User: "bob", Skip: skip}.Values().Encode())
+		w := answerTo(t, h, explain.ReplicaPath+"?"+explain.Question{User: "bob", Skip: skip}.QueryValues().Encode())
 		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || reply.Answer.Request.UID != want || 1+len(reply.Refusals) != min(25-skip, refusalsTold) {
 			t.Errorf("after %d: %d %.300s", skip, w.Code, w.Body.String())
 		}
@@ -96,7 +96,7 @@ func TestAnotherManagerIsToldOlderRefusals(t *testing.T) {
 func peerOf(t *testing.T, name string, store *explain.Store, edit func(*http.Request)) replicas.Replica {
 	t.Helper()
 	s := &Server{Store: store, Replica: name, Who: named(), May: authorizer.AuthorizerFunc(allowAll)}
-	h := s.server(nil).Handler
+	h := s.newHTTPServer(nil).Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Header.Set("Authorization", "Bearer manager")
 		if edit != nil {
@@ -109,7 +109,7 @@ func peerOf(t *testing.T, name string, store *explain.Store, edit func(*http.Req
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := replicas.Client(at, server.Client())
+	client, err := replicas.NewClient(at, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestOlderRefusalsOfAnotherManagerHideNoLaterOnes(t *testing.T) {
 			})}
 			second := peerOf(t, "second", other, tc.edit)
 			s.Peers = func(context.Context) ([]replicas.Replica, error) { return []replicas.Replica{second}, nil }
-			w := answerTo(t, s.server(nil).Handler, urlOf("user=bob"))
+			w := answerTo(t, s.newHTTPServer(nil).Handler, urlOf("user=bob"))
 			var reply explain.Reply
 			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Code != http.StatusOK {
 				t.Fatalf("%d %.300s: %v", w.Code, w.Body.String(), err)

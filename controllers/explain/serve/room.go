@@ -184,7 +184,7 @@ func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Qu
 	out, ok := slots.takeSlotOf(user, req.Context().Done(), late.C, turn)
 	if !ok && req.Context().Err() == nil { // else the caller has gone
 		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),
+		writeFailure(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),
 			fmt.Sprintf("%s answers %d such questions at once, %d of one user, and no other one ended within %s; ask again in a moment", s.Replica, cap(slots.all), max(cap(slots.all)/4, 1), wait))
 	}
 	return out, ok

@@ -55,13 +55,13 @@ func TestAnswersAtOnceAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := explain.NewStore()
-			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
 			begun, end := make(chan struct{}), make(chan struct{})
 			s := &Server{
 				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: time.Millisecond,
 				Peers: func(context.Context) ([]replicas.Replica, error) { begun <- struct{}{}; <-end; return nil, nil },
 			}
-			h := s.server(nil).Handler
+			h := s.newHTTPServer(nil).Handler
 			var all recovery.WaitGroup
 			for i := range tc.most {
 				all.Go("test", func() { answerToUser(t, h, fmt.Sprint("user-", i), tc.path) }, func(err error) { t.Error(err) })
@@ -97,13 +97,13 @@ func TestOneUserDoesNotUseUpAllAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := explain.NewStore()
-			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
 			begun, end := make(chan struct{}, SinglesAtOnce), make(chan struct{})
 			s := &Server{
 				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: time.Millisecond,
 				Peers: func(context.Context) ([]replicas.Replica, error) { begun <- struct{}{}; <-end; return nil, nil },
 			}
-			h := s.server(nil).Handler
+			h := s.newHTTPServer(nil).Handler
 			var all recovery.WaitGroup
 			for i := range tc.most {
 				all.Go("test", func() { answerToUser(t, h, tc.user(i), tc.path) }, func(err error) { t.Error(err) })
@@ -157,12 +157,12 @@ func TestAUserWhoDoesNotReadKeepsNoOtherWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := explain.NewStore()
-			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+			store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
 			s := &Server{
 				Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll), RoomWait: 500 * time.Millisecond,
 				Records: recordsOf("first", 3), Lines: record.NewEncoder(),
 			}
-			h := s.server(nil).Handler
+			h := s.newHTTPServer(nil).Handler
 			var all recovery.WaitGroup
 			late := make(chan struct{}, tc.unread*tc.each)
 			for i := range tc.unread {
@@ -217,7 +217,7 @@ type crowd struct {
 }
 
 func (c crowd) CountBytes() int { return 0 }
-func (c crowd) Pods() []explain.Answer {
+func (c crowd) ExplainPods() []explain.Answer {
 	out := make([]explain.Answer, c.pods)
 	for i := range out {
 		out[i].Message = strings.Repeat("x", c.bytes)
@@ -225,7 +225,7 @@ func (c crowd) Pods() []explain.Answer {
 	return out
 }
 
-func (c crowd) Pod(string, string) (explain.Answer, bool) {
+func (c crowd) ExplainPod(string, string) (explain.Answer, bool) {
 	return explain.Answer{Message: strings.Repeat("x", c.bytes)}, true
 }
 
@@ -245,14 +245,14 @@ func TestAnAnswerThatIsTooLargeIsNotSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := explain.NewStore()
-			store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, tc.round)
+			store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, tc.round)
 			for range tc.refusals {
 				store.PutRefusal(explain.Answer{
 					Subject: decision.Subject{Namespace: "shop", Name: "web-1"}, Message: strings.Repeat("y", 60<<10), Request: &explain.Request{Resource: "pods"},
 				})
 			}
 			s := &Server{Store: store, Replica: "first", Who: named(), May: authorizer.AuthorizerFunc(allowAll)}
-			w := answerTo(t, s.server(nil).Handler, urlOf(tc.query))
+			w := answerTo(t, s.newHTTPServer(nil).Handler, urlOf(tc.query))
 			if text := w.Body.String() + strings.Join(w.Header().Values("Warning"), "; "); w.Code != tc.code || !strings.Contains(text, tc.want) || w.Body.Len() > LargestAnswer {
 				t.Errorf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), text)
 			}

@@ -72,7 +72,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the certificate for decisions: %w", err)
 	}
-	server := s.server(watcher.GetCertificate)
+	server := s.newHTTPServer(watcher.GetCertificate)
 	recovery.GoUntilDone(ctx, "explain", func(ctx context.Context) { _ = watcher.Start(ctx) }) // it ends with ctx; a failed reload keeps the old one
 	recovery.Go("explain", func() {
 		<-ctx.Done()
@@ -87,8 +87,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// server is a server that slow callers cannot hold up.
-func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
+// newHTTPServer is a server that slow callers cannot hold up.
+func (s *Server) newHTTPServer(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	s.finding, s.users, s.managers = make(chan struct{}, 1), newRoom(), newRoom()
 	mux := http.NewServeMux()
 	for path, serve := range map[string]http.HandlerFunc{
@@ -118,8 +118,8 @@ func (s *Server) server(certificate func(*tls.ClientHelloInfo) (*tls.Certificate
 // nearestTime is how long it may take to find the nearest rule.
 const nearestTime = 2 * time.Second
 
-// nearest is worked out for one caller at a time, since it evaluates policies.
-func (s *Server) nearest(ctx context.Context, near func(context.Context) *nearest.Result) *nearest.Result {
+// findNearest is worked out for one caller at a time, since it evaluates policies.
+func (s *Server) findNearest(ctx context.Context, near func(context.Context) *nearest.Result) *nearest.Result {
 	ctx, cancel := context.WithTimeout(ctx, nearestTime)
 	defer cancel()
 	select {

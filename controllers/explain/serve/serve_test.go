@@ -38,10 +38,10 @@ func urlOf(query string) string {
 // one is a round about a workload with one pod.
 type one struct{}
 
-func (one) Workload() explain.Answer { return explain.Answer{Verdict: explain.Updating} }
-func (one) CountBytes() int          { return 0 }
-func (one) Pods() []explain.Answer   { return []explain.Answer{{Verdict: explain.Held}} }
-func (one) Pod(namespace, name string) (explain.Answer, bool) {
+func (one) ExplainWorkload() explain.Answer { return explain.Answer{Verdict: explain.Updating} }
+func (one) CountBytes() int                 { return 0 }
+func (one) ExplainPods() []explain.Answer   { return []explain.Answer{{Verdict: explain.Held}} }
+func (one) ExplainPod(namespace, name string) (explain.Answer, bool) {
 	return explain.Answer{Verdict: explain.Held}, namespace == "shop" && name == "web-1"
 }
 
@@ -55,11 +55,11 @@ func named() authenticator.Request {
 
 func TestWhoIsToldWhat(t *testing.T) {
 	store := explain.NewStore()
-	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
+	store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, one{})
 	for _, subject := range []decision.Subject{
 		{Group: "apps.kruise.io", Kind: "AdvancedCronJob", Namespace: "shop", Name: "backup", UID: "v"}, {Group: "apps.kruise.io", Kind: "SidecarSet", Name: "logs", UID: "w"},
 	} {
-		store.Put(subject, one{})
+		store.PutRound(subject, one{})
 	}
 	for _, r := range []struct{ uid, user, resource, namespace, name string }{
 		{"r1", "bob", "pods", "shop", "web-1"}, {"r2", "bob", "pods", "shop", "db-0"}, {"r3", "bob", "namespaces", "", "shop"}, {"r4", "bob", "pods", "hidden", "x"},
@@ -138,7 +138,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 				req.Header.Set("Authorization", "Bearer "+tc.token)
 			}
 			w := httptest.NewRecorder()
-			s.server(nil).Handler.ServeHTTP(w, req)
+			s.newHTTPServer(nil).Handler.ServeHTTP(w, req)
 			if body := w.Body.String(); w.Code != tc.code || !strings.Contains(body, tc.want) || asked != tc.asked {
 				t.Errorf("%d %s, asked %q", w.Code, body, asked)
 			}
@@ -156,7 +156,7 @@ type near struct {
 	found *int
 }
 
-func (n near) Pod(string, string) (explain.Answer, bool) {
+func (n near) ExplainPod(string, string) (explain.Answer, bool) {
 	return explain.Answer{Verdict: explain.Held, Near: func(ctx context.Context) *nearest.Result {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return nil
@@ -169,11 +169,11 @@ func (n near) Pod(string, string) (explain.Answer, bool) {
 func TestTheNearestRuleIsFoundForWhoAsks(t *testing.T) {
 	found := 0
 	store := explain.NewStore()
-	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, near{found: &found})
+	store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}, near{found: &found})
 	s := &Server{Store: store, Who: named(), May: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionAllow, "", nil
 	})}
-	handler := s.server(nil).Handler
+	handler := s.newHTTPServer(nil).Handler
 	for _, tc := range []struct {
 		query string
 		found int

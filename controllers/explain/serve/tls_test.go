@@ -38,10 +38,10 @@ import (
 // round is a workload's with one pod.
 type round struct{}
 
-func (round) Workload() explain.Answer { return explain.Answer{Message: "the workload"} }
-func (round) CountBytes() int          { return 0 }
-func (round) Pods() []explain.Answer   { return []explain.Answer{{Message: "the pod in short"}} }
-func (round) Pod(_, name string) (explain.Answer, bool) {
+func (round) ExplainWorkload() explain.Answer { return explain.Answer{Message: "the workload"} }
+func (round) CountBytes() int                 { return 0 }
+func (round) ExplainPods() []explain.Answer   { return []explain.Answer{{Message: "the pod in short"}} }
+func (round) ExplainPod(_, name string) (explain.Answer, bool) {
 	return explain.Answer{Message: "the pod"}, name == "web-1"
 }
 
@@ -142,7 +142,7 @@ func start(t *testing.T, clients, servers *authority, edits ...func(*Server)) (s
 	options.Roots = roots
 	may := &asked{}
 	store := explain.NewStore()
-	store.Put(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, round{})
+	store.PutRound(decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}, round{})
 	ready := make(chan struct{})
 	s := &Server{
 		Addr: addr, CertDir: dir, Ready: ready, Store: store, Replica: "replica-1", May: authorizer.AuthorizerFunc(may.authorize),
@@ -302,7 +302,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 }
 
 func TestSlowCallersAreLetGo(t *testing.T) {
-	s := (&Server{}).server(nil)
+	s := (&Server{}).newHTTPServer(nil)
 	for what, d := range map[string]time.Duration{"headers": s.ReadHeaderTimeout, "request": s.ReadTimeout, "answer": s.WriteTimeout, "pause": s.IdleTimeout} {
 		if d <= 0 || d > 2*time.Minute {
 			t.Errorf("the %s may take %s", what, d)

@@ -41,10 +41,10 @@ func New(w kinds.Workload, s Settings) (rollout.Kind, error) {
 	return nil, fmt.Errorf("no controller acts on %s", w.GroupKind())
 }
 
-// Under makes the adapter of an object's kind once the feature gates are known.
-func Under(o client.Object) func(on func(featuregate.Feature) bool) (rollout.Kind, error) {
+// NewFactory makes the adapter of an object's kind once the feature gates are known.
+func NewFactory(o client.Object) func(on func(featuregate.Feature) bool) (rollout.Kind, error) {
 	return func(on func(featuregate.Feature) bool) (rollout.Kind, error) {
-		w, ok := kinds.Of(o)
+		w, ok := kinds.FindByObject(o)
 		if !ok {
 			return nil, fmt.Errorf("no controller acts on a %T", o)
 		}

@@ -21,9 +21,9 @@ type Image struct {
 	Registry string
 }
 
-// Parse takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
+// ParseImage takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
 // and the tag is latest if there is neither. It fails if the text is no image reference.
-func Parse(text string) (Image, error) {
+func ParseImage(text string) (Image, error) {
 	named, err := reference.ParseNormalizedNamed(text)
 	if err != nil {
 		return Image{}, err
@@ -38,8 +38,8 @@ func Parse(text string) (Image, error) {
 	return out, nil
 }
 
-// Of is what is asked for of a tag, nil if nothing.
-func Of(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
+// FindSpec is what is asked for of a tag, nil if nothing.
+func FindSpec(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
 	if i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == tag }); i >= 0 {
 		return &spec.Tags[i]
 	}
@@ -57,9 +57,9 @@ func Status(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *krui
 	return nil
 }
 
-// Phase is how far a node is with an image that was asked for; "" before it has begun.
-func Phase(node *kruise.NodeImage, i Image) kruise.ImagePullPhase {
-	tag := Of(node.Spec.Images[i.Name], i.Tag)
+// PullPhase is how far a node is with an image that was asked for; "" before it has begun.
+func PullPhase(node *kruise.NodeImage, i Image) kruise.ImagePullPhase {
+	tag := FindSpec(node.Spec.Images[i.Name], i.Tag)
 	if tag == nil {
 		return ""
 	}

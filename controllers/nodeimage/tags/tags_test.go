@@ -19,12 +19,12 @@ func TestParse(t *testing.T) {
 		"nginx@" + digest:                  {Name: "nginx", Tag: digest, Registry: "docker.io"},
 		"registry.example.com/a@" + digest: {Name: "registry.example.com/a", Tag: digest, Registry: "registry.example.com"},
 	} {
-		if got, err := tags.Parse(text); err != nil || got != want {
+		if got, err := tags.ParseImage(text); err != nil || got != want {
 			t.Errorf("%s is %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "Nginx", "a b", "nginx:"} {
-		if got, err := tags.Parse(text); err == nil || got != (tags.Image{}) {
+		if got, err := tags.ParseImage(text); err == nil || got != (tags.Image{}) {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestPhase(t *testing.T) {
 	node := &kruise.NodeImage{}
 	phase := func(want kruise.ImagePullPhase, why string) {
 		t.Helper()
-		if got := tags.Phase(node, image); got != want {
+		if got := tags.PullPhase(node, image); got != want {
 			t.Errorf("%s: got %q", why, got)
 		}
 	}

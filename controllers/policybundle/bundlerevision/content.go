@@ -19,8 +19,8 @@ type Content struct {
 	Reference string `json:"reference"`
 }
 
-// Digest names an archive.
-func Digest(archive []byte) string {
+// ArchiveDigest names an archive.
+func ArchiveDigest(archive []byte) string {
 	sum := sha256.Sum256(archive)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
@@ -31,7 +31,7 @@ func Read(raw []byte, digest string) (Content, error) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return Content{}, fmt.Errorf("was changed: %w", err)
 	}
-	if is := Digest(c.Archive); is != digest {
+	if is := ArchiveDigest(c.Archive); is != digest {
 		return Content{}, fmt.Errorf("was changed: its archive is %s, want %s", is, digest)
 	}
 	return c, nil

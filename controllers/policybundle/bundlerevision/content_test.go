@@ -12,7 +12,7 @@ import (
 func FuzzRead(f *testing.F) {
 	annotationtest.AddHostile(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := Read([]byte(text), Digest([]byte("another archive"))); err == nil {
+		if _, err := Read([]byte(text), ArchiveDigest([]byte("another archive"))); err == nil {
 			t.Error("data with another archive is read")
 		}
 	})

@@ -35,9 +35,9 @@ type Store struct {
 // bundle.
 const Label = "policy.kruise.io/bundle"
 
-// label is a bundle's name, or a part of it and its hash: names of bundles are
+// labelValue is a bundle's name, or a part of it and its hash: names of bundles are
 // longer than values of labels may be.
-func label(name string) string {
+func labelValue(name string) string {
 	if len(name) <= 40 {
 		return name
 	}
@@ -54,28 +54,28 @@ func (s Store) NamespaceOf(b policy.AnyPolicyBundle) string {
 	return s.Namespace
 }
 
-// Keep keeps an archive and returns the name of what has it. The name tells
+// SaveArchive keeps an archive and returns the name of what has it. The name tells
 // apart bundles that were deleted and made anew.
-func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
+func (s Store) SaveArchive(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
 	raw, err := json.Marshal(Content{Archive: archive, Reference: reference})
 	if err != nil {
 		return "", fmt.Errorf("encoding bundle %s: %w", b.GetName(), err)
 	}
-	sum := sha256.Sum256([]byte(string(b.GetUID()) + Digest(archive)))
+	sum := sha256.Sum256([]byte(string(b.GetUID()) + ArchiveDigest(archive)))
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "bundle-" + label(b.GetName()) + "-" + hex.EncodeToString(sum[:]), Namespace: s.NamespaceOf(b),
-			Labels:          map[string]string{Label: label(b.GetName())},
+			Name: "bundle-" + labelValue(b.GetName()) + "-" + hex.EncodeToString(sum[:]), Namespace: s.NamespaceOf(b),
+			Labels:          map[string]string{Label: labelValue(b.GetName())},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, policy.KindOf(b))},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: b.GetGeneration(),
 	}
 	err = s.Client.Create(ctx, rev.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
-		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: Digest(archive)}
+		a := &policy.PolicyArtifact{KeptIn: rev.Name, Digest: ArchiveDigest(archive)}
 		var lost LostError
-		if _, err = s.Load(ctx, b, a); errors.As(err, &lost) { // another archive has the name
-			err = s.replace(ctx, rev)
+		if _, err = s.LoadArchive(ctx, b, a); errors.As(err, &lost) { // another archive has the name
+			err = s.replaceRevision(ctx, rev)
 		}
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (s Store) Keep(ctx context.Context, b policy.AnyPolicyBundle, archive []byt
 	return rev.Name, nil
 }
 
-func (s Store) replace(ctx context.Context, rev *appsv1.ControllerRevision) error {
+func (s Store) replaceRevision(ctx context.Context, rev *appsv1.ControllerRevision) error {
 	if err := s.Client.Delete(ctx, rev.DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (e LostError) Error() string {
 	return fmt.Sprintf("reading revision %s: ControllerRevision %s %s", e.Revision, e.KeptIn, e.Why)
 }
 
-// Load reads the archive of an artifact, which must be what its digest says: it
+// LoadArchive reads the archive of an artifact, which must be what its digest says: it
 // is a LostError if it is not.
-func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) ([]byte, error) {
+func (s Store) LoadArchive(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) ([]byte, error) {
 	rev := &appsv1.ControllerRevision{}
 	key := types.NamespacedName{Namespace: s.NamespaceOf(b), Name: a.KeptIn}
 	lost := func(why string) error { return LostError{a.Revision, key, why} }
@@ -125,11 +125,11 @@ func (s Store) Load(ctx context.Context, b policy.AnyPolicyBundle, a *policy.Pol
 	return c.Archive, nil
 }
 
-// Prune deletes what is kept of a bundle but for these names.
-func (s Store) Prune(ctx context.Context, b policy.AnyPolicyBundle, keep ...string) error {
+// PruneArchives deletes what is kept of a bundle but for these names.
+func (s Store) PruneArchives(ctx context.Context, b policy.AnyPolicyBundle, keep ...string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
-	if err := s.Reader.List(ctx, list, client.InNamespace(s.NamespaceOf(b)), client.MatchingLabels{Label: label(b.GetName())}); err != nil {
+	if err := s.Reader.List(ctx, list, client.InNamespace(s.NamespaceOf(b)), client.MatchingLabels{Label: labelValue(b.GetName())}); err != nil {
 		return fmt.Errorf("listing the revisions of bundle %s: %w", b.GetName(), err)
 	}
 	for i := range list.Items {

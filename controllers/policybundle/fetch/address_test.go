@@ -13,12 +13,12 @@ func TestAddressesInsideOfTheNetwork(t *testing.T) {
 		"127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "0.1.2.3", "198.18.0.1", "224.0.0.1", "255.255.255.255",
 		"[::]", "[::1]", "[fe80::1]", "[fe80::1%eth0]", "[fc00::1]", "[fd00:ec2::254]", "[ff02::1]", "[::ffff:10.0.0.1]", "[::10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "not an address",
 	} {
-		if err := public("x")("tcp", a+":443", nil); !errors.As(err, &HostError{}) {
+		if err := publicDialControl("x")("tcp", a+":443", nil); !errors.As(err, &HostError{}) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
 	for _, a := range []string{"1.1.1.1", "140.82.121.4", "[2606:4700::1111]", "[::ffff:1.1.1.1]"} {
-		if err := public("x")("tcp", a+":443", nil); err != nil {
+		if err := publicDialControl("x")("tcp", a+":443", nil); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestANameThatLeadsInside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			through, err := transport(&hosts, nil)
+			through, err := newTransport(&hosts, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

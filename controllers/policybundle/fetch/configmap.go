@@ -59,11 +59,11 @@ func contentOf(what string, m *corev1.ConfigMap) (*Fetched, error) {
 	case ok && len(files) > 0:
 		return nil, ContentError{what, fmt.Sprintf("has %s and also the key %s; it must have either an archive or files", archiveKey, slices.Sorted(maps.Keys(files))[0])}
 	case ok:
-		return found(what, archive)
+		return newFetched(what, archive)
 	case len(files) == 0:
 		return nil, ContentError{what, "has no bundle: it needs the key " + archiveKey + " in binaryData, or keys that end with .rego"}
 	}
-	return packed(what, files)
+	return packFiles(what, files)
 }
 
 func filesOf(what string, m *corev1.ConfigMap) (map[string]string, error) {
@@ -106,8 +106,8 @@ func fileOf(key string) (string, bool) {
 	return "", false
 }
 
-// packed makes an archive of files.
-func packed(what string, files map[string]string) (*Fetched, error) {
+// packFiles makes an archive of files.
+func packFiles(what string, files map[string]string) (*Fetched, error) {
 	if len(files) == 0 {
 		return nil, ContentError{what, "has no files, and a bundle has at least one that ends with .rego"}
 	}
@@ -115,7 +115,7 @@ func packed(what string, files map[string]string) (*Fetched, error) {
 	if err := bundle.PackFiles(&out, files); err != nil {
 		return nil, ContentError{what, "cannot be a bundle: " + err.Error()}
 	}
-	got, err := found(what, out.Bytes())
+	got, err := newFetched(what, out.Bytes())
 	if err != nil {
 		return nil, err
 	}

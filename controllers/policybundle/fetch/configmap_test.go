@@ -32,19 +32,19 @@ func TestAnArchiveInAConfigMapPassesUnchanged(t *testing.T) {
 	text := archive(t)
 	c := holding(t, configMap(nil, map[string][]byte{"bundle.tar.gz": text}))
 	f := fetch.New(c)
-	got, err := f.Fetch(t.Context(), here, nil)
+	got, err := f.FetchBundle(t.Context(), here, nil)
 	same(t, got, err, text)
 	if got.Reference != "configmap/shop/freeze@999" {
 		t.Errorf("the reference is %s", got.Reference)
 	}
-	if again, err := f.Fetch(t.Context(), here, got); err != nil || again != got {
+	if again, err := f.FetchBundle(t.Context(), here, got); err != nil || again != got {
 		t.Errorf("it was fetched again: %v", err)
 	}
 	m := configMap(map[string]string{"freeze.rego": policy}, nil)
 	if err := c.Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	other, err := f.Fetch(t.Context(), here, got)
+	other, err := f.FetchBundle(t.Context(), here, got)
 	if err != nil || other == got || !other.Packed || other.Reference == got.Reference {
 		t.Errorf("after an update it is %+v, %v", other, err)
 	}
@@ -70,7 +70,7 @@ func TestWhatTextInAConfigMapBecomes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := fetch.New(holding(t, configMap(tc.data, nil))).Fetch(t.Context(), here, nil)
+			got, err := fetch.New(holding(t, configMap(tc.data, nil))).FetchBundle(t.Context(), here, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,10 +91,10 @@ func TestASignatureOverTextStaysGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	var plain, signed bytes.Buffer
-	if err := b.Pack(&plain); err != nil {
+	if err := b.PackArchive(&plain); err != nil {
 		t.Fatal(err)
 	}
-	if err := bundle.Sign(&signed, &plain, bundle.Signing{Key: ours, Algorithm: "HS256"}); err != nil {
+	if err := bundle.SignArchive(&signed, &plain, bundle.Signing{Key: ours, Algorithm: "HS256"}); err != nil {
 		t.Fatal(err)
 	}
 	by := &bundle.Verification{Required: true, Keys: map[string]*opabundle.KeyConfig{"k": {Key: ours, Algorithm: "HS256"}}}
@@ -104,7 +104,7 @@ func TestASignatureOverTextStaysGood(t *testing.T) {
 		data[strings.ReplaceAll(p, "/", "__")] = text
 	}
 	for name, source := range map[string]fetch.Source{"a configmap": here, "files": {Files: files}} {
-		got, err := fetch.New(holding(t, configMap(data, nil))).Fetch(t.Context(), source, nil)
+		got, err := fetch.New(holding(t, configMap(data, nil))).FetchBundle(t.Context(), source, nil)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -133,7 +133,7 @@ func TestConfigMapsThatAreNoBundle(t *testing.T) {
 		"a manifest where there is not one":  {map[string]string{"a.rego": policy, "a.manifest": "{}"}, nil, "neither a policy nor data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := fetch.New(holding(t, configMap(tc.data, tc.binary))).Fetch(t.Context(), here, nil)
+			_, err := fetch.New(holding(t, configMap(tc.data, tc.binary))).FetchBundle(t.Context(), here, nil)
 			fails[fetch.ContentError](t, err, true, "configmap shop/freeze", tc.says)
 		})
 	}
@@ -149,43 +149,43 @@ func refusing(t *testing.T, err error) client.Reader {
 }
 
 func TestConfigMapsThatCannotBeRead(t *testing.T) {
-	_, err := fetch.New(holding(t)).Fetch(t.Context(), here, nil)
+	_, err := fetch.New(holding(t)).FetchBundle(t.Context(), here, nil)
 	fails[fetch.NotFoundError](t, err, true, "configmap shop/freeze is not there", "kubectl create configmap freeze -n shop")
-	_, err = fetch.New(refusing(t, apierrors.NewForbidden(corev1.Resource("configmaps"), "freeze", nil))).Fetch(t.Context(), here, nil)
+	_, err = fetch.New(refusing(t, apierrors.NewForbidden(corev1.Resource("configmaps"), "freeze", nil))).FetchBundle(t.Context(), here, nil)
 	fails[fetch.ForbiddenError](t, err, true, "configmap shop/freeze", "kruise-system/kruise-manager")
-	_, err = fetch.New(refusing(t, errors.New("connection refused"))).Fetch(t.Context(), here, nil)
+	_, err = fetch.New(refusing(t, errors.New("connection refused"))).FetchBundle(t.Context(), here, nil)
 	fails[fetch.UnavailableError](t, err, false, "connection refused")
 }
 
 func TestFilesMakeTheSameBytesEachTime(t *testing.T) {
 	f := fetch.New(holding(t))
 	s := fetch.Source{Files: map[string]string{"a.rego": policy, "b/c.rego": policy, "z.rego": policy}}
-	first, err := f.Fetch(t.Context(), s, nil)
+	first, err := f.FetchBundle(t.Context(), s, nil)
 	if err != nil || !first.Packed || first.Reference != "files@"+first.Digest {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if again, err := f.Fetch(t.Context(), s, first); err != nil || again != first {
+	if again, err := f.FetchBundle(t.Context(), s, first); err != nil || again != first {
 		t.Errorf("packed again they are %+v, %v", again, err)
 	}
 	s.Files["z.rego"] += "\n"
-	if other, err := f.Fetch(t.Context(), s, first); err != nil || other == first || other.Digest == first.Digest {
+	if other, err := f.FetchBundle(t.Context(), s, first); err != nil || other == first || other.Digest == first.Digest {
 		t.Errorf("changed they are %+v, %v", other, err)
 	}
 }
 
 func TestSourcesThatAreNone(t *testing.T) {
 	f := fetch.New(holding(t))
-	_, err := f.Fetch(t.Context(), fetch.Source{}, nil)
+	_, err := f.FetchBundle(t.Context(), fetch.Source{}, nil)
 	fails[fetch.SourceError](t, err, true, "there are 0 sources")
-	_, err = f.Fetch(t.Context(), fetch.Source{Files: map[string]string{"a.rego": policy}, ConfigMap: here.ConfigMap}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{Files: map[string]string{"a.rego": policy}, ConfigMap: here.ConfigMap}, nil)
 	fails[fetch.SourceError](t, err, true, "there are 2 sources")
-	_, err = f.Fetch(t.Context(), fetch.Source{Files: map[string]string{}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{Files: map[string]string{}}, nil)
 	fails[fetch.ContentError](t, err, true, "has no files")
-	_, err = f.Fetch(t.Context(), fetch.Source{Files: map[string]string{"../a.rego": policy}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{Files: map[string]string{"../a.rego": policy}}, nil)
 	fails[fetch.ContentError](t, err, true, "outside of the bundle")
-	_, err = f.Fetch(t.Context(), fetch.Source{Files: map[string]string{"/a.rego": policy, "a.rego": policy}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{Files: map[string]string{"/a.rego": policy, "a.rego": policy}}, nil)
 	fails[fetch.ContentError](t, err, true, "a.rego is there twice")
-	_, err = f.Fetch(t.Context(), fetch.Source{Files: map[string]string{"a.rego": noise(2 * fetch.MaxSize)}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{Files: map[string]string{"a.rego": noise(2 * fetch.MaxSize)}}, nil)
 	fails[fetch.TooLargeError](t, err, true, "files is larger than 1048576 bytes", "make several bundles")
 }
 
@@ -213,9 +213,9 @@ func FuzzConfigMap(f *testing.F) {
 		if len(binary) > 0 {
 			m.BinaryData = map[string][]byte{"bundle.tar.gz": binary}
 		}
-		got, err := from.Fetch(t.Context(), here, nil)
+		got, err := from.FetchBundle(t.Context(), here, nil)
 		if err != nil {
-			if !fetch.Permanent(err) {
+			if !fetch.IsPermanent(err) {
 				t.Fatalf("%q, %q: %v", key, key2, err)
 			}
 			return
@@ -235,7 +235,7 @@ func FuzzConfigMap(f *testing.F) {
 				t.Fatalf("%s has the text %q", p, text)
 			}
 		}
-		again, err := from.Fetch(t.Context(), here, nil)
+		again, err := from.FetchBundle(t.Context(), here, nil)
 		if err != nil || again.Digest != got.Digest {
 			t.Fatalf("fetched again it is %s, %v", again.Digest, err)
 		}

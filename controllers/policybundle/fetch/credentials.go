@@ -23,7 +23,7 @@ import (
 // secrets. It is bound in a namespace by those who own its secrets.
 const credentialsRole = "kruise-bundle-credentials"
 
-func (f *Fetcher) secret(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error) {
+func (f *Fetcher) readSecret(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error) {
 	what := "secret " + name.String()
 	s := &corev1.Secret{}
 	err := f.reader.Get(ctx, name, s)
@@ -47,7 +47,7 @@ const mostLogins = 10
 func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []types.NamespacedName) (out []authn.Keychain, left int, err error) {
 	keys := &keyring.Keyring{}
 	for _, at := range names {
-		s, err := f.secret(ctx, at)
+		s, err := f.readSecret(ctx, at)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -91,14 +91,14 @@ func (l login) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(l.as), nil
 }
 
-// authorization adds the credentials of a secret to requests that are for the
+// newAuthorizer adds the credentials of a secret to requests that are for the
 // same scheme, host and port as the address, and to no others.
-func (f *Fetcher) authorization(ctx context.Context, name types.NamespacedName, address *url.URL) (func(*http.Request), error) {
-	s, err := f.secret(ctx, name)
+func (f *Fetcher) newAuthorizer(ctx context.Context, name types.NamespacedName, address *url.URL) (func(*http.Request), error) {
+	s, err := f.readSecret(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	token, user, password := trimmed(s, "token"), trimmed(s, corev1.BasicAuthUsernameKey), trimmed(s, corev1.BasicAuthPasswordKey)
+	token, user, password := trimmedValue(s, "token"), trimmedValue(s, corev1.BasicAuthUsernameKey), trimmedValue(s, corev1.BasicAuthPasswordKey)
 	basic := user != "" || password != ""
 	var why error
 	switch {
@@ -124,7 +124,7 @@ func (f *Fetcher) authorization(ctx context.Context, name types.NamespacedName, 
 	}, nil
 }
 
-// trimmed is a value without the end of the line that editors and echo append.
-func trimmed(s *corev1.Secret, key string) string {
+// trimmedValue is a value without the end of the line that editors and echo append.
+func trimmedValue(s *corev1.Secret, key string) string {
 	return strings.TrimRight(string(s.Data[key]), "\r\n")
 }

@@ -20,19 +20,19 @@ func (e SourceError) Unwrap() error { return e.Err }
 // NotFoundError is a source, or a secret it names, that is not there.
 type NotFoundError struct{ What, Do string }
 
-func (e NotFoundError) Error() string { return sentence(e.What+" is not there", e.Do) }
+func (e NotFoundError) Error() string { return withAdvice(e.What+" is not there", e.Do) }
 
 // UnauthorizedError is a server that wants other credentials, or any.
 type UnauthorizedError struct{ What, Do string }
 
 func (e UnauthorizedError) Error() string {
-	return sentence(e.What+" cannot be read with these credentials (401)", e.Do)
+	return withAdvice(e.What+" cannot be read with these credentials (401)", e.Do)
 }
 
 // ForbiddenError is what may not be read with the credentials there are.
 type ForbiddenError struct{ What, Do string }
 
-func (e ForbiddenError) Error() string { return sentence(e.What+" may not be read", e.Do) }
+func (e ForbiddenError) Error() string { return withAdvice(e.What+" may not be read", e.Do) }
 
 // TooLargeError is an archive that does not fit into an object of etcd, which is
 // where it is kept.
@@ -65,24 +65,24 @@ type UnavailableError struct {
 func (e UnavailableError) Error() string { return e.What + " cannot be read now: " + e.Err.Error() }
 func (e UnavailableError) Unwrap() error { return e.Err }
 
-// Permanent says whether an error stays until a user changes the source, its
+// IsPermanent says whether an error stays until a user changes the source, its
 // contents, a secret or a role. A fetch with another error is worth a retry soon.
-func Permanent(err error) bool {
+func IsPermanent(err error) bool {
 	return errors.As(err, &SourceError{}) || errors.As(err, &NotFoundError{}) || errors.As(err, &UnauthorizedError{}) ||
 		errors.As(err, &ForbiddenError{}) || errors.As(err, &TooLargeError{}) || errors.As(err, &ContentError{}) || errors.As(err, &HostError{})
 }
 
-func sentence(what, do string) string {
+func withAdvice(what, do string) string {
 	if do == "" {
 		return what
 	}
 	return what + ": " + do
 }
 
-// answered is the error of a server's answer. It has nothing of the answer but
+// responseError is the error of a server's answer. It has nothing of the answer but
 // its status code: users who may read errors of bundles need not be allowed to
 // read the rest.
-func answered(what string, status int) error {
+func responseError(what string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized:
 		return UnauthorizedError{what, "name a secret of the source that has credentials, or look whether those in it are still good"}

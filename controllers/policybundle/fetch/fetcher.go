@@ -69,11 +69,11 @@ func New(reader client.Reader, opts ...Option) *Fetcher {
 	return f
 }
 
-// Fetch gets a bundle. before is what came of the last call, or nil: the same
+// FetchBundle gets a bundle. before is what came of the last call, or nil: the same
 // pointer is returned when nothing changed, and as a rule nothing is downloaded
 // then. For what the errors are see Permanent.
-func (f *Fetcher) Fetch(ctx context.Context, s Source, before *Fetched) (*Fetched, error) {
-	if err := s.check(); err != nil {
+func (f *Fetcher) FetchBundle(ctx context.Context, s Source, before *Fetched) (*Fetched, error) {
+	if err := s.validateSource(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than %s", f.timeout))
@@ -84,11 +84,11 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, before *Fetched) (*Fetche
 	case s.ConfigMap != nil:
 		got, err = f.configMap(ctx, *s.ConfigMap, before)
 	case s.OCI != nil:
-		got, err = f.oci(ctx, *s.OCI, before)
+		got, err = f.fetchOCI(ctx, *s.OCI, before)
 	case s.HTTP != nil:
-		got, err = f.http(ctx, *s.HTTP, before)
+		got, err = f.fetchHTTP(ctx, *s.HTTP, before)
 	default:
-		if got, err = packed("files", s.Files); err == nil {
+		if got, err = packFiles("files", s.Files); err == nil {
 			got.Reference = "files@" + got.Digest
 		}
 	}
@@ -101,20 +101,20 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, before *Fetched) (*Fetche
 	return got, nil
 }
 
-// found checks an archive as it came.
-func found(what string, archive []byte) (*Fetched, error) {
+// newFetched checks an archive as it came.
+func newFetched(what string, archive []byte) (*Fetched, error) {
 	if len(archive) > MaxSize {
 		return nil, TooLargeError{what}
 	}
 	if !bytes.HasPrefix(archive, []byte{0x1f, 0x8b}) { // RFC 1952, 2.3.1
 		return nil, ContentError{what, "is no archive (bundle.tar.gz) as opa build and regatta policy build make it"}
 	}
-	return &Fetched{Archive: archive, Digest: bundlerevision.Digest(archive)}, nil
+	return &Fetched{Archive: archive, Digest: bundlerevision.ArchiveDigest(archive)}, nil
 }
 
-// explain makes of a failed request an error that people may read: without what
+// readableError makes of a failed request an error that people may read: without what
 // was answered, and without the query of a URL.
-func explain(ctx context.Context, what string, err error) error {
+func readableError(ctx context.Context, what string, err error) error {
 	var host HostError
 	var noBundle artifact.NoBundleError
 	var status *registry.Error
@@ -128,9 +128,9 @@ func explain(ctx context.Context, what string, err error) error {
 	case ctx.Err() != nil:
 		return UnavailableError{what, context.Cause(ctx)}
 	case errors.As(err, &status):
-		return answered(what, status.StatusCode)
+		return responseError(what, status.StatusCode)
 	}
-	if known := connecting(err); known != nil {
+	if known := connectionError(err); known != nil {
 		if errors.Is(err, errPlain) {
 			known = fmt.Errorf("%w; %w", known, errPlain)
 		}
@@ -142,9 +142,9 @@ func explain(ctx context.Context, what string, err error) error {
 	return UnavailableError{what, errors.New("the answer broke off, or is not what was asked for")}
 }
 
-// connecting finds what went wrong before there was an answer, which is of our
+// connectionError finds what went wrong before there was an answer, which is of our
 // own making, or nil.
-func connecting(err error) error {
+func connectionError(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError

@@ -40,7 +40,7 @@ func archive(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := b.Build(&out, bundle.Build{}); err != nil {
+	if err := b.BuildArchive(&out, bundle.Build{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -117,7 +117,7 @@ func fails[E error](t *testing.T, err error, permanent bool, says ...string) {
 	if !errors.As(err, &want) {
 		t.Fatalf("got %T %v, want %T", err, err, want)
 	}
-	if fetch.Permanent(err) != permanent {
+	if fetch.IsPermanent(err) != permanent {
 		t.Errorf("permanent is %v: %v", !permanent, err)
 	}
 	for _, s := range says {

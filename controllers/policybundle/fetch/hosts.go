@@ -49,7 +49,7 @@ func parsePattern(text string) (pattern, error) {
 			return pattern{}, fmt.Errorf("the port must be a number from 1 to 65535")
 		}
 	}
-	host = canonical(host)
+	host = canonicalHost(host)
 	if below, ok := strings.CutPrefix(host, "*."); ok {
 		host = "." + below
 	}
@@ -59,18 +59,18 @@ func parsePattern(text string) (pattern, error) {
 	return pattern{host, port}, nil
 }
 
-// canonical is a host as it is compared.
-func canonical(host string) string {
+// canonicalHost is a host as it is compared.
+func canonicalHost(host string) string {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Unmap().String()
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// allow says whether a host may be asked at a port, and whether it is named
+// allowsHost says whether a host may be asked at a port, and whether it is named
 // itself and not only the domain it is in.
-func (h Hosts) allow(host, port, scheme string) (allowed, named bool) {
-	host = canonical(host)
+func (h Hosts) allowsHost(host, port, scheme string) (allowed, named bool) {
+	host = canonicalHost(host)
 	usual := map[string]string{"https": "443", "http": "80"}[scheme]
 	if port == "" {
 		port = usual
@@ -89,10 +89,10 @@ func (h Hosts) allow(host, port, scheme string) (allowed, named bool) {
 	return allowed || named, named
 }
 
-// public refuses to connect to what only those inside of a network reach. It is
+// publicDialControl refuses to connect to what only those inside of a network reach. It is
 // asked about each address a name has at the very moment of connecting, so
 // a name that changes its address meanwhile gains nothing.
-func public(host string) func(network, address string, _ syscall.RawConn) error {
+func publicDialControl(host string) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil || !isPublic(at.Addr()) {
@@ -107,7 +107,7 @@ func isPublic(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false
 	}
-	for _, p := range reserved() {
+	for _, p := range reservedPrefixes() {
 		if p.Contains(a) {
 			return false
 		}
@@ -115,10 +115,10 @@ func isPublic(a netip.Addr) bool {
 	return true
 }
 
-// reserved are the blocks that IANA's registries of special-purpose addresses do
+// reservedPrefixes are the blocks that IANA's registries of special-purpose addresses do
 // not call globally reachable, besides those that net/netip knows, and those
 // that carry an IPv4 address within, by which the others would be reached.
-func reserved() []netip.Prefix {
+func reservedPrefixes() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),
 		netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers, and by some clusters

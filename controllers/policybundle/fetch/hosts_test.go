@@ -50,7 +50,7 @@ func TestHostsThatMayBeAsked(t *testing.T) {
 		"another host":                         {"http://localhost:" + port, []string{"127.0.0.1:" + port}, unlisted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := fetch.New(holding(t), hosts(t, tc.patterns...)).Fetch(t.Context(), at(tc.url+"/?token="+ours), nil)
+			_, err := fetch.New(holding(t), hosts(t, tc.patterns...)).FetchBundle(t.Context(), at(tc.url+"/?token="+ours), nil)
 			if tc.refused == "" {
 				fails[fetch.ContentError](t, err, true, "418")
 				return
@@ -123,12 +123,12 @@ func TestRedirectsStayAmongTheHosts(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			tokens.Store(step.tokens)
 			reached.Store(0)
-			_, err := fetch.New(holding(t), hosts(t, here)).Fetch(t.Context(), step.source, nil)
+			_, err := fetch.New(holding(t), hosts(t, here)).FetchBundle(t.Context(), step.source, nil)
 			fails[fetch.HostError](t, err, true, "the host "+step.named, "it must be listed beside that")
 			if n := reached.Load(); n > 0 {
 				t.Errorf("the other host was asked %d times", n)
 			}
-			got, err := fetch.New(holding(t), hosts(t, here, there, step.named)).Fetch(t.Context(), step.source, nil)
+			got, err := fetch.New(holding(t), hosts(t, here, there, step.named)).FetchBundle(t.Context(), step.source, nil)
 			same(t, got, err, text)
 		})
 	}
@@ -141,7 +141,7 @@ func TestNoProxyForTenants(t *testing.T) {
 	})
 	t.Setenv("HTTPS_PROXY", s.URL)
 	t.Setenv("HTTP_PROXY", s.URL)
-	_, err := fetch.New(holding(t), hosts(t, "*.invalid")).Fetch(t.Context(), at("https://a.invalid/"), nil)
+	_, err := fetch.New(holding(t), hosts(t, "*.invalid")).FetchBundle(t.Context(), at("https://a.invalid/"), nil)
 	fails[fetch.UnavailableError](t, err, false)
 }
 
@@ -159,7 +159,7 @@ func TestBundlesOfManyNamespacesAtOnce(t *testing.T) {
 	for range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			got, err := f.Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: s.URL, Secret: &name, CABundle: ca}}, nil)
+			got, err := f.FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: s.URL, Secret: &name, CABundle: ca}}, nil)
 			same(t, got, err, text)
 		})
 	}

@@ -9,20 +9,20 @@ import (
 	"net/http"
 )
 
-func (f *Fetcher) http(ctx context.Context, from HTTP, before *Fetched) (*Fetched, error) {
-	address, err := from.address()
+func (f *Fetcher) fetchHTTP(ctx context.Context, from HTTP, before *Fetched) (*Fetched, error) {
+	address, err := from.parseURL()
 	if err != nil {
 		return nil, err
 	}
-	what := told(address)
-	connect, err := transport(f.hosts, from.CABundle)
+	what := redactedURL(address)
+	connect, err := newTransport(f.hosts, from.CABundle)
 	if err != nil {
 		return nil, err
 	}
 	defer connect.CloseIdleConnections()
 	through := &gate{next: connect, hosts: f.hosts, plain: address.Scheme == "http"}
 	if from.Secret != nil {
-		if through.authorize, err = f.authorization(ctx, *from.Secret, address); err != nil {
+		if through.authorize, err = f.newAuthorizer(ctx, *from.Secret, address); err != nil {
 			return nil, err
 		}
 	}
@@ -37,20 +37,20 @@ func (f *Fetcher) http(ctx context.Context, from HTTP, before *Fetched) (*Fetche
 	}
 	resp, err := (&http.Client{Transport: through}).Do(req)
 	if err != nil {
-		return nil, explain(ctx, what, err)
+		return nil, readableError(ctx, what, err)
 	}
 	defer resp.Body.Close()
 	if known && resp.StatusCode == http.StatusNotModified {
 		return before, nil
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, answered(what, resp.StatusCode)
+		return nil, responseError(what, resp.StatusCode)
 	}
 	archive, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, explain(ctx, what, err)
+		return nil, readableError(ctx, what, err)
 	}
-	got, err := found(what, archive)
+	got, err := newFetched(what, archive)
 	if err != nil {
 		return nil, err
 	}

@@ -33,19 +33,19 @@ func TestAnArchiveOfAServerIsDownloadedOnce(t *testing.T) {
 		_, _ = w.Write(text)
 	})
 	f := fetch.New(holding(t))
-	got, err := f.Fetch(t.Context(), at(s.URL+"/b.tar.gz?token=x"), nil)
+	got, err := f.FetchBundle(t.Context(), at(s.URL+"/b.tar.gz?token=x"), nil)
 	same(t, got, err, text)
 	if want := s.URL + "/b.tar.gz@" + digest(text); got.Reference != want || got.ETag == "" {
 		t.Errorf("it is %s, etag %s; want %s", got.Reference, got.ETag, want)
 	}
-	if again, err := f.Fetch(t.Context(), at(s.URL+"/b.tar.gz?token=x"), got); err != nil || again != got || downloads != 1 {
+	if again, err := f.FetchBundle(t.Context(), at(s.URL+"/b.tar.gz?token=x"), got); err != nil || again != got || downloads != 1 {
 		t.Errorf("downloaded %d times: %v", downloads, err)
 	}
-	if _, err := f.Fetch(t.Context(), at(s.URL+"/b.tar.gz?token=y"), got); err != nil || downloads != 2 {
+	if _, err := f.FetchBundle(t.Context(), at(s.URL+"/b.tar.gz?token=y"), got); err != nil || downloads != 2 {
 		t.Errorf("another query is another archive: downloaded %d times, %v", downloads, err)
 	}
 	text = append(bytes.Clone(text), 0)
-	other, err := f.Fetch(t.Context(), at(s.URL+"/b.tar.gz?token=x"), got)
+	other, err := f.FetchBundle(t.Context(), at(s.URL+"/b.tar.gz?token=x"), got)
 	same(t, other, err, text)
 }
 
@@ -63,9 +63,9 @@ func TestTheBytesAreThoseOfTheServer(t *testing.T) {
 				_, _ = w.Write(text)
 			})
 			f := fetch.New(holding(t))
-			got, err := f.Fetch(t.Context(), at(s.URL), nil)
+			got, err := f.FetchBundle(t.Context(), at(s.URL), nil)
 			same(t, got, err, text)
-			if again, err := f.Fetch(t.Context(), at(s.URL), got); err != nil || again != got {
+			if again, err := f.FetchBundle(t.Context(), at(s.URL), got); err != nil || again != got {
 				t.Errorf("without an ETag the same bytes are others: %v", err)
 			}
 		})
@@ -132,7 +132,7 @@ func TestWhatServersAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, tc.h)
-			_, err := fetch.New(holding(t)).Fetch(t.Context(), at(s.URL+"/b?token="+ours), nil)
+			_, err := fetch.New(holding(t)).FetchBundle(t.Context(), at(s.URL+"/b?token="+ours), nil)
 			tc.check(t, err)
 		})
 	}
@@ -144,14 +144,14 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	_, err := fetch.New(holding(t), fetch.WithTimeout(50*time.Millisecond)).Fetch(t.Context(), at(s.URL), nil)
+	_, err := fetch.New(holding(t), fetch.WithTimeout(50*time.Millisecond)).FetchBundle(t.Context(), at(s.URL), nil)
 	fails[fetch.UnavailableError](t, err, false, "it took longer than 50ms")
 }
 
 func TestAServerThatIsNotThere(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
-	_, err := fetch.New(holding(t)).Fetch(t.Context(), at(s.URL+"?token="+ours), nil)
+	_, err := fetch.New(holding(t)).FetchBundle(t.Context(), at(s.URL+"?token="+ours), nil)
 	fails[fetch.UnavailableError](t, err, false, "connection refused")
 }
 
@@ -170,16 +170,16 @@ func TestRedirectsAreFollowedToWhatIsAsSafe(t *testing.T) {
 	})
 	safe, ca := serveTLS(t, hops)
 	f := fetch.New(holding(t))
-	got, err := f.Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL + "/3", CABundle: ca}}, nil)
+	got, err := f.FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL + "/3", CABundle: ca}}, nil)
 	same(t, got, err, text)
-	_, err = f.Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL + "/plain", CABundle: ca}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL + "/plain", CABundle: ca}}, nil)
 	fails[fetch.HostError](t, err, true, "without TLS")
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, safe.URL+"/0", http.StatusFound) })
-	got, err = f.Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: up.URL, CABundle: ca}}, nil)
+	got, err = f.FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: up.URL, CABundle: ca}}, nil)
 	same(t, got, err, text)
-	_, err = f.Fetch(t.Context(), at(safe.URL+"/0"), nil)
+	_, err = f.FetchBundle(t.Context(), at(safe.URL+"/0"), nil)
 	fails[fetch.UnavailableError](t, err, false, "certificate signed by unknown authority")
-	_, err = f.Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL, CABundle: []byte("-----")}}, nil)
+	_, err = f.FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: safe.URL, CABundle: []byte("-----")}}, nil)
 	fails[fetch.SourceError](t, err, true, "caBundle")
 }
 
@@ -209,7 +209,7 @@ func TestCredentialsGoToTheirHostOnly(t *testing.T) {
 		{"token", "/away?token=" + ours, "Bearer " + ours},
 	} {
 		name := types.NamespacedName{Namespace: "shop", Name: tc.secret}
-		from, err := fetch.New(c).Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: s.URL + tc.path, Secret: &name, CABundle: ca}}, nil)
+		from, err := fetch.New(c).FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: s.URL + tc.path, Secret: &name, CABundle: ca}}, nil)
 		same(t, from, err, text)
 		if got != tc.want {
 			t.Errorf("%s was asked with %q", tc.path, got)
@@ -228,7 +228,7 @@ func TestSecretsThatHaveNoCredentials(t *testing.T) {
 	)
 	for name, says := range map[string]string{"both": "it must have either", "half": "has no credentials", "lines": "cannot be sent"} {
 		n := types.NamespacedName{Namespace: "shop", Name: name}
-		_, err := fetch.New(c).Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: "https://127.0.0.1:1", Secret: &n}}, nil)
+		_, err := fetch.New(c).FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: "https://127.0.0.1:1", Secret: &n}}, nil)
 		fails[fetch.ContentError](t, err, true, "secret shop/"+name, says)
 	}
 }
@@ -245,7 +245,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"https://a.example/%zz" + ours:    "not a URL",
 		"http://a.example/b":              "must begin with https://",
 	} {
-		_, err := fetch.New(holding(t)).Fetch(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: url, Secret: some}}, nil)
+		_, err := fetch.New(holding(t)).FetchBundle(t.Context(), fetch.Source{HTTP: &fetch.HTTP{URL: url, Secret: some}}, nil)
 		fails[fetch.SourceError](t, err, true, "http.url", says)
 		if strings.Contains(url, ours) && strings.Contains(err.Error(), "a.example") {
 			t.Errorf("%v tells the URL", err)

@@ -14,14 +14,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/artifact"
 )
 
-func (f *Fetcher) oci(ctx context.Context, from OCI, before *Fetched) (*Fetched, error) {
+func (f *Fetcher) fetchOCI(ctx context.Context, from OCI, before *Fetched) (*Fetched, error) {
 	if strings.Contains(from.Reference, "@") && before != nil && before.Reference != "" {
-		pinned, err := artifact.New().Resolve(ctx, from.Reference) // sends no request: the reference has a digest
+		pinned, err := artifact.New().ResolveDigest(ctx, from.Reference) // sends no request: the reference has a digest
 		if err == nil && pinned == before.Reference {
 			return before, nil
 		}
 	}
-	connect, err := transport(f.hosts, from.CABundle)
+	connect, err := newTransport(f.hosts, from.CABundle)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +61,19 @@ func (f *Fetcher) pullArtifact(ctx context.Context, from OCI, before *Fetched, c
 	r := artifact.New(opts...)
 	if before != nil {
 		// Registries that do not answer HEAD are asked for all of it.
-		if pinned, err := r.Resolve(ctx, from.Reference); err == nil && pinned == before.Reference {
+		if pinned, err := r.ResolveDigest(ctx, from.Reference); err == nil && pinned == before.Reference {
 			return before, nil
 		}
 	}
-	archive, pinned, err := r.Pull(ctx, from.Reference)
+	archive, pinned, err := r.PullArchive(ctx, from.Reference)
 	var reference artifact.ReferenceError
 	if errors.As(err, &reference) {
 		return nil, SourceError{"oci.reference", reference.Err}
 	}
 	if err != nil {
-		return nil, explain(ctx, what, err)
+		return nil, readableError(ctx, what, err)
 	}
-	got, err := found(what, archive)
+	got, err := newFetched(what, archive)
 	if err != nil {
 		return nil, err
 	}

@@ -63,23 +63,23 @@ func TestAnArtifactIsDownloadedOnce(t *testing.T) {
 	f, text := fetch.New(holding(t)), archive(t)
 	tagged := fetch.Source{OCI: &fetch.OCI{Reference: host + "/shop/freeze:v1", Insecure: true}}
 	blobs.Store(0)
-	got, err := f.Fetch(t.Context(), tagged, nil)
+	got, err := f.FetchBundle(t.Context(), tagged, nil)
 	same(t, got, err, text)
 	if got.Reference != pinned {
 		t.Errorf("the reference is %s, want %s", got.Reference, pinned)
 	}
-	if again, err := f.Fetch(t.Context(), tagged, got); err != nil || again != got || blobs.Load() != 1 {
+	if again, err := f.FetchBundle(t.Context(), tagged, got); err != nil || again != got || blobs.Load() != 1 {
 		t.Errorf("downloaded %d times: %v", blobs.Load(), err)
 	}
 	headless.Store(true)
-	if again, err := f.Fetch(t.Context(), tagged, got); err != nil || again != got {
+	if again, err := f.FetchBundle(t.Context(), tagged, got); err != nil || again != got {
 		t.Errorf("a registry without HEAD: %v", err)
 	}
 	by := fetch.Source{OCI: &fetch.OCI{Reference: pinned, Insecure: true}}
-	first, err := f.Fetch(t.Context(), by, nil)
+	first, err := f.FetchBundle(t.Context(), by, nil)
 	same(t, first, err, text)
 	asked.Store(0)
-	if again, err := f.Fetch(t.Context(), by, first); err != nil || again != first || asked.Load() != 0 {
+	if again, err := f.FetchBundle(t.Context(), by, first); err != nil || again != first || asked.Load() != 0 {
 		t.Errorf("what a digest names was asked for %d times: %v", asked.Load(), err)
 	}
 }
@@ -106,7 +106,7 @@ func TestARegistryWithTLSAndPasswords(t *testing.T) {
 		for _, n := range names {
 			from.PullSecrets = append(from.PullSecrets, types.NamespacedName{Namespace: "shop", Name: n})
 		}
-		return fetch.New(r, fetch.WithServiceAccount(types.NamespacedName{Namespace: "own", Name: "boss"})).Fetch(t.Context(), fetch.Source{OCI: from}, nil)
+		return fetch.New(r, fetch.WithServiceAccount(types.NamespacedName{Namespace: "own", Name: "boss"})).FetchBundle(t.Context(), fetch.Source{OCI: from}, nil)
 	}
 	for _, names := range [][]string{{"json"}, {"old"}, {"other", "json"}, {"several"}, {"wrong", "json"}} {
 		got, err := get(t, c, names...)
@@ -125,7 +125,7 @@ func TestARegistryWithTLSAndPasswords(t *testing.T) {
 	_, err = get(t, refusing(t, apierrors.NewForbidden(corev1.Resource("secrets"), "json", nil)), "json")
 	fails[fetch.ForbiddenError](t, err, true, "secret shop/json",
 		"kubectl create rolebinding kruise-bundle-credentials -n shop --clusterrole=kruise-bundle-credentials --serviceaccount=own:boss")
-	_, err = fetch.New(c).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + "/shop/freeze:v1"}}, nil)
+	_, err = fetch.New(c).FetchBundle(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + "/shop/freeze:v1"}}, nil)
 	fails[fetch.UnavailableError](t, err, false, "certificate signed by unknown authority")
 }
 
@@ -147,7 +147,7 @@ func TestTheNextLoginIsTriedWhereOneFindsNothing(t *testing.T) {
 	push(t, host+"/shop/freeze:v1", http.DefaultTransport)
 	get := func(auths ...string) (*fetch.Fetched, error) {
 		c := holding(t, secret("pull", corev1.SecretTypeDockerConfigJson, map[string]string{".dockerconfigjson": `{"auths": {` + strings.Join(auths, ", ") + `}}`}))
-		return fetch.New(c).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{
+		return fetch.New(c).FetchBundle(t.Context(), fetch.Source{OCI: &fetch.OCI{
 			Reference: host + "/shop/freeze:v1", Insecure: true, PullSecrets: []types.NamespacedName{{Namespace: "shop", Name: "pull"}},
 		}}, nil)
 	}
@@ -178,7 +178,7 @@ func TestSecretsAreReadByName(t *testing.T) {
 			return nil
 		},
 	})
-	_, err := fetch.New(c).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: "127.0.0.1:1/x", PullSecrets: []types.NamespacedName{{Namespace: "shop", Name: "absent"}}}}, nil)
+	_, err := fetch.New(c).FetchBundle(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: "127.0.0.1:1/x", PullSecrets: []types.NamespacedName{{Namespace: "shop", Name: "absent"}}}}, nil)
 	fails[fetch.NotFoundError](t, err, true)
 }
 
@@ -186,7 +186,7 @@ func TestPlainHTTPMustBeAskedFor(t *testing.T) {
 	s := serve(t, images().ServeHTTP)
 	host := strings.TrimPrefix(s.URL, "http://")
 	push(t, host+"/x:v1", http.DefaultTransport)
-	_, err := fetch.New(holding(t)).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + "/x:v1"}}, nil)
+	_, err := fetch.New(holding(t)).FetchBundle(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + "/x:v1"}}, nil)
 	fails[fetch.UnavailableError](t, err, false, "insecure")
 }
 
@@ -259,7 +259,7 @@ func TestArtifactsThatAreNoBundle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken = tc.broken
-			_, err := fetch.New(holding(t)).Fetch(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + tc.path, Insecure: true}}, nil)
+			_, err := fetch.New(holding(t)).FetchBundle(t.Context(), fetch.Source{OCI: &fetch.OCI{Reference: host + tc.path, Insecure: true}}, nil)
 			tc.check(t, err)
 		})
 	}

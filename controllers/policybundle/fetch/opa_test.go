@@ -71,7 +71,7 @@ func TestWhatOPABuiltAndSignedPassesUnchanged(t *testing.T) {
 		"a server":    at(files.URL),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := f.Fetch(t.Context(), source, nil)
+			got, err := f.FetchBundle(t.Context(), source, nil)
 			same(t, got, err, text)
 			b, err := bundle.FromArchive("freeze", bytes.NewReader(got.Archive), by)
 			if err != nil || b.Signature == nil || !b.Signature.Verified || b.Manifest.Revision != "v1" {

@@ -76,7 +76,7 @@ type Fetched struct {
 	origin string
 }
 
-func (s Source) check() error {
+func (s Source) validateSource() error {
 	set := 0
 	for _, is := range []bool{s.Files != nil, s.ConfigMap != nil, s.OCI != nil, s.HTTP != nil} {
 		if is {
@@ -89,8 +89,8 @@ func (s Source) check() error {
 	return nil
 }
 
-// address reads the URL of an HTTP source.
-func (h HTTP) address() (*url.URL, error) {
+// parseURL reads the URL of an HTTP source.
+func (h HTTP) parseURL() (*url.URL, error) {
 	u, err := url.Parse(h.URL)
 	switch {
 	case err != nil: // it would tell the URL
@@ -107,7 +107,7 @@ func (h HTTP) address() (*url.URL, error) {
 	return u, nil
 }
 
-// told is a URL without what may be secret.
-func told(u *url.URL) string {
+// redactedURL is a URL without what may be secret.
+func redactedURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -33,7 +33,7 @@ type gate struct {
 
 // RoundTrip refuses, or bounds what comes back.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := g.refusal(req); err != nil {
+	if err := g.checkRequest(req); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -52,7 +52,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (g *gate) refusal(req *http.Request) error {
+func (g *gate) checkRequest(req *http.Request) error {
 	redirects := 0
 	for from := req.Response; from != nil && from.Request != nil; from = from.Request.Response {
 		redirects++
@@ -69,15 +69,15 @@ func (g *gate) refusal(req *http.Request) error {
 	if g.hosts == nil {
 		return nil
 	}
-	if allowed, _ := g.hosts.allow(req.URL.Hostname(), req.URL.Port(), req.URL.Scheme); allowed {
+	if allowed, _ := g.hosts.allowsHost(req.URL.Hostname(), req.URL.Port(), req.URL.Scheme); allowed {
 		return nil
 	}
 	return HostError{req.URL.Host, "is not one that bundles of namespaces may come from; if it is where a source redirects to, or where a registry has its tokens or blobs, it must be listed beside that: ask an administrator of Regatta"}
 }
 
-// transport connects. Who is limited to some hosts does not go through a proxy:
+// newTransport connects. Who is limited to some hosts does not go through a proxy:
 // it would be the proxy that looks up the address.
-func transport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
+func newTransport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
 	t := &http.Transport{
 		DisableCompression:     true, // the bytes are what was signed
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -101,12 +101,12 @@ func transport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the address: %w", err)
 		}
-		_, named := hosts.allow(host, port, schemeOf(port))
+		_, named := hosts.allowsHost(host, port, schemeOf(port))
 		if named {
 			return dialer.DialContext(ctx, network, address)
 		}
 		careful := *dialer
-		careful.Control = public(host)
+		careful.Control = publicDialControl(host)
 		return careful.DialContext(ctx, network, address)
 	}
 	return t, nil

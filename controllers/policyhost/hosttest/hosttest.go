@@ -31,9 +31,9 @@ holds contains h if {
 }
 `
 
-// Builtin returns built-in policies: those of protection, and a plan that holds for
+// BuiltinPolicies returns built-in policies: those of protection, and a plan that holds for
 // the reasons of bundles alone.
-func Builtin(t testing.TB) fs.FS {
+func BuiltinPolicies(t testing.TB) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{"rollout/plan.rego": {Data: []byte(plan)}}
 	paths, err := fs.Glob(policies.Builtin, "protection/*.rego")
@@ -50,24 +50,24 @@ func Builtin(t testing.TB) fs.FS {
 	return files
 }
 
-// Hold returns the files of a bundle that holds with a reason of its own.
-func Hold(pkg, reason, when string) map[string]string {
+// HoldFiles returns the files of a bundle that holds with a reason of its own.
+func HoldFiles(pkg, reason, when string) map[string]string {
 	return map[string]string{pkg + "/a.rego": "package extend.rollout." + pkg + "\n\nhold contains {\"reason\": \"" + reason + "\", \"message\": \"m\"} if " + when + "\n"}
 }
 
-// Slow returns the files of a bundle that does not decide in time, but is quick in
+// SlowFiles returns the files of a bundle that does not decide in time, but is quick in
 // its own test.
-func Slow() map[string]string {
-	return Hold("slow", "Slow", `{
+func SlowFiles() map[string]string {
+	return HoldFiles("slow", "Slow", `{
 	r := numbers.range(1, 2000)
 	some a in r; some b in r; some c in r; some d in r
 	a + b + c + d == input.update
 }`)
 }
 
-// Holds returns the reasons for which the policies of an engine hold a CloneSet in
+// HoldReasons returns the reasons for which the policies of an engine hold a CloneSet in
 // a namespace.
-func Holds(e *engine.Engine, namespace string) string {
+func HoldReasons(e *engine.Engine, namespace string) string {
 	plan, rec := engine.Decide(context.Background(), e, rollout.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: namespace, Name: "web"}, rollout.PlanInput{Update: 3})
 	if rec.Outcome != decision.Decided {
 		return string(rec.Outcome) + " " + rec.Error
@@ -85,28 +85,28 @@ type Watcher struct{ rolledBack chan engine.Rollback }
 // NewWatcher makes a Watcher.
 func NewWatcher() Watcher { return Watcher{make(chan engine.Rollback, 10)} }
 
-// Options returns options of an engine that Exhaust is quick with.
-func (w Watcher) Options() []engine.Option {
+// EngineOptions returns options of an engine that Exhaust is quick with.
+func (w Watcher) EngineOptions() []engine.Option {
 	return []engine.Option{engine.WithObserver(w), engine.WithGrace(20 * time.Millisecond)}
 }
 
-// Activated implements engine.Observer.
-func (Watcher) Activated(string) {}
+// RevisionActivated implements engine.Observer.
+func (Watcher) RevisionActivated(string) {}
 
-// Stuck implements engine.Observer.
-func (Watcher) Stuck(decision.Name, int) {}
+// EvaluationStuck implements engine.Observer.
+func (Watcher) EvaluationStuck(decision.Name, int) {}
 
-// Throttled implements engine.Observer.
-func (Watcher) Throttled(string, decision.Name) {}
+// DecisionThrottled implements engine.Observer.
+func (Watcher) DecisionThrottled(string, decision.Name) {}
 
-// Withheld implements engine.Observer.
-func (Watcher) Withheld(bundle.Set) {}
+// BundlesWithheld implements engine.Observer.
+func (Watcher) BundlesWithheld(bundle.Set) {}
 
 // RolledBack implements engine.Observer.
 func (w Watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
 
-// Exhaust makes decisions until the watchdog rolls back what Slow has.
-func (w Watcher) Exhaust(t testing.TB, e *engine.Engine) {
+// TriggerRollback makes decisions until the watchdog rolls back what Slow has.
+func (w Watcher) TriggerRollback(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	p := rollout.PlanPoint()
 	p.Budget = 20 * time.Millisecond

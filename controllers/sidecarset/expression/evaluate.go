@@ -12,17 +12,17 @@ import (
 // Evaluate is the value of the expression where the variable has a value, in thousandths, truncated. A plain number and a
 // quantity of the same size are the same.
 func (e *Expression) Evaluate(variable resource.Quantity) (milli *big.Int, err error) {
-	value, err := e.root.evaluate(rational(variable))
+	value, err := e.root.evaluateNode(toRational(variable))
 	if err != nil {
 		return nil, err
 	}
 	if value.Sign() < 0 {
 		return nil, errors.New("the result is negative")
 	}
-	return thousandths(value), nil
+	return toThousandths(value), nil
 }
 
-func (n *node) evaluate(variable *big.Rat) (*big.Rat, error) {
+func (n *node) evaluateNode(variable *big.Rat) (*big.Rat, error) {
 	if n.operator == "" {
 		if n.value == nil {
 			return variable, nil
@@ -32,7 +32,7 @@ func (n *node) evaluate(variable *big.Rat) (*big.Rat, error) {
 	values := make([]*big.Rat, len(n.parts))
 	for i := range n.parts {
 		var err error
-		if values[i], err = n.parts[i].evaluate(variable); err != nil {
+		if values[i], err = n.parts[i].evaluateNode(variable); err != nil {
 			return nil, err
 		}
 	}
@@ -58,18 +58,18 @@ func (n *node) evaluate(variable *big.Rat) (*big.Rat, error) {
 		return values[1], nil
 	}
 	if n.quantity { // amounts count in thousandths
-		return new(big.Rat).SetFrac(thousandths(out), big.NewInt(1000)), nil
+		return new(big.Rat).SetFrac(toThousandths(out), big.NewInt(1000)), nil
 	}
 	return out, nil
 }
 
-// thousandths truncates towards zero.
-func thousandths(value *big.Rat) *big.Int {
+// toThousandths truncates towards zero.
+func toThousandths(value *big.Rat) *big.Int {
 	scaled := new(big.Rat).Mul(value, big.NewRat(1000, 1))
 	return new(big.Int).Quo(scaled.Num(), scaled.Denom())
 }
 
-func rational(quantity resource.Quantity) *big.Rat {
+func toRational(quantity resource.Quantity) *big.Rat {
 	value, ok := new(big.Rat).SetString(quantity.AsDec().String())
 	if !ok { // a decimal always is a number
 		return new(big.Rat)

@@ -36,7 +36,7 @@ func Parse(text, variable string) (*Expression, error) {
 			p.rest = append(p.rest, token)
 		}
 	}
-	root, err := p.sum()
+	root, err := p.parseSum()
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ type parser struct {
 	depth    int
 }
 
-// next answers whether the next token is one of those, and takes it if so.
-func (p *parser) next(tokens ...string) (string, bool) {
+// acceptToken answers whether the next token is one of those, and takes it if so.
+func (p *parser) acceptToken(tokens ...string) (string, bool) {
 	for _, token := range tokens {
 		if len(p.rest) > 0 && p.rest[0] == token {
 			p.rest = p.rest[1:]
@@ -75,8 +75,8 @@ func (p *parser) next(tokens ...string) (string, bool) {
 	return "", false
 }
 
-func (p *parser) expect(token string) error {
-	if _, ok := p.next(token); ok {
+func (p *parser) expectToken(token string) error {
+	if _, ok := p.acceptToken(token); ok {
 		return nil
 	}
 	if len(p.rest) == 0 {
@@ -85,33 +85,33 @@ func (p *parser) expect(token string) error {
 	return fmt.Errorf("%q stands where %q is expected", p.rest[0], token)
 }
 
-func (p *parser) sum() (node, error) {
+func (p *parser) parseSum() (node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return node{}, fmt.Errorf("more than %d parts are inside of each other", maxDepth)
 	}
 	defer func() { p.depth-- }()
-	left, err := p.product()
+	left, err := p.parseProduct()
 	for err == nil {
-		operator, ok := p.next("+", "-")
+		operator, ok := p.acceptToken("+", "-")
 		if !ok {
 			break
 		}
 		var right node
-		right, err = p.product()
+		right, err = p.parseProduct()
 		left = node{operator: operator, parts: []node{left, right}, quantity: left.quantity || right.quantity}
 	}
 	return left, err
 }
 
-func (p *parser) product() (node, error) {
-	left, err := p.sign()
+func (p *parser) parseProduct() (node, error) {
+	left, err := p.parseSigned()
 	for err == nil {
-		operator, ok := p.next("*", "/")
+		operator, ok := p.acceptToken("*", "/")
 		if !ok {
 			break
 		}
 		var right node
-		if right, err = p.sign(); err != nil {
+		if right, err = p.parseSigned(); err != nil {
 			break
 		}
 		switch {
@@ -125,31 +125,31 @@ func (p *parser) product() (node, error) {
 	return left, err
 }
 
-func (p *parser) sign() (node, error) {
+func (p *parser) parseSigned() (node, error) {
 	negative := false
 	for {
-		if _, ok := p.next("-"); !ok {
+		if _, ok := p.acceptToken("-"); !ok {
 			break
 		}
 		negative = !negative
 	}
-	value, err := p.value()
+	value, err := p.parseValue()
 	if err != nil || !negative {
 		return value, err
 	}
 	return node{operator: "neg", parts: []node{value}, quantity: value.quantity}, nil
 }
 
-func (p *parser) value() (node, error) {
-	if _, ok := p.next("("); ok {
-		inner, err := p.sum()
+func (p *parser) parseValue() (node, error) {
+	if _, ok := p.acceptToken("("); ok {
+		inner, err := p.parseSum()
 		if err != nil {
 			return node{}, err
 		}
-		return inner, p.expect(")")
+		return inner, p.expectToken(")")
 	}
-	if name, ok := p.next("max", "min"); ok {
-		return p.call(name)
+	if name, ok := p.acceptToken("max", "min"); ok {
+		return p.parseCall(name)
 	}
 	if len(p.rest) == 0 {
 		return node{}, errors.New("it ends where a value is expected")
@@ -173,24 +173,24 @@ func (p *parser) value() (node, error) {
 	if err != nil || regexp.MustCompile(`[eE][+-]?[0-9]{3}`).MatchString(token) { // computing with the latter would take for ever
 		return node{}, fmt.Errorf("%q is no number, percentage or quantity, and not the variable %s", token, p.variable)
 	}
-	return node{value: rational(quantity), quantity: true}, nil
+	return node{value: toRational(quantity), quantity: true}, nil
 }
 
-// call is what follows max or min.
-func (p *parser) call(name string) (node, error) {
-	if err := p.expect("("); err != nil {
+// parseCall is what follows max or min.
+func (p *parser) parseCall(name string) (node, error) {
+	if err := p.expectToken("("); err != nil {
 		return node{}, err
 	}
-	a, err := p.sum()
+	a, err := p.parseSum()
 	if err != nil {
 		return node{}, err
 	}
-	if err := p.expect(","); err != nil {
+	if err := p.expectToken(","); err != nil {
 		return node{}, err
 	}
-	b, err := p.sum()
+	b, err := p.parseSum()
 	if err != nil {
 		return node{}, err
 	}
-	return node{operator: name, parts: []node{a, b}, quantity: a.quantity || b.quantity}, p.expect(")")
+	return node{operator: name, parts: []node{a, b}, quantity: a.quantity || b.quantity}, p.expectToken(")")
 }

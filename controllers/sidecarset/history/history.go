@@ -19,13 +19,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
-// parts of a spec that a revision has. What is not there is null in OpenKruise's revisions, and is so here.
-func parts() []string {
+// recordedFields of a spec that a revision has. What is not there is null in OpenKruise's revisions, and is so here.
+func recordedFields() []string {
 	return []string{"containers", "imagePullSecrets", "initContainers", "patchPodMetadata", "volumes"}
 }
 
-// Encode makes the data of a revision.
-func Encode(spec *kruise.SidecarSetSpec) ([]byte, error) {
+// EncodeSpec makes the data of a revision.
+func EncodeSpec(spec *kruise.SidecarSetSpec) ([]byte, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the spec: %w", err)
@@ -35,14 +35,14 @@ func Encode(spec *kruise.SidecarSetSpec) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the spec: %w", err)
 	}
 	kept := map[string]any{"$patch": "replace"}
-	for _, part := range parts() {
+	for _, part := range recordedFields() {
 		kept[part] = whole[part]
 	}
 	return json.Marshal(map[string]any{"spec": kept}) // keys are sorted, so equal specs give equal bytes
 }
 
-// Spec is the spec of a SidecarSet with the parts that a revision has.
-func Spec(spec *kruise.SidecarSetSpec, revision *appsv1.ControllerRevision) (*kruise.SidecarSetSpec, error) {
+// ApplyRevision is the spec of a SidecarSet with the parts that a revision has.
+func ApplyRevision(spec *kruise.SidecarSetSpec, revision *appsv1.ControllerRevision) (*kruise.SidecarSetSpec, error) {
 	var data struct {
 		Spec kruise.SidecarSetSpec `json:"spec"`
 	}
@@ -73,13 +73,13 @@ func List(ctx context.Context, reader client.Reader, namespace, set string) ([]*
 	return out, nil
 }
 
-// Latest is the name of the revision of a SidecarSet as it is. The status names it once the controller has seen the spec. Until then
+// LatestRevisionName is the name of the revision of a SidecarSet as it is. The status names it once the controller has seen the spec. Until then
 // it is the one that has what the spec has, or else the name that the controller is going to give it.
-func Latest(ctx context.Context, reader client.Reader, namespace string, set *kruise.SidecarSet) (string, error) {
+func LatestRevisionName(ctx context.Context, reader client.Reader, namespace string, set *kruise.SidecarSet) (string, error) {
 	if set.Status.ObservedGeneration == set.Generation {
 		return set.Status.LatestRevision, nil
 	}
-	data, err := Encode(&set.Spec)
+	data, err := EncodeSpec(&set.Spec)
 	if err != nil {
 		return "", err
 	}
@@ -89,20 +89,20 @@ func Latest(ctx context.Context, reader client.Reader, namespace string, set *kr
 	}
 	is := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
 	for i := len(all) - 1; i >= 0; i-- {
-		if revision.Equal(all[i], is) {
+		if revision.EqualData(all[i], is) {
 			return all[i].Name, nil
 		}
 	}
 	for collisions := ptr.Deref(set.Status.CollisionCount, 0); ; collisions++ {
-		name := set.Name + "-" + revision.Hash(data, collisions)
+		name := set.Name + "-" + revision.HashData(data, collisions)
 		if !slices.ContainsFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Name == name }) {
 			return name, nil
 		}
 	}
 }
 
-// Names says whether an injection strategy names a revision.
-func Names(want *kruise.SidecarSetInjectRevision, revision *appsv1.ControllerRevision) bool {
+// MatchesRevision says whether an injection strategy names a revision.
+func MatchesRevision(want *kruise.SidecarSetInjectRevision, revision *appsv1.ControllerRevision) bool {
 	if want == nil {
 		return false
 	}
@@ -110,9 +110,9 @@ func Names(want *kruise.SidecarSetInjectRevision, revision *appsv1.ControllerRev
 	return version != "" && revision.Labels[kruise.SidecarSetCustomVersionKey] == version || revision.Name == ptr.Deref(want.RevisionName, "")
 }
 
-// Named is the revision that an injection strategy names, by its version, of which the newest counts, or else by its name; nil
+// FindRevision is the revision that an injection strategy names, by its version, of which the newest counts, or else by its name; nil
 // if there is none (SS-03).
-func Named(all []*appsv1.ControllerRevision, want *kruise.SidecarSetInjectRevision) *appsv1.ControllerRevision {
+func FindRevision(all []*appsv1.ControllerRevision, want *kruise.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 	if want == nil {
 		return nil
 	}

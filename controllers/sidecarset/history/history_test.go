@@ -48,7 +48,7 @@ func TestWhichRevisionIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := &kruise.SidecarSetInjectRevision{CustomVersion: tc.version, RevisionName: tc.revision}
 			got := ""
-			if r := Named(all, want); r != nil {
+			if r := FindRevision(all, want); r != nil {
 				got = r.Name
 			}
 			if got != tc.want {
@@ -56,7 +56,7 @@ func TestWhichRevisionIsNamed(t *testing.T) {
 			}
 		})
 	}
-	if Named(all, nil) != nil {
+	if FindRevision(all, nil) != nil {
 		t.Error("one is named by no strategy")
 	}
 }

@@ -16,7 +16,7 @@ func FuzzSpec(f *testing.F) {
 	annotationtest.AddHostile(f)
 	f.Add(`{"spec":{"containers":[null]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		out, err := Spec(&kruise.SidecarSetSpec{}, &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(text)}})
+		out, err := ApplyRevision(&kruise.SidecarSetSpec{}, &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(text)}})
 		if (out == nil) != (err != nil) {
 			t.Errorf("the error is %v, and there is a spec: %v", err, out != nil)
 		}

@@ -9,15 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
-// build makes the container of a pod from one of a SidecarSet (SS-06), or two of them for a hot pair (SS-07).
-func (m *merge) build(set *Set, from *kruise.SidecarContainer, init bool) {
+// buildContainer makes the container of a pod from one of a SidecarSet (SS-06), or two of them for a hot pair (SS-07).
+func (m *merge) buildContainer(set *Set, from *kruise.SidecarContainer, init bool) {
 	container := from.Container.DeepCopy()
-	shared := m.share(container, from)
+	shared := m.shareVolumes(container, from)
 	container.Env = append(container.Env, corev1.EnvVar{Name: kruise.SidecarInjectedEnv, Value: "true"})
-	container.Env = addMissingEnv(container.Env, m.transfer(from.TransferEnv, init))
+	container.Env = addMissingEnv(container.Env, m.transferredEnv(from.TransferEnv, init))
 	container.Env = addMissingEnv(container.Env, shared)
 
 	into := &m.containers
@@ -25,17 +25,17 @@ func (m *merge) build(set *Set, from *kruise.SidecarContainer, init bool) {
 		into = &m.inits
 	}
 	inFront := from.PodInjectPolicy == kruise.BeforeAppContainerType
-	if !marks.IsHot(from) {
+	if !podmeta.IsHot(from) {
 		*into = append(*into, placed{set.Name, *container, inFront})
 		return
 	}
-	first, second := m.pair(container, from.UpgradeStrategy.HotUpgradeEmptyImage)
+	first, second := m.buildHotPair(container, from.UpgradeStrategy.HotUpgradeEmptyImage)
 	*into = append(*into, placed{set.Name, *first, inFront}, placed{set.Name, *second, inFront})
 }
 
-// pair makes the two containers that take turns: one works, the other one has the empty image.
-func (m *merge) pair(container *corev1.Container, empty string) (works, idle *corev1.Container) {
-	first, second := marks.Pair(container.Name)
+// buildHotPair makes the two containers that take turns: one works, the other one has the empty image.
+func (m *merge) buildHotPair(container *corev1.Container, empty string) (works, idle *corev1.Container) {
+	first, second := podmeta.HotPair(container.Name)
 	works, idle = container.DeepCopy(), container.DeepCopy()
 	works.Name, idle.Name, idle.Image = first, second, empty
 	for _, c := range []*corev1.Container{works, idle} {
@@ -44,10 +44,10 @@ func (m *merge) pair(container *corev1.Container, empty string) (works, idle *co
 			versionEnv(kruise.SidecarSetVersionAltEnv, kruise.SidecarSetVersionAltPrefix+c.Name),
 		})
 	}
-	marks.SetVersions(m.pod, first, "1", "0")
-	marks.SetVersions(m.pod, second, "0", "1")
+	podmeta.SetVersions(m.pod, first, "1", "0")
+	podmeta.SetVersions(m.pod, second, "0", "1")
 	// It cannot fail: what is written is a map of strings.
-	_ = marks.SetWorking(m.pod, container.Name, first)
+	_ = podmeta.SetWorking(m.pod, container.Name, first)
 	return works, idle
 }
 
@@ -57,8 +57,8 @@ func versionEnv(name, annotation string) corev1.EnvVar {
 	}}}
 }
 
-// unique finds names that two containers would have. API servers refuse such a pod too, with a path in a pod that no user wrote.
-func (m *merge) unique() error {
+// checkUniqueNames finds names that two containers would have. API servers refuse such a pod too, with a path in a pod that no user wrote.
+func (m *merge) checkUniqueNames() error {
 	own := map[string]string{}
 	for i := range m.before.Spec.InitContainers {
 		own[m.before.Spec.InitContainers[i].Name] = "initContainers"
@@ -82,8 +82,8 @@ func (m *merge) unique() error {
 	return nil
 }
 
-// devices finds what is mounted as a device and is none: a volume of the pod goes before that of a SidecarSet.
-func (m *merge) devices() error {
+// checkDevices finds what is mounted as a device and is none: a volume of the pod goes before that of a SidecarSet.
+func (m *merge) checkDevices() error {
 	for list, added := range map[string][]placed{"initContainers": m.inits, "containers": m.containers} {
 		for _, p := range added {
 			for _, device := range p.container.VolumeDevices {

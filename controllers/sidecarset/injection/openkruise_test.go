@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
 type reference struct {
@@ -42,8 +42,8 @@ func openKruise(t *testing.T) reference {
 
 func TestHashesAreThoseOfOpenKruise(t *testing.T) {
 	for _, set := range openKruise(t).Sets {
-		got, err := marks.HashesOf(&set.Spec)
-		want := marks.Hashes{Hash: set.Annotations[kruise.SidecarSetHashKey], WithoutImage: set.Annotations[kruise.SidecarSetHashWithoutImageKey]}
+		got, err := podmeta.HashesOf(&set.Spec)
+		want := podmeta.Hashes{Hash: set.Annotations[kruise.SidecarSetHashKey], WithoutImage: set.Annotations[kruise.SidecarSetHashWithoutImageKey]}
 		if err != nil || got != want {
 			t.Errorf("%s: %v, %+v, want %+v", set.Name, err, got, want)
 		}
@@ -60,7 +60,7 @@ func TestPodsAreThoseOfOpenKruise(t *testing.T) {
 		t.Run(want.Name, func(t *testing.T) {
 			at := injectedAt(t, want)
 			pod := bare(want)
-			if err := Apply(pod, inOrder(ref.Sets, want), Options{Now: at}); err != nil {
+			if err := ApplySets(pod, inOrder(ref.Sets, want), Options{Now: at}); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want.Annotations, pod.Annotations); d != "" {
@@ -88,7 +88,7 @@ func inOrder(sets []kruise.SidecarSet, pod *corev1.Pod) []Set {
 
 func injectedAt(t *testing.T, pod *corev1.Pod) time.Time {
 	t.Helper()
-	entries, err := marks.Read(pod, kruise.SidecarSetHashKey)
+	entries, err := podmeta.Read(pod, kruise.SidecarSetHashKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func injectedAt(t *testing.T, pod *corev1.Pod) time.Time {
 func bare(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.Annotations = nil
-	out.Spec.Containers = slices.DeleteFunc(out.Spec.Containers, func(c corev1.Container) bool { return marks.IsInjected(&c) })
+	out.Spec.Containers = slices.DeleteFunc(out.Spec.Containers, func(c corev1.Container) bool { return podmeta.IsInjected(&c) })
 	out.Spec.Volumes = slices.DeleteFunc(out.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "log" })
 	return out
 }

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
@@ -33,7 +33,7 @@ func TestAValidPodStaysValid(t *testing.T) {
 			}
 		}
 		before := pod.DeepCopy()
-		err := Apply(pod, sets, Options{Now: time.Unix(1_700_000_000, 0), SortByName: rapid.Bool().Draw(t, "sorted")})
+		err := ApplySets(pod, sets, Options{Now: time.Unix(1_700_000_000, 0), SortByName: rapid.Bool().Draw(t, "sorted")})
 		if err != nil {
 			told := slices.ContainsFunc([]string{"has a container", "has a volume of that name", "merging it with that of the pod"}, func(why string) bool {
 				return strings.Contains(err.Error(), why)
@@ -57,16 +57,16 @@ func nothingLost(t *rapid.T, before, pod *corev1.Pod, sets []Set) {
 		}
 	}
 	for _, set := range sets {
-		if !slices.Contains(marks.Injected(pod), set.Name) {
+		if !slices.Contains(podmeta.InjectedSets(pod), set.Name) {
 			t.Fatalf("the pod is not marked with %s", set.Name)
 		}
 		for i := range set.Spec.Containers {
 			name := set.Spec.Containers[i].Name
-			if marks.IsHot(&set.Spec.Containers[i]) {
-				name, _ = marks.Pair(name)
+			if podmeta.IsHot(&set.Spec.Containers[i]) {
+				name, _ = podmeta.HotPair(name)
 			}
 			at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-			if at < 0 || !marks.IsInjected(&pod.Spec.Containers[at]) {
+			if at < 0 || !podmeta.IsInjected(&pod.Spec.Containers[at]) {
 				t.Fatalf("the pod lacks the container %s of %s", name, set.Name)
 			}
 		}
@@ -75,7 +75,7 @@ func nothingLost(t *rapid.T, before, pod *corev1.Pod, sets []Set) {
 
 func problemsOf(pod *corev1.Pod) string {
 	template := &corev1.PodTemplateSpec{ObjectMeta: *pod.ObjectMeta.DeepCopy(), Spec: *pod.Spec.DeepCopy()}
-	podtemplate.Settings{}.Apply(template)
+	podtemplate.Settings{}.ApplyDefaults(template)
 	var out []string
 	for _, err := range podtemplate.Validate(template, nil, nil) {
 		out = append(out, err.Error())

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
 // Set is a SidecarSet at one of its revisions.
@@ -31,8 +31,8 @@ type Options struct {
 	SortByName bool
 }
 
-// Apply puts the containers of SidecarSets into a pod, and what belongs to them. The pod is not to be used if it fails.
-func Apply(pod *corev1.Pod, sets []Set, o Options) error {
+// ApplySets puts the containers of SidecarSets into a pod, and what belongs to them. The pod is not to be used if it fails.
+func ApplySets(pod *corev1.Pod, sets []Set, o Options) error {
 	if len(sets) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Apply(pod *corev1.Pod, sets []Set, o Options) error {
 	}
 	m := &merge{pod: pod, before: pod.DeepCopy()}
 	for i := range sets {
-		if err := m.add(&sets[i], o); err != nil {
+		if err := m.addSet(&sets[i], o); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func Apply(pod *corev1.Pod, sets []Set, o Options) error {
 		return err
 	}
 	for i := range sets {
-		marks.AddInjected(pod, sets[i].Name)
+		podmeta.AddInjected(pod, sets[i].Name)
 	}
 	return nil
 }
@@ -71,21 +71,21 @@ type placed struct {
 	inFront   bool
 }
 
-func (m *merge) add(set *Set, o Options) error {
-	hashes, err := marks.HashesOf(set.Spec)
+func (m *merge) addSet(set *Set, o Options) error {
+	hashes, err := podmeta.HashesOf(set.Spec)
 	if err != nil {
 		return fieldError(set, "containers", err)
 	}
 	for i := range set.Spec.InitContainers {
-		m.build(set, &set.Spec.InitContainers[i], true)
+		m.buildContainer(set, &set.Spec.InitContainers[i], true)
 	}
 	for i := range set.Spec.Containers {
-		m.build(set, &set.Spec.Containers[i], false)
+		m.buildContainer(set, &set.Spec.Containers[i], false)
 	}
 	m.addVolumes(set)
 	m.addPullSecrets(set.Spec.ImagePullSecrets)
-	stamp := marks.Stamp{Set: set.Name, Hashes: hashes, Revision: set.Revision, Containers: marks.ContainersOf(set.Spec), Now: o.Now}
-	return stamp.Apply(m.pod)
+	stamp := podmeta.InjectionRecord{Set: set.Name, Hashes: hashes, Revision: set.Revision, Containers: podmeta.ContainersOf(set.Spec), Now: o.Now}
+	return stamp.AnnotatePod(m.pod)
 }
 
 // carryOut puts the containers where they belong.
@@ -95,16 +95,16 @@ func (m *merge) carryOut(o Options) error {
 	if o.SortByName {
 		slices.SortStableFunc(m.containers, byName)
 	}
-	if err := errors.Join(m.unique(), m.devices()); err != nil {
+	if err := errors.Join(m.checkUniqueNames(), m.checkDevices()); err != nil {
 		return err
 	}
-	m.pod.Spec.InitContainers = place(m.pod.Spec.InitContainers, m.inits)
-	m.pod.Spec.Containers = place(m.pod.Spec.Containers, m.containers)
+	m.pod.Spec.InitContainers = placeContainers(m.pod.Spec.InitContainers, m.inits)
+	m.pod.Spec.Containers = placeContainers(m.pod.Spec.Containers, m.containers)
 	return nil
 }
 
-// place puts a container in the place of one of its name, or else in front of all, or behind them.
-func place(own []corev1.Container, added []placed) []corev1.Container {
+// placeContainers puts a container in the place of one of its name, or else in front of all, or behind them.
+func placeContainers(own []corev1.Container, added []placed) []corev1.Container {
 	var front, behind []corev1.Container
 	for _, p := range added {
 		if at := slices.IndexFunc(own, func(c corev1.Container) bool { return c.Name == p.container.Name }); at >= 0 {

@@ -233,7 +233,7 @@ func TestPodsGetWhatTheirSidecarSetsSay(t *testing.T) {
 				}
 				sets, marked = append(sets, Set{Name: "mesh", Spec: next}), "logs,mesh"
 			}
-			err := Apply(pod, sets, Options{Now: time.Unix(1_700_000_000, 0), SortByName: tc.sorted})
+			err := ApplySets(pod, sets, Options{Now: time.Unix(1_700_000_000, 0), SortByName: tc.sorted})
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%v, want %s", err, tc.fails)

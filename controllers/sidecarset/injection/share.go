@@ -11,15 +11,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
-// share adds the mounts and devices of the pod's own containers to a container, where the SidecarSet says so. It answers the
+// shareVolumes adds the mounts and devices of the pod's own containers to a container, where the SidecarSet says so. It answers the
 // variables that the paths of these mounts need.
-func (m *merge) share(container *corev1.Container, from *kruise.SidecarContainer) (env []corev1.EnvVar) {
+func (m *merge) shareVolumes(container *corev1.Container, from *kruise.SidecarContainer) (env []corev1.EnvVar) {
 	for i := range m.before.Spec.Containers {
 		own := &m.before.Spec.Containers[i]
-		if marks.IsInjected(own) {
+		if podmeta.IsInjected(own) {
 			continue
 		}
 		if from.ShareVolumePolicy.Type == kruise.ShareVolumePolicyEnabled {
@@ -40,12 +40,12 @@ func shareMounts(container, own *corev1.Container) (env []corev1.EnvVar) {
 			continue
 		}
 		mount := *mount.DeepCopy()
-		if ptr.Deref(mount.MountPropagation, "") == corev1.MountPropagationBidirectional && !privileged(container) {
+		if ptr.Deref(mount.MountPropagation, "") == corev1.MountPropagationBidirectional && !isPrivileged(container) {
 			mount.MountPropagation = ptr.To(corev1.MountPropagationHostToContainer) // no other container may have the former
 		}
 		container.VolumeMounts = append(container.VolumeMounts, mount)
-		for _, name := range variables(mount.SubPathExpr) {
-			if variable := find(own.Env, name); variable != nil {
+		for _, name := range referencedVariables(mount.SubPathExpr) {
+			if variable := findVariable(own.Env, name); variable != nil {
 				env = addMissingEnv(env, []corev1.EnvVar{*variable})
 			}
 		}
@@ -53,7 +53,7 @@ func shareMounts(container, own *corev1.Container) (env []corev1.EnvVar) {
 	return env
 }
 
-func privileged(container *corev1.Container) bool {
+func isPrivileged(container *corev1.Container) bool {
 	return container.SecurityContext != nil && ptr.Deref(container.SecurityContext.Privileged, false)
 }
 
@@ -70,8 +70,8 @@ func shareDevices(container, own *corev1.Container) {
 	}
 }
 
-// variables are the names that stand in an expression as $(NAME). $$(NAME) is no reference, but text.
-func variables(expression string) (names []string) {
+// referencedVariables are the names that stand in an expression as $(NAME). $$(NAME) is no reference, but text.
+func referencedVariables(expression string) (names []string) {
 	for _, found := range regexp.MustCompile(`\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`).FindAllStringSubmatch(expression, -1) {
 		if found[1] != "" {
 			names = append(names, found[1])
@@ -112,14 +112,14 @@ func (m *merge) addPullSecrets(secrets []corev1.LocalObjectReference) {
 	}
 }
 
-// transfer are the variables of the pod's own containers that a SidecarSet copies; init containers have none from each other.
-func (m *merge) transfer(list []kruise.TransferEnvVar, init bool) (env []corev1.EnvVar) {
+// transferredEnv are the variables of the pod's own containers that a SidecarSet copies; init containers have none from each other.
+func (m *merge) transferredEnv(list []kruise.TransferEnvVar, init bool) (env []corev1.EnvVar) {
 	sources := m.before.Spec.Containers
 	if !init {
 		sources = slices.Concat(sources, m.before.Spec.InitContainers)
 	}
 	for i := range list {
-		name := m.source(&list[i])
+		name := m.sourceContainer(&list[i])
 		at := slices.IndexFunc(sources, func(c corev1.Container) bool { return c.Name == name })
 		if at < 0 {
 			continue
@@ -129,7 +129,7 @@ func (m *merge) transfer(list []kruise.TransferEnvVar, init bool) (env []corev1.
 			names[n] = true
 		}
 		for _, n := range slices.Sorted(maps.Keys(names)) {
-			if variable := find(sources[at].Env, n); variable != nil {
+			if variable := findVariable(sources[at].Env, n); variable != nil {
 				env = addMissingEnv(env, []corev1.EnvVar{*variable})
 			}
 		}
@@ -137,8 +137,8 @@ func (m *merge) transfer(list []kruise.TransferEnvVar, init bool) (env []corev1.
 	return env
 }
 
-// source is the name of the container that variables are copied from.
-func (m *merge) source(from *kruise.TransferEnvVar) string {
+// sourceContainer is the name of the container that variables are copied from.
+func (m *merge) sourceContainer(from *kruise.TransferEnvVar) string {
 	if from.SourceContainerName != "" || from.SourceContainerNameFrom == nil || from.SourceContainerNameFrom.FieldRef == nil {
 		return from.SourceContainerName
 	}
@@ -152,7 +152,7 @@ func (m *merge) source(from *kruise.TransferEnvVar) string {
 	return m.pod.Annotations[found[2]]
 }
 
-func find(env []corev1.EnvVar, name string) *corev1.EnvVar {
+func findVariable(env []corev1.EnvVar, name string) *corev1.EnvVar {
 	for i := range env {
 		if env[i].Name == name && name != "" {
 			return env[i].DeepCopy()

@@ -24,15 +24,15 @@ const (
 // AnyKey is the key of SidecarSets that require no value of a label.
 const AnyKey = ""
 
-// Keys are labels of which a pod has one if a SidecarSet selects it: those of the requirement that allows the fewest values.
-func Keys(set *kruise.SidecarSet) []string {
+// SelectorKeys are labels of which a pod has one if a SidecarSet selects it: those of the requirement that allows the fewest values.
+func SelectorKeys(set *kruise.SidecarSet) []string {
 	s := set.Spec.Selector
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil // it selects nothing
 	}
 	if len(s.MatchLabels) > 0 { // the first by name, so that equal selectors have equal keys
 		key := slices.Min(slices.Collect(maps.Keys(s.MatchLabels)))
-		return []string{label(key, s.MatchLabels[key])}
+		return []string{labelKey(key, s.MatchLabels[key])}
 	}
 	var out []string
 	for _, r := range s.MatchExpressions {
@@ -41,7 +41,7 @@ func Keys(set *kruise.SidecarSet) []string {
 		}
 		out = make([]string, 0, len(r.Values))
 		for _, value := range r.Values {
-			out = append(out, label(r.Key, value))
+			out = append(out, labelKey(r.Key, value))
 		}
 	}
 	if out == nil {
@@ -50,7 +50,7 @@ func Keys(set *kruise.SidecarSet) []string {
 	return out
 }
 
-func label(key, value string) string { return key + "=" + value }
+func labelKey(key, value string) string { return key + "=" + value }
 
 // KeysOf are the keys of SidecarSets that may select a pod.
 func KeysOf(pod *corev1.Pod) []string { return append(labelsOf(pod), AnyKey) }
@@ -58,7 +58,7 @@ func KeysOf(pod *corev1.Pod) []string { return append(labelsOf(pod), AnyKey) }
 func labelsOf(pod *corev1.Pod) []string {
 	out := make([]string, 0, len(pod.Labels)+1)
 	for key, value := range pod.Labels {
-		out = append(out, label(key, value))
+		out = append(out, labelKey(key, value))
 	}
 	return out
 }
@@ -66,7 +66,7 @@ func labelsOf(pod *corev1.Pod) []string {
 // IndexKeys is the value of KeysIndex.
 func IndexKeys(o client.Object) []string {
 	if set, ok := o.(*kruise.SidecarSet); ok {
-		return Keys(set)
+		return SelectorKeys(set)
 	}
 	return nil
 }
@@ -79,5 +79,5 @@ func IndexLabels(o client.Object) []string {
 	return nil
 }
 
-// Namespaces are the names that a SidecarSet requires a namespace to have; none if it requires none by name.
-func (s *Selector) Namespaces() []string { return s.names }
+// RequiredNamespaces are the names that a SidecarSet requires a namespace to have; none if it requires none by name.
+func (s *Selector) RequiredNamespaces() []string { return s.names }

@@ -32,17 +32,17 @@ func TestNoSelectedPodIsPassedOver(t *testing.T) {
 			set.Spec.Selector.MatchExpressions = append(set.Spec.Selector.MatchExpressions, r)
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: rapid.MapOf(key, value).Draw(t, "pod")}}
-		selector, err := Of(set)
+		selector, err := NewSelector(set)
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys := KeysOf(pod)
 		meet := slices.ContainsFunc(IndexKeys(set), func(k string) bool { return slices.Contains(keys, k) })
-		if selector.Labels(pod.Labels) && !meet {
+		if selector.MatchesLabels(pod.Labels) && !meet {
 			t.Fatalf("the SidecarSet has the keys %q, and the pod %q", IndexKeys(set), keys)
 		}
 		for _, k := range IndexKeys(set) {
-			if k != AnyKey && selector.Labels(pod.Labels) && len(IndexKeys(set)) == 1 && !slices.Contains(IndexLabels(pod), k) {
+			if k != AnyKey && selector.MatchesLabels(pod.Labels) && len(IndexKeys(set)) == 1 && !slices.Contains(IndexLabels(pod), k) {
 				t.Fatalf("the pod is not found by %q", k)
 			}
 		}
@@ -62,9 +62,9 @@ func TestKeysAreThoseOfTheNarrowestRequirement(t *testing.T) {
 	} {
 		set := &kruise.SidecarSet{}
 		set.Spec.Selector = &selector
-		got := fmt.Sprint(Keys(set))
-		if len(Keys(set)) == 1 && Keys(set)[0] == AnyKey {
-			got = fmt.Sprintf("%q", Keys(set))
+		got := fmt.Sprint(SelectorKeys(set))
+		if len(SelectorKeys(set)) == 1 && SelectorKeys(set)[0] == AnyKey {
+			got = fmt.Sprintf("%q", SelectorKeys(set))
 		}
 		if got != want {
 			t.Errorf("the keys of %v are %s, want %s", selector, got, want)

@@ -25,8 +25,8 @@ type Selector struct {
 	names []string
 }
 
-// Of reads the selectors of a SidecarSet.
-func Of(set *kruise.SidecarSet) (*Selector, error) {
+// NewSelector reads the selectors of a SidecarSet.
+func NewSelector(set *kruise.SidecarSet) (*Selector, error) {
 	out := &Selector{pods: labels.Nothing(), updated: nil}
 	var err error
 	if s := set.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
@@ -38,7 +38,7 @@ func Of(set *kruise.SidecarSet) (*Selector, error) {
 		if out.namespaces, err = metav1.LabelSelectorAsSelector(s); err != nil {
 			return nil, fmt.Errorf("spec.namespaceSelector: %w", err)
 		}
-		out.names = Names(s)
+		out.names = NamespaceNames(s)
 	}
 	if s := set.Spec.UpdateStrategy.Selector; s != nil {
 		if out.updated, err = metav1.LabelSelectorAsSelector(s); err != nil {
@@ -48,8 +48,8 @@ func Of(set *kruise.SidecarSet) (*Selector, error) {
 	return out, nil
 }
 
-// Names are the namespaces that a selector requires by their names; none if it requires none by name.
-func Names(s *metav1.LabelSelector) []string {
+// NamespaceNames are the namespaces that a selector requires by their names; none if it requires none by name.
+func NamespaceNames(s *metav1.LabelSelector) []string {
 	if s == nil {
 		return nil
 	}
@@ -64,25 +64,25 @@ func Names(s *metav1.LabelSelector) []string {
 	return nil
 }
 
-// Pods selects them by their labels.
-func (s *Selector) Pods() labels.Selector { return s.pods }
+// ExplainPods selects them by their labels.
+func (s *Selector) ExplainPods() labels.Selector { return s.pods }
 
-// Local says whether the SidecarSet names a namespace.
-func (s *Selector) Local(namespace string) bool { return slices.Contains(s.names, namespace) }
+// NamesNamespace says whether the SidecarSet names a namespace.
+func (s *Selector) NamesNamespace(namespace string) bool { return slices.Contains(s.names, namespace) }
 
 // AnyNamespace says whether it is for all namespaces, so that none has to be looked into.
 func (s *Selector) AnyNamespace() bool { return s.namespaces == nil }
 
-// Labels says whether the labels of a pod are selected.
-func (s *Selector) Labels(pod map[string]string) bool { return s.pods.Matches(labels.Set(pod)) }
+// MatchesLabels says whether the labels of a pod are selected.
+func (s *Selector) MatchesLabels(pod map[string]string) bool { return s.pods.Matches(labels.Set(pod)) }
 
-// Namespace says whether a namespace is selected, by its name and its labels.
-func (s *Selector) Namespace(name string, of map[string]string) bool {
+// MatchesNamespace says whether a namespace is selected, by its name and its labels.
+func (s *Selector) MatchesNamespace(name string, of map[string]string) bool {
 	return s.namespaces == nil || (len(s.names) == 0 || slices.Contains(s.names, name)) && s.namespaces.Matches(labels.Set(of))
 }
 
-// Updated says whether updateStrategy.selector selects a pod; nil if there is no such selector.
-func (s *Selector) Updated(pod map[string]string) *bool {
+// MatchesUpdate says whether updateStrategy.selector selects a pod; nil if there is no such selector.
+func (s *Selector) MatchesUpdate(pod map[string]string) *bool {
 	if s.updated == nil {
 		return nil
 	}
@@ -105,8 +105,8 @@ type remembered struct {
 // NewMemory makes an empty one.
 func NewMemory() *Memory { return &Memory{all: map[types.UID]remembered{}} }
 
-// Of is the selector of a SidecarSet as it is.
-func (m *Memory) Of(set *kruise.SidecarSet) (*Selector, error) {
+// SelectorFor is the selector of a SidecarSet as it is.
+func (m *Memory) SelectorFor(set *kruise.SidecarSet) (*Selector, error) {
 	m.mu.RLock()
 	known, ok := m.all[set.UID]
 	m.mu.RUnlock()
@@ -114,15 +114,15 @@ func (m *Memory) Of(set *kruise.SidecarSet) (*Selector, error) {
 		return known.selector, known.err
 	}
 	known = remembered{generation: set.Generation}
-	known.selector, known.err = Of(set)
+	known.selector, known.err = NewSelector(set)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all[set.UID] = known
 	return known.selector, known.err
 }
 
-// Keep forgets all SidecarSets but those.
-func (m *Memory) Keep(sets []kruise.SidecarSet) {
+// RetainOnly forgets all SidecarSets but those.
+func (m *Memory) RetainOnly(sets []kruise.SidecarSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.all) <= 2*len(sets)+16 {

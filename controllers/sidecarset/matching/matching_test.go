@@ -42,17 +42,17 @@ func TestWhichNamespacesASidecarSetNames(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			set := &kruise.SidecarSet{}
 			set.Spec.NamespaceSelector = tc.selector
-			s, err := Of(set)
+			s, err := NewSelector(set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := fmt.Sprint(s.Namespaces()); got != tc.names {
+			if got := fmt.Sprint(s.RequiredNamespaces()); got != tc.names {
 				t.Errorf("it names %s, want %s", got, tc.names)
 			}
-			if got := s.Namespace("shop", map[string]string{name: "shop", "tier": "gold"}); got != tc.selected {
+			if got := s.MatchesNamespace("shop", map[string]string{name: "shop", "tier": "gold"}); got != tc.selected {
 				t.Errorf("it selects the namespace: %t, want %t", got, tc.selected)
 			}
-			if got := s.Local("shop"); got != tc.local {
+			if got := s.NamesNamespace("shop"); got != tc.local {
 				t.Errorf("it names the namespace: %t, want %t", got, tc.local)
 			}
 		})

@@ -31,27 +31,27 @@ var faults = []simulation.Fault{
 // DrawActions lets things happen at random: users do what user draws; kubelets, the cache, others and
 // time go on as far as they like; the controller works, and its writes may fail. More are other
 // things by name, as of rapid.T.Repeat.
-func DrawActions(t *rapid.T, s *simulation.Life, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
+func DrawActions(t *rapid.T, s *simulation.Harness, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
 	d := drawn{s}
 	actions := map[string]func(*rapid.T){
-		"user": user, "kubelet": d.kubelet, "cache": d.cache, "cache again": d.cache,
+		"user": user, "kubelet": d.drawPodSteps, "cache": d.drawCacheEvents, "cache again": d.drawCacheEvents,
 		"others": func(*rapid.T) {
-			for _, p := range s.Pods() {
-				s.Answer(p.Name)
+			for _, p := range s.ExplainPods() {
+				s.CompleteHooks(p.Name)
 			}
-			s.Claims()
+			s.CollectClaims()
 		},
-		"work":               func(*rapid.T) { s.Work() },
+		"work":               func(*rapid.T) { s.ReconcileIfDue() },
 		"work that may fail": d.mayFail,
 		"much work while the cache lags": func(t *rapid.T) {
 			for range 8 {
-				d.kubelet(t)
-				d.cache(t)
-				s.Work()
+				d.drawPodSteps(t)
+				d.drawCacheEvents(t)
+				s.ReconcileIfDue()
 			}
 		},
 		"all is well for a while": func(*rapid.T) { d.allIsWell() },
-		"holds":                   d.holds,
+		"holds":                   d.drawHold,
 		"time": func(t *rapid.T) {
 			s.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 		},
@@ -64,7 +64,7 @@ func DrawActions(t *rapid.T, s *simulation.Life, user func(*rapid.T), more ...ma
 
 // DrawDisruptions are what happens beside a rollout to workloads whose engine has simulation.OverrideRules: holds and failures of
 // scaling and of changes, and restarts in place. They are for the last argument of Draw.
-func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
+func DrawDisruptions(l *simulation.Harness) map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"holds of scaling and changes": func(t *rapid.T) {
 			hold := rapid.SampledFrom([][2]string{
@@ -72,10 +72,10 @@ func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
 				{simulation.HoldFailing, "Scale"}, {simulation.HoldFailing, "Change"},
 			}).Draw(t, "hold")
 			if hold[0] == "" {
-				Release(l)
+				ReleaseHolds(l)
 				return
 			}
-			annotate(l, func(all map[string]string) { all[hold[0]] = hold[1] })
+			annotateWorkload(l, func(all map[string]string) { all[hold[0]] = hold[1] })
 		},
 		"restart": func(t *rapid.T) {
 			if rapid.IntRange(0, 2).Draw(t, "asked for") == 0 {
@@ -89,7 +89,7 @@ func DrawDisruptions(l *simulation.Life) map[string]func(*rapid.T) {
 
 // DrawBudget has one of three lives protect its pods by a budget with a low limit that comes, changes and goes: what it draws is for
 // the last argument of DrawActions, and selector is that of the workload. DropBudget ends it.
-func DrawBudget(t *rapid.T, l *simulation.Life, selector *metav1.LabelSelector) map[string]func(*rapid.T) {
+func DrawBudget(t *rapid.T, l *simulation.Harness, selector *metav1.LabelSelector) map[string]func(*rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "the pods have a budget") != 0 {
 		return nil
 	}
@@ -121,8 +121,8 @@ func DrawBudget(t *rapid.T, l *simulation.Life, selector *metav1.LabelSelector) 
 // ignored is the label of pods that a budget may leave out.
 const ignored = "ignored"
 
-func ignoreSome(t *rapid.T, l *simulation.Life) {
-	for _, p := range l.Pods() {
+func ignoreSome(t *rapid.T, l *simulation.Harness) {
+	for _, p := range l.ExplainPods() {
 		if p.DeletionTimestamp == nil && rapid.Bool().Draw(t, "the budget leaves a pod out") {
 			p = p.DeepCopy()
 			p.Labels[ignored] = "yes"
@@ -139,58 +139,58 @@ func DrawPlacement(t *rapid.T, subsets ...string) map[string]string {
 	}).Draw(t, "placement")
 }
 
-type drawn struct{ *simulation.Life }
+type drawn struct{ *simulation.Harness }
 
-// kubelet has some pods take their next step.
-func (d drawn) kubelet(t *rapid.T) {
-	for _, p := range d.Pods() {
+// drawPodSteps has some pods take their next step.
+func (d drawn) drawPodSteps(t *rapid.T) {
+	for _, p := range d.ExplainPods() {
 		if rapid.Bool().Draw(t, "for a pod") {
-			d.Step(p.Name)
+			d.StepPod(p.Name)
 		}
 	}
 }
 
-// cache shows some of what has happened.
-func (d drawn) cache(t *rapid.T) {
-	kinds := []client.Object{&corev1.Pod{}, &corev1.Pod{}, nil, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, d.Current()}
+// drawCacheEvents shows some of what has happened.
+func (d drawn) drawCacheEvents(t *rapid.T) {
+	kinds := []client.Object{&corev1.Pod{}, &corev1.Pod{}, nil, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, d.CurrentWorkload()}
 	kind := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
 	for range rapid.IntRange(1, 4).Draw(t, "events") {
-		d.Show(kind)
+		d.ShowNext(kind)
 	}
 }
 
 func (d drawn) mayFail(t *rapid.T) {
 	d.Fault = func() simulation.Fault { return rapid.SampledFrom(faults).Draw(t, "fault") }
-	d.Work()
+	d.ReconcileIfDue()
 	d.Fault = nil
 }
 
 func (d drawn) allIsWell() {
 	for range 4 {
-		for _, p := range d.Pods() {
-			d.Step(p.Name)
-			d.Answer(p.Name)
+		for _, p := range d.ExplainPods() {
+			d.StepPod(p.Name)
+			d.CompleteHooks(p.Name)
 		}
 		d.ShowAll(nil)
-		d.Work()
+		d.ReconcileIfDue()
 	}
 }
 
-// holds has a hold come, or all holds go. Only an engine with simulation.HoldRules holds by it.
-func (d drawn) holds(t *rapid.T) {
+// drawHold has a hold come, or all holds go. Only an engine with simulation.HoldRules holds by it.
+func (d drawn) drawHold(t *rapid.T) {
 	kind := rapid.SampledFrom([]string{"", "", simulation.HoldWhole, simulation.HoldWhole, simulation.HoldZone, simulation.HoldPods, simulation.HoldEach, simulation.HoldFailing}).Draw(t, "hold")
 	value := ""
 	switch kind {
 	case "":
-		Release(d.Life)
+		ReleaseHolds(d.Harness)
 		return
 	case simulation.HoldWhole:
 		value = rapid.SampledFrom([]string{"Current", "Current", "Update"}).Draw(t, "new pods")
 	case simulation.HoldZone:
-		value = rapid.SampledFrom(Zones()).Draw(t, "zone")
+		value = rapid.SampledFrom(ZoneNames()).Draw(t, "zone")
 	case simulation.HoldPods:
 		var names []string
-		for _, p := range d.Pods() {
+		for _, p := range d.ExplainPods() {
 			if rapid.Bool().Draw(t, "a pod") {
 				names = append(names, p.Name)
 			}
@@ -202,20 +202,20 @@ func (d drawn) holds(t *rapid.T) {
 		value = rapid.SampledFrom([]string{"Plan", "Rank"}).Draw(t, "point")
 	}
 	if value != "" {
-		annotate(d.Life, func(all map[string]string) { all[kind] = value })
+		annotateWorkload(d.Harness, func(all map[string]string) { all[kind] = value })
 	}
 }
 
-// Release has all holds go.
-func Release(l *simulation.Life) {
-	annotate(l, func(all map[string]string) {
+// ReleaseHolds has all holds go.
+func ReleaseHolds(l *simulation.Harness) {
+	annotateWorkload(l, func(all map[string]string) {
 		maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "holds.test/") })
 	})
 }
 
-// Relabel has a user take a label off a pod, so that its workload loses it, or put the value back.
-func Relabel(t *rapid.T, l *simulation.Life, key, value string) {
-	pods := l.Pods()
+// RelabelPod has a user take a label off a pod, so that its workload loses it, or put the value back.
+func RelabelPod(t *rapid.T, l *simulation.Harness, key, value string) {
+	pods := l.ExplainPods()
 	if len(pods) == 0 {
 		return
 	}
@@ -233,8 +233,8 @@ func Relabel(t *rapid.T, l *simulation.Life, key, value string) {
 }
 
 // LabelBack puts a label back onto the pods that have lost it.
-func LabelBack(l *simulation.Life, key, value string) {
-	for _, p := range l.Pods() {
+func LabelBack(l *simulation.Harness, key, value string) {
+	for _, p := range l.ExplainPods() {
 		if _, ok := p.Labels[key]; !ok && p.DeletionTimestamp == nil {
 			p = p.DeepCopy()
 			p.Labels[key] = value
@@ -243,8 +243,8 @@ func LabelBack(l *simulation.Life, key, value string) {
 	}
 }
 
-func annotate(l *simulation.Life, edit func(map[string]string)) {
-	l.Change(func(o client.Object) {
+func annotateWorkload(l *simulation.Harness, edit func(map[string]string)) {
+	l.ChangeWorkload(func(o client.Object) {
 		all := maps.Clone(o.GetAnnotations())
 		if all == nil {
 			all = map[string]string{}
@@ -254,16 +254,16 @@ func annotate(l *simulation.Life, edit func(map[string]string)) {
 	})
 }
 
-// Zones are those of Nodes.
-func Zones() []string { return []string{"a", "b"} }
+// ZoneNames are those of Nodes.
+func ZoneNames() []string { return []string{"a", "b"} }
 
-// Nodes are some nodes, in turn in each of Zones.
-func Nodes(n int) []*corev1.Node {
+// NewNodes are some nodes, in turn in each of Zones.
+func NewNodes(n int) []*corev1.Node {
 	out := make([]*corev1.Node, n)
 	for i := range out {
 		name := fmt.Sprint("n", i+1)
 		out[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelHostname: name, corev1.LabelTopologyZone: Zones()[i%len(Zones())],
+			corev1.LabelHostname: name, corev1.LabelTopologyZone: ZoneNames()[i%len(ZoneNames())],
 		}}}
 	}
 	return out

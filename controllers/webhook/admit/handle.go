@@ -15,16 +15,16 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Defaulter is the mutating webhook of the kind; nil if it fills in nothing.
-func (k *Kind[H]) Defaulter() admission.Handler {
+// MutatingHandler is the mutating webhook of the kind; nil if it fills in nothing.
+func (k *Kind[H]) MutatingHandler() admission.Handler {
 	if k.Default == nil && k.DefaultOlder == nil && k.Fill == nil {
 		return nil
 	}
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		if !writes(&request) {
+		if !isSpecWrite(&request) {
 			return admission.Allowed("")
 		}
-		o, old, err := k.read(&request)
+		o, old, err := k.readObjects(&request)
 		if err != nil {
 			return admission.Allowed("") // the schema, or the validating webhook, says what is wrong
 		}
@@ -34,7 +34,7 @@ func (k *Kind[H]) Defaulter() admission.Handler {
 			if equality.Semantic.DeepEqual(before, o.Older) {
 				return admission.Allowed("")
 			}
-			return review.Patched(o.Raw, before, o.Older)
+			return review.PatchResponse(o.Raw, before, o.Older)
 		}
 		before := o.Hub.DeepCopyObject().(H)
 		if k.Default != nil {
@@ -49,29 +49,29 @@ func (k *Kind[H]) Defaulter() admission.Handler {
 		if equality.Semantic.DeepEqual(before, o.Hub) {
 			return admission.Allowed("")
 		}
-		was, err := k.typed(o, before)
+		was, err := k.toRequestVersion(o, before)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		is, err := k.typed(o, o.Hub)
+		is, err := k.toRequestVersion(o, o.Hub)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return review.Patched(o.Raw, was, is)
+		return review.PatchResponse(o.Raw, was, is)
 	})
 }
 
-// Validator is the validating webhook of the kind.
-func (k *Kind[H]) Validator() admission.Handler {
+// ValidatingHandler is the validating webhook of the kind.
+func (k *Kind[H]) ValidatingHandler() admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		if !writes(&request) {
+		if !isSpecWrite(&request) {
 			return admission.Allowed("")
 		}
-		o, old, err := k.read(&request)
+		o, old, err := k.readObjects(&request)
 		if err != nil {
-			return review.Unreadable(&request, err)
+			return review.RefuseUnreadable(&request, err)
 		}
-		if old != nil && k.same(o, *old) {
+		if old != nil && k.isUnchanged(o, *old) {
 			return admission.Allowed("")
 		}
 		found := &rules.Findings{}
@@ -82,19 +82,19 @@ func (k *Kind[H]) Validator() admission.Handler {
 		}
 		if o.Older != nil {
 			for _, e := range found.Errs {
-				e.Field = k.place(e.Field)
+				e.Field = k.olderPath(e.Field)
 			}
 			for i, w := range found.Warnings {
 				if path, rest, ok := strings.Cut(w, ": "); ok {
-					found.Warnings[i] = k.place(path) + ": " + rest
+					found.Warnings[i] = k.olderPath(path) + ": " + rest
 				}
 			}
 		}
 		if len(k.Loose) > 0 {
-			found.Unknown(o.Raw, k.New(), k.Loose...)
+			found.WarnUnknownFields(o.Raw, k.New(), k.Loose...)
 		}
 		if len(found.Errs) > 0 {
-			return review.Invalid(&request, found.Errs).WithWarnings(found.Warnings...)
+			return review.RefuseInvalid(&request, found.Errs).WithWarnings(found.Warnings...)
 		}
 		if k.Accepted != nil && (request.DryRun == nil || !*request.DryRun) {
 			if err := k.Accepted(ctx, o.Hub, hubOf(old)); err != nil {
@@ -107,8 +107,8 @@ func (k *Kind[H]) Validator() admission.Handler {
 
 // Webhooks are the two of a kind, whatever its type.
 type Webhooks interface {
-	Defaulter() admission.Handler
-	Validator() admission.Handler
+	MutatingHandler() admission.Handler
+	ValidatingHandler() admission.Handler
 }
 
 var _ Webhooks = &Kind[client.Object]{}

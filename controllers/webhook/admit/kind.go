@@ -85,7 +85,7 @@ type Object[H client.Object] struct {
 	Older Spoke
 }
 
-func (k *Kind[H]) decode(raw []byte, version string) (Object[H], error) {
+func (k *Kind[H]) decodeObject(raw []byte, version string) (Object[H], error) {
 	o := Object[H]{Raw: raw, Hub: k.New()}
 	if k.Older == nil || version != k.OlderVersion {
 		if k.Version != "" && version != k.Version {
@@ -110,8 +110,8 @@ func (k *Kind[H]) decode(raw []byte, version string) (Object[H], error) {
 	return o, nil
 }
 
-// typed is the hub in the version of the request.
-func (k *Kind[H]) typed(o Object[H], hub H) (client.Object, error) {
+// toRequestVersion is the hub in the version of the request.
+func (k *Kind[H]) toRequestVersion(o Object[H], hub H) (client.Object, error) {
 	if o.Older == nil {
 		return hub, nil
 	}
@@ -122,17 +122,17 @@ func (k *Kind[H]) typed(o Object[H], hub H) (client.Object, error) {
 	return spoke, nil
 }
 
-// read reads what is asked about, and what there was before.
-func (k *Kind[H]) read(request *admission.Request) (o Object[H], old *Object[H], err error) {
-	if o, err = k.decode(request.Object.Raw, request.Kind.Version); err != nil || request.Operation != admissionv1.Update {
+// readObjects reads what is asked about, and what there was before.
+func (k *Kind[H]) readObjects(request *admission.Request) (o Object[H], old *Object[H], err error) {
+	if o, err = k.decodeObject(request.Object.Raw, request.Kind.Version); err != nil || request.Operation != admissionv1.Update {
 		return o, nil, err
 	}
-	before, err := k.decode(request.OldObject.Raw, request.Kind.Version)
+	before, err := k.decodeObject(request.OldObject.Raw, request.Kind.Version)
 	return o, &before, err
 }
 
-// same says whether an update changes nothing that rules are about.
-func (k *Kind[H]) same(o, old Object[H]) bool {
+// isUnchanged says whether an update changes nothing that rules are about.
+func (k *Kind[H]) isUnchanged(o, old Object[H]) bool {
 	if k.SameOlder != nil && o.Older != nil {
 		return k.SameOlder(o.Older, old.Older)
 	}
@@ -147,8 +147,8 @@ func hubOf[H client.Object](o *Object[H]) (hub H) {
 	return hub
 }
 
-// place is where the older version has a field of the hub.
-func (k *Kind[H]) place(path string) string {
+// olderPath is where the older version has a field of the hub.
+func (k *Kind[H]) olderPath(path string) string {
 	index := regexp.MustCompile(`\[[^]]*]`)
 	indexes, plain := index.FindAllString(path, -1), index.ReplaceAllString(path, "[]")
 	best := ""
@@ -167,8 +167,8 @@ func (k *Kind[H]) place(path string) string {
 	return place
 }
 
-// writes is false for requests that carry no spec: deletes, and those of
+// isSpecWrite is false for requests that carry no spec: deletes, and those of
 // subresources.
-func writes(request *admission.Request) bool {
+func isSpecWrite(request *admission.Request) bool {
 	return request.SubResource == "" && (request.Operation == admissionv1.Create || request.Operation == admissionv1.Update)
 }

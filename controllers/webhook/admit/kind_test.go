@@ -35,10 +35,10 @@ func sets() *Kind[*v1beta1.CloneSet] {
 		Validate: func(_ context.Context, set, old *v1beta1.CloneSet, found *rules.Findings) {
 			rolling := field.NewPath("spec", "updateStrategy", "rollingUpdate")
 			if set.Spec.UpdateStrategy.RollingUpdate.Paused {
-				found.Add(field.Forbidden(rolling.Child("paused"), "no pauses"))
+				found.AddErrors(field.Forbidden(rolling.Child("paused"), "no pauses"))
 			}
 			if old != nil {
-				found.Warn(field.NewPath("spec"), "it was another")
+				found.AddWarning(field.NewPath("spec"), "it was another")
 			}
 		},
 	}
@@ -58,7 +58,7 @@ const (
 )
 
 func TestAMistakeIsNamedInTheVersionOfTheUser(t *testing.T) {
-	v := sets().Validator()
+	v := sets().ValidatingHandler()
 	for _, tc := range []struct {
 		name, version string
 		operation     admissionv1.Operation
@@ -88,7 +88,7 @@ func TestAMistakeIsNamedInTheVersionOfTheUser(t *testing.T) {
 }
 
 func TestDefaultsAreFilledInWhereTheUserTypes(t *testing.T) {
-	d := sets().Defaulter()
+	d := sets().MutatingHandler()
 	for _, tc := range []struct{ name, version, object, path string }{
 		{"in the newer version", "v1beta1", fine, "/spec/replicas"},
 		{"in the older version", "v1alpha1", `{"spec":{"updateStrategy":{"type":"InPlaceOnly"}}}`, "/spec/replicas"},
@@ -109,7 +109,7 @@ func TestDefaultsAreFilledInWhereTheUserTypes(t *testing.T) {
 	}
 	k := sets()
 	k.Default = nil
-	if k.Defaulter() != nil {
+	if k.MutatingHandler() != nil {
 		t.Error("a kind without defaults has a webhook that fills them in")
 	}
 }
@@ -129,14 +129,14 @@ func TestWhatIsLookedUpIsFilledInOnce(t *testing.T) {
 		{"not of an old one", "v1beta1", admissionv1.Update, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := k.Defaulter().Handle(t.Context(), request(tc.version, tc.operation, fine, fine))
+			got := k.MutatingHandler().Handle(t.Context(), request(tc.version, tc.operation, fine, fine))
 			if !got.Allowed || len(got.Patches) != tc.patches {
 				t.Errorf("got %t, %v", got.Allowed, got.Patches)
 			}
 		})
 	}
 	k.Default, k.Fill = nil, func(_ context.Context, set *v1beta1.CloneSet) { set.Spec.MinReadySeconds = 1 }
-	if got := k.Defaulter().Handle(t.Context(), request("v1beta1", admissionv1.Create, fine, "")); len(got.Patches) != 1 {
+	if got := k.MutatingHandler().Handle(t.Context(), request("v1beta1", admissionv1.Create, fine, "")); len(got.Patches) != 1 {
 		t.Errorf("without defaults: %v", got.Patches)
 	}
 }
@@ -148,7 +148,7 @@ func TestPlaces(t *testing.T) {
 		"spec.a[1].b": "spec.a[1].c", "spec.a[1].b[2].k": "spec.a[1].c[2].k", "spec.a[7].b.d": "spec.e[7]", "spec.a[1].bb": "spec.a[1].bb",
 		"spec.x": "spec.y", "spec.xx": "spec.xx", "spec.z[app.kubernetes.io/name]": "spec.z[app.kubernetes.io/name]",
 	} {
-		if got := k.place(path); got != want {
+		if got := k.olderPath(path); got != want {
 			t.Errorf("%s is at %s, want %s", path, got, want)
 		}
 	}

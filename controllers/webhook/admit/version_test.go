@@ -31,18 +31,18 @@ func versioned() *Kind[*v1beta1.CloneSet] {
 	}
 	k.ValidateVersion = func(_ context.Context, o Object[*v1beta1.CloneSet], old *Object[*v1beta1.CloneSet], found *rules.Findings) {
 		if set, ok := o.Older.(*v1alpha1.CloneSet); ok {
-			found.Add(field.Invalid(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type, "only v1alpha1 has this rule"))
+			found.AddErrors(field.Invalid(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type, "only v1alpha1 has this rule"))
 		}
-		found.Add(field.Forbidden(field.NewPath("spec", "updateStrategy", "rollingUpdate", "paused"), "both have this rule"))
+		found.AddErrors(field.Forbidden(field.NewPath("spec", "updateStrategy", "rollingUpdate", "paused"), "both have this rule"))
 		if old != nil {
-			found.Warn(field.NewPath("spec", "updateStrategy", "rollingUpdate", "maxSurge"), "it was another")
+			found.AddWarning(field.NewPath("spec", "updateStrategy", "rollingUpdate", "maxSurge"), "it was another")
 		}
 	}
 	return k
 }
 
 func TestAVersionMayHaveRulesOfItsOwn(t *testing.T) {
-	v := versioned().Validator()
+	v := versioned().ValidatingHandler()
 	for _, tc := range []struct {
 		name, version string
 		operation     admissionv1.Operation
@@ -91,7 +91,7 @@ func TestAVersionMayHaveDefaultsOfItsOwn(t *testing.T) {
 		{"the older version", "v1alpha1", admissionv1.Create, `[{"op":"add","path":"/spec/replicas","value":7}]`},
 		{"an update of the older version", "v1alpha1", admissionv1.Update, `[]`},
 	} {
-		got := k.Defaulter().Handle(t.Context(), request(tc.version, tc.operation, fine, fine))
+		got := k.MutatingHandler().Handle(t.Context(), request(tc.version, tc.operation, fine, fine))
 		text := "["
 		for _, p := range got.Patches {
 			text += p.Json()
@@ -101,7 +101,7 @@ func TestAVersionMayHaveDefaultsOfItsOwn(t *testing.T) {
 		}
 	}
 	k.Default, k.Fill = nil, nil
-	if k.Defaulter() == nil {
+	if k.MutatingHandler() == nil {
 		t.Error("a kind with defaults of one version has no webhook that fills them in")
 	}
 }

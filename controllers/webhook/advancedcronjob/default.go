@@ -8,19 +8,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/imagepulljob"
 )
 
-func defaults(job, _ *v1beta1.AdvancedCronJob) {
+func applyDefaults(job, _ *v1beta1.AdvancedCronJob) {
 	spec := &job.Spec
 	pull := spec.Template.ImageListPullJobTemplate
 	if pull != nil {
-		defaulting.Empty(&spec.ConcurrencyPolicy, v1beta1.ReplaceConcurrent)
+		defaulting.SetIfEmpty(&spec.ConcurrencyPolicy, v1beta1.ReplaceConcurrent)
 	}
-	defaulting.Empty(&spec.ConcurrencyPolicy, v1beta1.AllowConcurrent)
-	defaulting.Unset(&spec.Paused, false)
-	defaulting.Unset(&spec.SuccessfulJobsHistoryLimit, v1beta1.DefaultSuccessfulJobsHistoryLimit)
-	defaulting.Unset(&spec.FailedJobsHistoryLimit, v1beta1.DefaultFailedJobsHistoryLimit)
+	defaulting.SetIfEmpty(&spec.ConcurrencyPolicy, v1beta1.AllowConcurrent)
+	defaulting.SetIfNil(&spec.Paused, false)
+	defaulting.SetIfNil(&spec.SuccessfulJobsHistoryLimit, v1beta1.DefaultSuccessfulJobsHistoryLimit)
+	defaulting.SetIfNil(&spec.FailedJobsHistoryLimit, v1beta1.DefaultFailedJobsHistoryLimit)
 	// Who says when the jobs end is taken to say the rest too, as OpenKruise does.
 	if pull != nil && pull.Spec.CompletionPolicy.Type == "" {
 		imagepulljob.FillTemplate(&pull.Spec.ImagePullJobTemplate)
-		defaulting.Empty(&pull.Spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+		defaulting.SetIfEmpty(&pull.Spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 	}
 }

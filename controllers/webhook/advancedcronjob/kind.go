@@ -30,9 +30,9 @@ func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.AdvancedCronJob] {
 		},
 		Loose:   []string{"spec.template.jobTemplate", "spec.template.broadcastJobTemplate.metadata", "spec.template.broadcastJobTemplate.spec.template"},
 		Same:    func(a, b *v1beta1.AdvancedCronJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default: defaults,
+		Default: applyDefaults,
 		Validate: func(_ context.Context, job, old *v1beta1.AdvancedCronJob, found *rules.Findings) {
-			v.validate(job, old, found)
+			v.validateSpec(job, old, found)
 		},
 	}
 }

@@ -18,17 +18,17 @@ func validateSchedule(spec *v1beta1.AdvancedCronJobSpec, path *field.Path, found
 	at := path.Child("schedule")
 	switch zone, _, some := strings.Cut(spec.Schedule, " "); {
 	case spec.Schedule == "":
-		found.Add(field.Required(at, "must be a schedule such as 0 3 * * *"))
+		found.AddErrors(field.Required(at, "must be a schedule such as 0 3 * * *"))
 	case !some && strings.Contains(zone, "="): // the parser panics at a zone that nothing follows
-		found.Add(field.Invalid(at, spec.Schedule, "must have a schedule after the zone"))
+		found.AddErrors(field.Invalid(at, spec.Schedule, "must have a schedule after the zone"))
 	default:
 		if _, err := cron.ParseStandard(spec.Schedule); err != nil {
-			found.Add(field.Invalid(at, spec.Schedule, "must be a schedule such as 0 3 * * * or @daily: "+err.Error()))
+			found.AddErrors(field.Invalid(at, spec.Schedule, "must be a schedule such as 0 3 * * * or @daily: "+err.Error()))
 		}
 	}
 	if spec.TimeZone != nil {
 		if _, err := time.LoadLocation(*spec.TimeZone); err != nil {
-			found.Add(field.Invalid(path.Child("timeZone"), *spec.TimeZone, "must be the name of a zone, such as Europe/Berlin: "+err.Error()))
+			found.AddErrors(field.Invalid(path.Child("timeZone"), *spec.TimeZone, "must be the name of a zone, such as Europe/Berlin: "+err.Error()))
 		}
 	}
 }

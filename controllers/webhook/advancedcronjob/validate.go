@@ -23,7 +23,7 @@ type validator struct {
 	templates podtemplate.Settings
 }
 
-func (v validator) validate(job, old *v1beta1.AdvancedCronJob, found *rules.Findings) {
+func (v validator) validateSpec(job, old *v1beta1.AdvancedCronJob, found *rules.Findings) {
 	path, spec := field.NewPath("spec"), &job.Spec
 	validateSchedule(spec, path, found)
 	if old == nil {
@@ -35,7 +35,7 @@ func (v validator) validate(job, old *v1beta1.AdvancedCronJob, found *rules.Find
 	validateCount(&spec.Template, path.Child("template"), found)
 	if pull := spec.Template.ImageListPullJobTemplate; pull != nil {
 		if spec.ConcurrencyPolicy == v1beta1.AllowConcurrent {
-			found.Add(field.NotSupported(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy, []v1beta1.ConcurrencyPolicy{v1beta1.ReplaceConcurrent, v1beta1.ForbidConcurrent}))
+			found.AddErrors(field.NotSupported(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy, []v1beta1.ConcurrencyPolicy{v1beta1.ReplaceConcurrent, v1beta1.ForbidConcurrent}))
 		}
 		validatePull(&pull.Spec, path.Child("template", "imageListPullJobTemplate", "spec"), found)
 	}
@@ -51,7 +51,7 @@ func validateCount(template *v1beta1.CronJobTemplate, path *field.Path, found *r
 		}
 	}
 	if count != 1 {
-		found.Add(field.Invalid(path, field.OmitValueType{},
+		found.AddErrors(field.Invalid(path, field.OmitValueType{},
 			fmt.Sprintf("has %d templates, must have exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate", count)))
 	}
 }
@@ -61,7 +61,7 @@ func (v validator) validateTemplate(template *v1beta1.CronJobTemplate, path *fie
 		found.PodsOfJob(&job.Spec.Template, v.templates, path.Child("jobTemplate", "spec", "template"))
 	}
 	if job := template.BroadcastJobTemplate; job != nil {
-		broadcastjob.Validate(&job.Spec, nil, v.templates, path.Child("broadcastJobTemplate", "spec"), found)
+		broadcastjob.ValidateSpec(&job.Spec, nil, v.templates, path.Child("broadcastJobTemplate", "spec"), found)
 	}
 }
 
@@ -69,23 +69,23 @@ func (v validator) validateTemplate(template *v1beta1.CronJobTemplate, path *fie
 func validateUnchanged(template, old *v1beta1.CronJobTemplate, path *field.Path, found *rules.Findings) {
 	const message = "cannot be changed; of templates, only an imageListPullJobTemplate can"
 	if !equality.Semantic.DeepEqual(template.JobTemplate, old.JobTemplate) {
-		found.Add(field.Forbidden(path.Child("jobTemplate"), message))
+		found.AddErrors(field.Forbidden(path.Child("jobTemplate"), message))
 	}
 	if !equality.Semantic.DeepEqual(template.BroadcastJobTemplate, old.BroadcastJobTemplate) {
-		found.Add(field.Forbidden(path.Child("broadcastJobTemplate"), message))
+		found.AddErrors(field.Forbidden(path.Child("broadcastJobTemplate"), message))
 	}
 	if (template.ImageListPullJobTemplate == nil) != (old.ImageListPullJobTemplate == nil) {
-		found.Add(field.Forbidden(path.Child("imageListPullJobTemplate"), "can only be changed where it is, neither added nor removed"))
+		found.AddErrors(field.Forbidden(path.Child("imageListPullJobTemplate"), "can only be changed where it is, neither added nor removed"))
 	}
 }
 
 // validatePull wants jobs that end before long: the next ones replace them, or wait for them.
 func validatePull(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *rules.Findings) {
-	imagelistpulljob.Validate(spec, path, found)
+	imagelistpulljob.ValidateSpec(spec, path, found)
 	policy, at := &spec.CompletionPolicy, path.Child("completionPolicy")
 	rules.OneOf(found, policy.Type, at.Child("type"), v1beta1.AlwaysCompletionPolicyType)
 	if policy.TTLSecondsAfterFinished != nil {
-		found.Add(field.Forbidden(at.Child("ttlSecondsAfterFinished"), "the history limits say how long jobs are kept"))
+		found.AddErrors(field.Forbidden(at.Child("ttlSecondsAfterFinished"), "the history limits say how long jobs are kept"))
 	}
 	if policy.ActiveDeadlineSeconds == nil {
 		return
@@ -95,7 +95,7 @@ func validatePull(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *r
 		timeout = int64(ptr.Deref(spec.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds))
 	}
 	if deadline > maxDeadlineSeconds || deadline < timeout {
-		found.Add(field.Invalid(at.Child("activeDeadlineSeconds"), deadline,
+		found.AddErrors(field.Invalid(at.Child("activeDeadlineSeconds"), deadline,
 			fmt.Sprintf("must be from pullPolicy.timeoutSeconds, which is %d, to %d", timeout, maxDeadlineSeconds)))
 	}
 }

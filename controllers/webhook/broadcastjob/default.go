@@ -18,17 +18,17 @@ type defaulter struct {
 	keepTemplates bool
 }
 
-// fill fills in the template only when it is created or changed, so that a new release changes no job. A template
+// applyDefaults fills in the template only when it is created or changed, so that a new release changes no job. A template
 // without a restartPolicy is refused, so it gets none.
-func (d defaulter) fill(job, old *v1beta1.BroadcastJob) {
+func (d defaulter) applyDefaults(job, old *v1beta1.BroadcastJob) {
 	spec := &job.Spec
-	defaulting.Unset(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
-	defaulting.Empty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	defaulting.Empty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
+	defaulting.SetIfNil(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
+	defaulting.SetIfEmpty(&spec.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	defaulting.SetIfEmpty(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
 	if d.keepTemplates || old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		return
 	}
 	policy := spec.Template.Spec.RestartPolicy
-	d.templates.Apply(&spec.Template)
+	d.templates.ApplyDefaults(&spec.Template)
 	spec.Template.Spec.RestartPolicy = policy
 }

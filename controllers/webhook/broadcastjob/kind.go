@@ -24,14 +24,14 @@ func New(templates podtemplate.Settings, keepTemplates bool) *admit.Kind[*v1beta
 		New:     func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
 		Loose:   []string{"spec.template"},
 		Same:    func(a, b *v1beta1.BroadcastJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default: d.fill,
+		Default: d.applyDefaults,
 		Validate: func(_ context.Context, job, old *v1beta1.BroadcastJob, found *rules.Findings) {
 			path := field.NewPath("spec")
 			if old == nil {
 				found.LabelName(job)
-				Validate(&job.Spec, nil, templates, path, found)
+				ValidateSpec(&job.Spec, nil, templates, path, found)
 			} else {
-				Validate(&job.Spec, &old.Spec, templates, path, found)
+				ValidateSpec(&job.Spec, &old.Spec, templates, path, found)
 			}
 		},
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Validate finds mistakes in the spec of a job, which is in a job or in the template of one. The template of the pods is
+// ValidateSpec finds mistakes in the spec of a job, which is in a job or in the template of one. The template of the pods is
 // looked at if it is not the old one.
-func Validate(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Settings, path *field.Path, found *rules.Findings) {
+func ValidateSpec(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Settings, path *field.Path, found *rules.Findings) {
 	if spec.Parallelism != nil {
-		found.Amount(spec.Parallelism, 100, path.Child("parallelism"))
+		found.ResolveAmount(spec.Parallelism, 100, path.Child("parallelism"))
 	}
 	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.Template) {
 		return
@@ -23,7 +23,7 @@ func Validate(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Setting
 	found.PodsOfJob(&spec.Template, templates, path.Child("template"))
 	for _, key := range []string{v1beta1.BroadcastJobNameKey, v1beta1.BroadcastJobControllerUIDKey} {
 		if value, ok := spec.Template.Labels[key]; ok {
-			found.Add(field.Invalid(path.Child("template", "metadata", "labels").Key(key), value, "is set by the controller, and must be left out"))
+			found.AddErrors(field.Invalid(path.Child("template", "metadata", "labels").Key(key), value, "is set by the controller, and must be left out"))
 		}
 	}
 }

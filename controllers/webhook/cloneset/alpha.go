@@ -27,7 +27,7 @@ func (v validator) validateAlpha(ctx context.Context, set, old *v1alpha1.CloneSe
 	validateDeadline(spec.ProgressDeadlineSeconds, spec.MinReadySeconds, found)
 	if old != nil && spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
 		if message := v.onlyImages(&old.Spec.Template, &spec.Template); message != "" {
-			found.Add(field.Invalid(field.NewPath("spec", "template", "spec"), field.OmitValueType{}, message))
+			found.AddErrors(field.Invalid(field.NewPath("spec", "template", "spec"), field.OmitValueType{}, message))
 		}
 	}
 	warnOfIgnored(spec.UpdateStrategy.InPlaceUpdateStrategy, field.NewPath("spec", "updateStrategy", "inPlaceUpdateStrategy"), found)
@@ -55,13 +55,13 @@ func (v validator) validatePodsToDelete(ctx context.Context, set, old *v1alpha1.
 		err := v.pods.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name}, pod)
 		switch {
 		case apierrors.IsNotFound(err):
-			found.Add(field.NotFound(path.Index(i), name))
+			found.AddErrors(field.NotFound(path.Index(i), name))
 		case err != nil:
-			found.Add(field.InternalError(path.Index(i), fmt.Errorf("finding pod %s: %w", name, err)))
+			found.AddErrors(field.InternalError(path.Index(i), fmt.Errorf("finding pod %s: %w", name, err)))
 		case pod.DeletionTimestamp != nil:
-			found.Add(field.Invalid(path.Index(i), name, "the pod is being deleted already"))
+			found.AddErrors(field.Invalid(path.Index(i), name, "the pod is being deleted already"))
 		case !metav1.IsControlledBy(pod, set):
-			found.Add(field.Invalid(path.Index(i), name, "the pod is not owned by this CloneSet"))
+			found.AddErrors(field.Invalid(path.Index(i), name, "the pod is not owned by this CloneSet"))
 		}
 	}
 }
@@ -76,15 +76,15 @@ func validateDeadline(deadline *int32, minReadySeconds int32, found *rules.Findi
 	if len(errs) == 0 && *deadline <= minReadySeconds {
 		errs = append(errs, field.Invalid(path, *deadline, "must be greater than minReadySeconds"))
 	}
-	found.Add(errs...)
+	found.AddErrors(errs...)
 }
 
 // onlyImages says what changes besides images of containers, which is all that InPlaceOnly can do. Both templates are
 // compared with their defaults, so that a field which the defaults fill in is no change.
 func (v validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
 	old, template = old.DeepCopy(), template.DeepCopy()
-	v.templates.Apply(old)
-	v.templates.Apply(template)
+	v.templates.ApplyDefaults(old)
+	v.templates.ApplyDefaults(template)
 	operation, path, err := rules.OnlyImages(&old.Spec, &template.Spec)
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func warnOfIgnored(strategy *v1beta1.InPlaceUpdateStrategy, path *field.Path, fo
 		{"imagePreDownloadMinUpdatedReadyPods", v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey, strategy.ImagePreDownloadMinUpdatedReadyPods != nil},
 	} {
 		if ignored.set {
-			found.Warn(path.Child(ignored.child), "v1alpha1 ignores this field; set the annotation %s, or use v1beta1.", ignored.annotation)
+			found.AddWarning(path.Child(ignored.child), "v1alpha1 ignores this field; set the annotation %s, or use v1beta1.", ignored.annotation)
 		}
 	}
 }

@@ -36,11 +36,11 @@ type (
 )
 
 func (d *Defaulter) Handle(ctx context.Context, r admission.Request) admission.Response {
-	return New(Options{Templates: d.Templates, KeepTemplates: d.KeepTemplates}).Defaulter().Handle(ctx, r)
+	return New(Options{Templates: d.Templates, KeepTemplates: d.KeepTemplates}).MutatingHandler().Handle(ctx, r)
 }
 
 func (v *Validator) Handle(ctx context.Context, r admission.Request) admission.Response {
-	return New(Options{Pods: v.Pods, Checker: v.Checker}).Validator().Handle(ctx, r)
+	return New(Options{Pods: v.Pods, Checker: v.Checker}).ValidatingHandler().Handle(ctx, r)
 }
 
 const (

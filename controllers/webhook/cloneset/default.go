@@ -19,7 +19,7 @@ type defaulter struct {
 	keepTemplates bool
 }
 
-func (d defaulter) fill(set, old *v1beta1.CloneSet) {
+func (d defaulter) applyDefaults(set, old *v1beta1.CloneSet) {
 	defaultHub(set)
 	d.defaultTemplates(&set.Spec.Template, set.Spec.VolumeClaimTemplates, old)
 }
@@ -33,12 +33,12 @@ func defaultHub(set *v1beta1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	defaulting.Empty(&strategy.Type, v1beta1.RollingUpdateCloneSetUpdateStrategyType)
+	defaulting.SetIfEmpty(&strategy.Type, v1beta1.RollingUpdateCloneSetUpdateStrategyType)
 	if strategy.Type != v1beta1.RollingUpdateCloneSetUpdateStrategyType {
 		return
 	}
-	defaulting.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})
-	defaulting.Empty(&strategy.RollingUpdate.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
+	defaulting.SetIfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})
+	defaulting.SetIfEmpty(&strategy.RollingUpdate.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
 	defaultAmounts(&strategy.RollingUpdate.Partition, &strategy.RollingUpdate.MaxUnavailable, &strategy.RollingUpdate.MaxSurge)
 }
 
@@ -46,21 +46,21 @@ func defaultAlpha(set *v1alpha1.CloneSet) {
 	spec := &set.Spec
 	defaultCounts(&spec.Replicas, &spec.RevisionHistoryLimit)
 	strategy := &spec.UpdateStrategy
-	defaulting.Empty(&strategy.Type, v1alpha1.RecreateCloneSetUpdateStrategyType)
+	defaulting.SetIfEmpty(&strategy.Type, v1alpha1.RecreateCloneSetUpdateStrategyType)
 	if strategy.Type != v1alpha1.OnDeleteCloneSetUpdateStrategyType {
 		defaultAmounts(&strategy.Partition, &strategy.MaxUnavailable, &strategy.MaxSurge)
 	}
 }
 
 func defaultCounts(replicas, revisionHistoryLimit **int32) {
-	defaulting.Unset(replicas, 1)
-	defaulting.Unset(revisionHistoryLimit, 10)
+	defaulting.SetIfNil(replicas, 1)
+	defaulting.SetIfNil(revisionHistoryLimit, 10)
 }
 
 func defaultAmounts(partition, maxUnavailable, maxSurge **intstr.IntOrString) {
-	defaulting.Unset(partition, intstr.FromInt32(0))
-	defaulting.Unset(maxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
-	defaulting.Unset(maxSurge, intstr.FromInt32(0))
+	defaulting.SetIfNil(partition, intstr.FromInt32(0))
+	defaulting.SetIfNil(maxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
+	defaulting.SetIfNil(maxSurge, intstr.FromInt32(0))
 }
 
 // defaultTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new
@@ -70,7 +70,7 @@ func (d defaulter) defaultTemplates(template *corev1.PodTemplateSpec, claims []c
 		return
 	}
 	if old == nil || !equality.Semantic.DeepEqual(*template, old.Spec.Template) {
-		d.templates.Apply(template)
+		d.templates.ApplyDefaults(template)
 	}
 	if old == nil || !equality.Semantic.DeepEqual(claims, old.Spec.VolumeClaimTemplates) {
 		for i := range claims {

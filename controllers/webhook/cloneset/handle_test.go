@@ -62,7 +62,7 @@ type checker struct {
 	claims []string
 }
 
-func (c *checker) Check(_ context.Context, _ string, _ *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
+func (c *checker) CheckTemplate(_ context.Context, _ string, _ *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
 	c.asked++
 	c.claims = claims
 	return field.ErrorList{field.Forbidden(path.Child("spec", "hostPID"), "no")}, []string{"quota"}

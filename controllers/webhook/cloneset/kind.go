@@ -42,9 +42,9 @@ func New(options Options) *admit.Kind[*v1beta1.CloneSet] {
 		SameOlder: func(a, b admit.Spoke) bool {
 			return equality.Semantic.DeepEqual(a.(*v1alpha1.CloneSet).Spec, b.(*v1alpha1.CloneSet).Spec)
 		},
-		Default:         d.fill,
+		Default:         d.applyDefaults,
 		DefaultOlder:    func(set admit.Spoke, old *v1beta1.CloneSet) { d.fillAlpha(set.(*v1alpha1.CloneSet), old) },
-		ValidateVersion: v.validate,
+		ValidateVersion: v.validateSpec,
 	}
 }
 

@@ -23,16 +23,16 @@ func validatePreDownload(set *v1beta1.CloneSet, old *object, found *rules.Findin
 	if value := strategy.ImagePreDownloadParallelism; value != nil {
 		at := path.Child("imagePreDownloadParallelism")
 		if value.Type == intstr.String {
-			found.Add(field.Invalid(at, value.StrVal, "must be a number, not a percentage"))
+			found.AddErrors(field.Invalid(at, value.StrVal, "must be a number, not a percentage"))
 		} else {
-			found.Add(apivalidation.ValidateNonnegativeField(int64(value.IntVal), at)...)
+			found.AddErrors(apivalidation.ValidateNonnegativeField(int64(value.IntVal), at)...)
 		}
 	}
 	if value := strategy.ImagePreDownloadTimeoutSeconds; value != nil {
-		found.Add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadTimeoutSeconds"))...)
+		found.AddErrors(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadTimeoutSeconds"))...)
 	}
 	if value := strategy.ImagePreDownloadMinUpdatedReadyPods; value != nil {
-		found.Add(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadMinUpdatedReadyPods"))...)
+		found.AddErrors(apivalidation.ValidateNonnegativeField(int64(*value), path.Child("imagePreDownloadMinUpdatedReadyPods"))...)
 	}
 }
 

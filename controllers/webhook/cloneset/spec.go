@@ -17,7 +17,7 @@ const immutable = "updates to cloneset spec for fields other than 'replicas', 't
 // validateUnchanged: of all fields, the selector alone is not in the list of those that may change.
 func validateUnchanged(set, old *v1beta1.CloneSet, found *rules.Findings) {
 	if !equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) {
-		found.Add(field.Forbidden(field.NewPath("spec"), immutable))
+		found.AddErrors(field.Forbidden(field.NewPath("spec"), immutable))
 	}
 }
 
@@ -25,19 +25,19 @@ func validateSelector(set *v1beta1.CloneSet, found *rules.Findings) {
 	path, spec := field.NewPath("spec", "selector"), &set.Spec
 	rules.NotNegative(found, spec.Replicas, field.NewPath("spec", "replicas"))
 	if found.SomeSelector(spec.Selector, path, "empty selector is invalid for cloneset") {
-		found.Selects(spec.Selector, path, spec.Template.Labels, field.NewPath("spec", "template"))
+		found.RequireTemplateMatch(spec.Selector, path, spec.Template.Labels, field.NewPath("spec", "template"))
 	}
 }
 
 func validateScale(set *v1beta1.CloneSet, found *rules.Findings) {
 	path := field.NewPath("spec", "scaleStrategy")
 	strategy := &set.Spec.ScaleStrategy
-	for i, again := range rules.Duplicates(strategy.PodsToDelete) {
+	for i, again := range rules.FindDuplicates(strategy.PodsToDelete) {
 		if again {
-			found.Add(field.Duplicate(path.Child("podsToDelete").Index(i), strategy.PodsToDelete[i]))
+			found.AddErrors(field.Duplicate(path.Child("podsToDelete").Index(i), strategy.PodsToDelete[i]))
 		}
 	}
 	if strategy.MaxUnavailable != nil {
-		found.Amount(strategy.MaxUnavailable, replicas(set), path.Child("maxUnavailable"))
+		found.ResolveAmount(strategy.MaxUnavailable, desiredReplicas(set), path.Child("maxUnavailable"))
 	}
 }

@@ -23,7 +23,7 @@ func validateStrategy(set object, old *object, found *rules.Findings) {
 	rolling, onDelete := strategy.RollingUpdate, strategy.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType
 	if rolling == nil {
 		if !onDelete {
-			found.Add(field.Required(at, ""))
+			found.AddErrors(field.Required(at, ""))
 		}
 		return
 	}
@@ -32,20 +32,20 @@ func validateStrategy(set object, old *object, found *rules.Findings) {
 			v1beta1.RecreatePodUpdatePolicyType, v1beta1.InPlaceIfPossiblePodUpdatePolicyType, v1beta1.InPlaceOnlyPodUpdatePolicyType)
 	}
 	if rolling.Partition != nil {
-		found.Fraction(rolling.Partition, replicas(set.Hub), at.Child("partition"))
+		found.ResolveFraction(rolling.Partition, desiredReplicas(set.Hub), at.Child("partition"))
 	} else if !onDelete {
-		found.Add(field.Required(at.Child("partition"), ""))
+		found.AddErrors(field.Required(at.Child("partition"), ""))
 	}
 	if rolling.PriorityStrategy != nil {
-		found.Priority(rolling.PriorityStrategy, at.Child("priorityStrategy"))
+		found.ValidatePriority(rolling.PriorityStrategy, at.Child("priorityStrategy"))
 	}
-	found.Scatter(rolling.ScatterStrategy, at.Child("scatterStrategy"))
+	found.ValidateScatter(rolling.ScatterStrategy, at.Child("scatterStrategy"))
 	validateBudget(set.Hub, rolling, at, found)
 }
 
 // validateBudget wants room for the update to begin in: a pod that may be unavailable, or one that may be added.
 func validateBudget(set *v1beta1.CloneSet, rolling *v1beta1.RollingUpdateCloneSetStrategy, path *field.Path, found *rules.Findings) {
-	before, total := len(found.Errs), replicas(set)
+	before, total := len(found.Errs), desiredReplicas(set)
 	maxUnavailable, maxSurge := intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable), intstr.FromInt32(0)
 	if rolling.MaxUnavailable != nil {
 		maxUnavailable = *rolling.MaxUnavailable
@@ -53,20 +53,20 @@ func validateBudget(set *v1beta1.CloneSet, rolling *v1beta1.RollingUpdateCloneSe
 	if rolling.MaxSurge != nil {
 		maxSurge = *rolling.MaxSurge
 	}
-	unavailable := found.Amount(&maxUnavailable, total, path.Child("maxUnavailable"))
-	surge := found.Amount(&maxSurge, total, path.Child("maxSurge"))
+	unavailable := found.ResolveAmount(&maxUnavailable, total, path.Child("maxUnavailable"))
+	surge := found.ResolveAmount(&maxSurge, total, path.Child("maxSurge"))
 	if len(found.Errs) > before {
 		return
 	}
 	if surge > 0 && rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType {
-		found.Add(field.Forbidden(path.Child("maxSurge"), "maxSurge can not be used with InPlaceOnly, which never adds a pod"))
+		found.AddErrors(field.Forbidden(path.Child("maxSurge"), "maxSurge can not be used with InPlaceOnly, which never adds a pod"))
 	}
 	if total > 0 && unavailable < 1 && surge < 1 {
-		found.Add(field.Invalid(path.Child("maxUnavailable"), maxUnavailable.String(), "maxUnavailable and maxSurge should not both be less than 1"))
+		found.AddErrors(field.Invalid(path.Child("maxUnavailable"), maxUnavailable.String(), "maxUnavailable and maxSurge should not both be less than 1"))
 	}
 }
 
-func replicas(set *v1beta1.CloneSet) int {
+func desiredReplicas(set *v1beta1.CloneSet) int {
 	if set.Spec.Replicas == nil {
 		return 1
 	}

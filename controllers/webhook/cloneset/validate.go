@@ -22,8 +22,8 @@ type validator struct {
 	checker   podtemplate.Checker
 }
 
-// validate applies the rules to a CloneSet that is new or changed.
-func (v validator) validate(ctx context.Context, set object, old *object, found *rules.Findings) {
+// validateSpec applies the rules to a CloneSet that is new or changed.
+func (v validator) validateSpec(ctx context.Context, set object, old *object, found *rules.Findings) {
 	if old == nil {
 		found.SubdomainName(set.Hub)
 	} else {
@@ -53,14 +53,14 @@ func (v validator) validateTemplate(ctx context.Context, set object, old *object
 	}
 	path := field.NewPath("spec", "template")
 	template, claims := spec.Template.DeepCopy(), podtemplate.ClaimNames(spec.VolumeClaimTemplates)
-	v.templates.Apply(template)
+	v.templates.ApplyDefaults(template)
 	before := len(found.Errs)
-	found.Add(v.templates.Validate(template, claims, path)...)
+	found.AddErrors(v.templates.ValidateTemplate(template, claims, path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "cloneset")
-	found.Unknown(set.Raw, &v1beta1.CloneSet{}, "spec.template", "spec.volumeClaimTemplates")
+	found.WarnUnknownFields(set.Raw, &v1beta1.CloneSet{}, "spec.template", "spec.volumeClaimTemplates")
 	if v.checker != nil && len(found.Errs) == before {
-		errs, warnings := v.checker.Check(ctx, set.Hub.Namespace, template, claims, path)
-		found.Add(errs...)
+		errs, warnings := v.checker.CheckTemplate(ctx, set.Hub.Namespace, template, claims, path)
+		found.AddErrors(errs...)
 		found.Warnings = append(found.Warnings, warnings...)
 	}
 }

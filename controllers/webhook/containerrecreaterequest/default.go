@@ -26,7 +26,7 @@ func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
 		spec.Strategy.FailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyFail
 	}
 	if old == nil {
-		conversiondata.Set(&request.Labels, v1beta1.ContainerRecreateRequestActiveKey, "true")
+		conversiondata.SetMetadata(&request.Labels, v1beta1.ContainerRecreateRequestActiveKey, "true")
 		return
 	}
 	if spec.Strategy.TerminationGracePeriodSeconds == nil && old.Spec.Strategy != nil {
@@ -41,14 +41,14 @@ func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
 	}
 }
 
-// fill fills in what the pod and its node say. What a user has typed of a container stays, to be refused.
-func (c *cluster) fill(ctx context.Context, request *v1beta1.ContainerRecreateRequest) {
-	pod, node, err := c.find(ctx, request)
+// applyDefaults fills in what the pod and its node say. What a user has typed of a container stays, to be refused.
+func (c *cluster) applyDefaults(ctx context.Context, request *v1beta1.ContainerRecreateRequest) {
+	pod, node, err := c.findPodAndNode(ctx, request)
 	if err != nil {
 		return // Validate finds as little
 	}
 	for key, value := range labelsOf(pod, node) {
-		conversiondata.Set(&request.Labels, key, value)
+		conversiondata.SetMetadata(&request.Labels, key, value)
 	}
 	if strategy := request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds == nil {
 		strategy.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds

@@ -25,10 +25,10 @@ func New(reader client.Reader) *admit.Kind[*v1beta1.ContainerRecreateRequest] {
 		Older:        func() admit.Spoke { return &v1alpha1.ContainerRecreateRequest{} },
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Same: func(a, b *v1beta1.ContainerRecreateRequest) bool {
-			return equality.Semantic.DeepEqual(a.Spec, b.Spec) && len(changedLabels(a, b)) == 0 && acquired(a).Equal(acquired(b))
+			return equality.Semantic.DeepEqual(a.Spec, b.Spec) && len(changedLabels(a, b)) == 0 && unreadySince(a).Equal(unreadySince(b))
 		},
 		Default:  setDefaults,
-		Fill:     c.fill,
-		Validate: c.validate,
+		Fill:     c.applyDefaults,
+		Validate: c.validateSpec,
 	}
 }

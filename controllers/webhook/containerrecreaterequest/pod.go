@@ -21,8 +21,8 @@ type cluster struct {
 	reader client.Reader
 }
 
-// find finds the pod of a request, and its node, or says why no container of it can be restarted.
-func (c *cluster) find(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, *corev1.Node, *field.Error) {
+// findPodAndNode finds the pod of a request, and its node, or says why no container of it can be restarted.
+func (c *cluster) findPodAndNode(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, *corev1.Node, *field.Error) {
 	name, path := request.Spec.PodName, field.NewPath("spec", "podName")
 	pod := &corev1.Pod{}
 	err := c.reader.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: name}, pod)

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func (c *cluster) validate(ctx context.Context, request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
+func (c *cluster) validateSpec(ctx context.Context, request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
 	if !found.SomeSpec(request.Spec) {
 		return
 	}
@@ -27,14 +27,14 @@ func (c *cluster) validate(ctx context.Context, request, old *v1beta1.ContainerR
 	for i := range names {
 		names[i] = request.Spec.Containers[i].Name
 	}
-	for i, again := range rules.Duplicates(names) {
+	for i, again := range rules.FindDuplicates(names) {
 		if again {
-			found.Add(field.Invalid(containers.Index(i).Child("name"), names[i], "can not recreate "+names[i]+" multi times"))
+			found.AddErrors(field.Invalid(containers.Index(i).Child("name"), names[i], "can not recreate "+names[i]+" multi times"))
 		}
 	}
-	pod, node, err := c.find(ctx, request)
+	pod, node, err := c.findPodAndNode(ctx, request)
 	if err != nil {
-		found.Add(err)
+		found.AddErrors(err)
 		return
 	}
 	for i := range request.Spec.Containers {
@@ -42,16 +42,16 @@ func (c *cluster) validate(ctx context.Context, request, old *v1beta1.ContainerR
 		filled, why := containerOf(pod, container.Name)
 		switch {
 		case why != "":
-			found.Add(field.Invalid(path.Child("name"), container.Name, why))
+			found.AddErrors(field.Invalid(path.Child("name"), container.Name, why))
 		case isName(container):
-			found.Add(field.InternalError(path, errNotFilled()))
+			found.AddErrors(field.InternalError(path, errNotFilled()))
 		case !equality.Semantic.DeepEqual(filled, container):
-			found.Add(field.Forbidden(path, "preStop, ports, statusContext in container are ready-only fields"))
+			found.AddErrors(field.Forbidden(path, "preStop, ports, statusContext in container are ready-only fields"))
 		}
 	}
 	for key, value := range labelsOf(pod, node) {
 		if request.Labels[key] != value {
-			found.Add(field.InternalError(label(key), errNotFilled()))
+			found.AddErrors(field.InternalError(labelPath(key), errNotFilled()))
 		}
 	}
 }
@@ -65,14 +65,14 @@ func errNotFilled() error {
 // conversions, make one of the other.
 func validateUpdate(request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
 	if !equality.Semantic.DeepEqual(request.Spec, old.Spec) {
-		found.Add(field.Forbidden(field.NewPath("spec"), "a ContainerRecreateRequest cannot be changed; make another one"))
+		found.AddErrors(field.Forbidden(field.NewPath("spec"), "a ContainerRecreateRequest cannot be changed; make another one"))
 	}
 	for _, key := range changedLabels(request, old) {
-		found.Add(field.Forbidden(label(key), "the label cannot be changed"))
+		found.AddErrors(field.Forbidden(labelPath(key), "the label cannot be changed"))
 	}
-	if at := acquired(old); at != nil && !at.Equal(acquired(request)) {
+	if at := unreadySince(old); at != nil && !at.Equal(unreadySince(request)) {
 		path := field.NewPath("metadata", "annotations").Key(v1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
-		found.Add(field.Forbidden(path, "the annotation cannot be changed once it is set"))
+		found.AddErrors(field.Forbidden(path, "the annotation cannot be changed once it is set"))
 	}
 }
 
@@ -86,8 +86,8 @@ func changedLabels(a, b *v1beta1.ContainerRecreateRequest) []string {
 	return out
 }
 
-// acquired is when the pod was held not ready. In v1alpha1 it is an annotation, which a user can write.
-func acquired(request *v1beta1.ContainerRecreateRequest) *metav1.Time {
+// unreadySince is when the pod was held not ready. In v1alpha1 it is an annotation, which a user can write.
+func unreadySince(request *v1beta1.ContainerRecreateRequest) *metav1.Time {
 	for i := range request.Status.Conditions {
 		condition := &request.Status.Conditions[i]
 		if condition.Type == v1beta1.ContainerRecreateRequestPreRecreateGrace && condition.Status == metav1.ConditionTrue {
@@ -97,4 +97,4 @@ func acquired(request *v1beta1.ContainerRecreateRequest) *metav1.Time {
 	return nil
 }
 
-func label(key string) *field.Path { return field.NewPath("metadata", "labels").Key(key) }
+func labelPath(key string) *field.Path { return field.NewPath("metadata", "labels").Key(key) }

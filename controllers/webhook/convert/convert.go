@@ -37,19 +37,19 @@ func (h *Handler) ServeHTTP(writer http.ResponseWriter, httpRequest *http.Reques
 		http.Error(writer, "The body must be a ConversionReview with a request.", http.StatusBadRequest)
 		return
 	}
-	review.Response = h.answer(review.Request)
+	review.Response = h.convertObjects(review.Request)
 	review.Request = nil
 	writer.Header().Set("Content-Type", "application/json")
 	// The API server that hung up asks again.
 	_ = json.NewEncoder(writer).Encode(review)
 }
 
-// answer converts all objects or none.
-func (h *Handler) answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+// convertObjects converts all objects or none.
+func (h *Handler) convertObjects(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
 	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	objects := make([]runtime.RawExtension, 0, len(request.Objects))
 	for _, object := range request.Objects {
-		raw, err := h.Convert(object.Raw, request.DesiredAPIVersion)
+		raw, err := h.ConvertObject(object.Raw, request.DesiredAPIVersion)
 		if err != nil {
 			response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 			return response
@@ -60,8 +60,8 @@ func (h *Handler) answer(request *apiextensionsv1.ConversionRequest) *apiextensi
 	return response
 }
 
-// Convert turns one object into another version.
-func (h *Handler) Convert(raw []byte, apiVersion string) ([]byte, error) {
+// ConvertObject turns one object into another version.
+func (h *Handler) ConvertObject(raw []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &meta); err != nil {
 		return nil, fmt.Errorf("reading the object to convert: %w", err)
@@ -69,14 +69,14 @@ func (h *Handler) Convert(raw []byte, apiVersion string) ([]byte, error) {
 	if meta.APIVersion == apiVersion {
 		return raw, nil
 	}
-	converted, err := h.convert(raw, meta.GroupVersionKind(), schema.FromAPIVersionAndKind(apiVersion, meta.Kind))
+	converted, err := h.convertVersion(raw, meta.GroupVersionKind(), schema.FromAPIVersionAndKind(apiVersion, meta.Kind))
 	if err != nil {
 		return nil, fmt.Errorf("converting %s %s/%s from %s to %s: %w", meta.Kind, meta.Namespace, meta.Name, meta.APIVersion, apiVersion, err)
 	}
 	return converted, nil
 }
 
-func (h *Handler) convert(raw []byte, from, to schema.GroupVersionKind) ([]byte, error) {
+func (h *Handler) convertVersion(raw []byte, from, to schema.GroupVersionKind) ([]byte, error) {
 	if from.GroupKind() != to.GroupKind() {
 		return nil, fmt.Errorf("%s is another kind", to.GroupKind())
 	}
@@ -85,7 +85,7 @@ func (h *Handler) convert(raw []byte, from, to schema.GroupVersionKind) ([]byte,
 	if err := errors.Join(errFrom, errTo); err != nil {
 		return nil, err
 	}
-	rest, kept, err := take(raw, h.Opaque[from.GroupKind()])
+	rest, kept, err := extractOpaque(raw, h.Opaque[from.GroupKind()])
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (h *Handler) convert(raw []byte, from, to schema.GroupVersionKind) ([]byte,
 	if err != nil {
 		return nil, fmt.Errorf("writing the object: %w", err)
 	}
-	return put(converted, kept, h.Opaque[from.GroupKind()])
+	return restoreOpaque(converted, kept, h.Opaque[from.GroupKind()])
 }
 
 // viaHub needs one of the two to be the hub: no kind has three versions.

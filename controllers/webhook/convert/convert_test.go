@@ -71,7 +71,7 @@ func TestConvert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := handler(t).Convert(raw, tc.to)
+			got, err := handler(t).ConvertObject(raw, tc.to)
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("got %s, %v; want an error with %q", got, err, tc.fails)
@@ -137,7 +137,7 @@ func FuzzConvert(f *testing.F) {
 	h := handler(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, version := range []string{"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"} {
-			if converted, err := h.Convert(raw, version); err == nil && !json.Valid(converted) {
+			if converted, err := h.ConvertObject(raw, version); err == nil && !json.Valid(converted) {
 				t.Errorf("%s became %s", raw, converted)
 			}
 		}

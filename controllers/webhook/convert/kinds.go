@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
-// Resources are those of a scheme that have a version to convert, sorted. Versions that look the same have nothing to
+// ConvertibleResources are those of a scheme that have a version to convert, sorted. Versions that look the same have nothing to
 // convert: the API server changes their apiVersion alone.
-func Resources(scheme *runtime.Scheme) []schema.GroupResource {
+func ConvertibleResources(scheme *runtime.Scheme) []schema.GroupResource {
 	var out []schema.GroupResource
 	for kind := range scheme.AllKnownTypes() {
 		object, err := scheme.New(kind)

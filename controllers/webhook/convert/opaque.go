@@ -10,15 +10,15 @@ import (
 
 type fields = map[string]json.RawMessage
 
-// take parts an object from the opaque fields of its spec. A field is a path such as template.jobTemplate.
-func take(raw []byte, opaque []string) (rest []byte, kept fields, err error) {
+// extractOpaque parts an object from the opaque fields of its spec. A field is a path such as template.jobTemplate.
+func extractOpaque(raw []byte, opaque []string) (rest []byte, kept fields, err error) {
 	object, spec, err := specOf(raw)
 	if err != nil || spec == nil || len(opaque) == 0 {
 		return raw, nil, err
 	}
 	kept = fields{}
 	for _, path := range opaque {
-		if err := at(spec, path, func(parent fields, name string) {
+		if err := changeField(spec, path, func(parent fields, name string) {
 			if value, ok := parent[name]; ok {
 				kept[path] = value
 				delete(parent, name)
@@ -31,14 +31,14 @@ func take(raw []byte, opaque []string) (rest []byte, kept fields, err error) {
 	return rest, kept, err
 }
 
-// put gives an object the opaque fields of its spec back. What encoding made of those it had not goes.
-func put(raw []byte, kept fields, opaque []string) ([]byte, error) {
+// restoreOpaque gives an object the opaque fields of its spec back. What encoding made of those it had not goes.
+func restoreOpaque(raw []byte, kept fields, opaque []string) ([]byte, error) {
 	object, spec, err := specOf(raw)
 	if err != nil || spec == nil || len(opaque) == 0 {
 		return raw, err
 	}
 	for _, path := range opaque {
-		if err := at(spec, path, func(parent fields, name string) {
+		if err := changeField(spec, path, func(parent fields, name string) {
 			if value, ok := kept[path]; ok {
 				parent[name] = value
 			} else {
@@ -51,8 +51,8 @@ func put(raw []byte, kept fields, opaque []string) ([]byte, error) {
 	return withSpec(object, spec)
 }
 
-// at changes a field by the path to it. Where there is no object to have it, there is nothing to change.
-func at(object fields, path string, change func(parent fields, name string)) error {
+// changeField changes a field by the path to it. Where there is no object to have it, there is nothing to change.
+func changeField(object fields, path string, change func(parent fields, name string)) error {
 	name, below, deep := strings.Cut(path, ".")
 	if !deep {
 		change(object, name)
@@ -68,7 +68,7 @@ func at(object fields, path string, change func(parent fields, name string)) err
 	if child == nil {
 		return nil
 	}
-	if err := at(child, below, change); err != nil {
+	if err := changeField(child, below, change); err != nil {
 		return err
 	}
 	encoded, err := json.Marshal(child)

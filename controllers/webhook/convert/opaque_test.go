@@ -18,7 +18,7 @@ func TestOpaqueFields(t *testing.T) {
 		{"there is no spec", `{"a":1}`, `{"a":1}`, "", `{"a":1}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			rest, kept, err := take([]byte(tc.in), opaque)
+			rest, kept, err := extractOpaque([]byte(tc.in), opaque)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +28,7 @@ func TestOpaqueFields(t *testing.T) {
 			if tc.changed != "" {
 				rest = []byte(tc.changed)
 			}
-			got, err := put(rest, kept, opaque)
+			got, err := restoreOpaque(rest, kept, opaque)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestOpaqueFields(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := take([]byte(`{"spec":{"template":3}}`), opaque); err == nil || !strings.Contains(err.Error(), "reading template") {
+	if _, _, err := extractOpaque([]byte(`{"spec":{"template":3}}`), opaque); err == nil || !strings.Contains(err.Error(), "reading template") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
-// defaults fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
+// applyDefaults fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
 // unset.
-func defaults(set, _ *v1beta1.DaemonSet) {
+func applyDefaults(set, _ *v1beta1.DaemonSet) {
 	strategy := &set.Spec.UpdateStrategy
-	defaulting.Empty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	defaulting.SetIfEmpty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if strategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
 		return
 	}
-	defaulting.Unset(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
+	defaulting.SetIfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 	rolling := strategy.RollingUpdate
-	defaulting.Empty(&rolling.Type, v1beta1.StandardRollingUpdateType)
+	defaulting.SetIfEmpty(&rolling.Type, v1beta1.StandardRollingUpdateType)
 	if rolling.MaxUnavailable == nil && rolling.MaxSurge == nil {
 		rolling.MaxUnavailable, rolling.MaxSurge = ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0))
 	}

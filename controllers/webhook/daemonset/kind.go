@@ -25,9 +25,9 @@ func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.DaemonSet] {
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Loose:        []string{"spec.template"},
 		Same:         func(a, b *v1beta1.DaemonSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default:      defaults,
+		Default:      applyDefaults,
 		Validate: func(_ context.Context, set, old *v1beta1.DaemonSet, found *rules.Findings) {
-			v.validate(set, old, found)
+			v.validateSpec(set, old, found)
 		},
 	}
 }

@@ -17,22 +17,22 @@ type validator struct {
 	templates podtemplate.Settings
 }
 
-func (v validator) validate(set, old *v1beta1.DaemonSet, found *rules.Findings) {
+func (v validator) validateSpec(set, old *v1beta1.DaemonSet, found *rules.Findings) {
 	path, spec := field.NewPath("spec"), &set.Spec
 	if found.SomeSelector(spec.Selector, path.Child("selector"), "empty selector is invalid for daemonset") {
-		found.Selects(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
+		found.RequireTemplateMatch(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
 	}
 	if old != nil {
 		found.SameSelector(spec.Selector, old.Spec.Selector, path.Child("selector"))
 	}
 	if old == nil || !equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
 		template := spec.Template.DeepCopy()
-		v.templates.Apply(template)
-		found.Add(v.templates.Validate(template, nil, path.Child("template"))...)
+		v.templates.ApplyDefaults(template)
+		found.AddErrors(v.templates.ValidateTemplate(template, nil, path.Child("template"))...)
 		found.RunsForever(&template.Spec, path.Child("template", "spec"), "daemonset")
 	}
 	if spec.BurstReplicas != nil {
-		found.Amount(spec.BurstReplicas, 100, path.Child("burstReplicas"))
+		found.ResolveAmount(spec.BurstReplicas, 100, path.Child("burstReplicas"))
 	}
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
 		validateRolling(rolling, path.Child("updateStrategy", "rollingUpdate"), found)
@@ -41,39 +41,39 @@ func (v validator) validate(set, old *v1beta1.DaemonSet, found *rules.Findings) 
 
 func validateRolling(rolling *v1beta1.RollingUpdateDaemonSet, path *field.Path, found *rules.Findings) {
 	before := len(found.Errs)
-	unavailable := share(rolling.MaxUnavailable, path.Child("maxUnavailable"), found)
-	surge := share(rolling.MaxSurge, path.Child("maxSurge"), found)
+	unavailable := resolveAmount(rolling.MaxUnavailable, path.Child("maxUnavailable"), found)
+	surge := resolveAmount(rolling.MaxSurge, path.Child("maxSurge"), found)
 	if len(found.Errs) == before {
 		switch {
 		case unavailable > 0 && surge > 0:
-			found.Add(field.Invalid(path.Child("maxSurge"), rolling.MaxSurge.String(), "may not be set when maxUnavailable is non-zero"))
+			found.AddErrors(field.Invalid(path.Child("maxSurge"), rolling.MaxSurge.String(), "may not be set when maxUnavailable is non-zero"))
 		case unavailable == 0 && surge == 0:
-			found.Add(field.Invalid(path.Child("maxUnavailable"), text(rolling.MaxUnavailable), "cannot be 0 when maxSurge is 0"))
+			found.AddErrors(field.Invalid(path.Child("maxUnavailable"), amountText(rolling.MaxUnavailable), "cannot be 0 when maxSurge is 0"))
 		case surge > 0 && rolling.Type == v1beta1.InPlaceIfPossibleRollingUpdateType:
-			found.Add(field.Invalid(path.Child("maxSurge"), rolling.MaxSurge.String(), "must be 0 for rollingUpdateType InPlaceIfPossible, which never adds a pod"))
+			found.AddErrors(field.Invalid(path.Child("maxSurge"), rolling.MaxSurge.String(), "must be 0 for rollingUpdateType InPlaceIfPossible, which never adds a pod"))
 		}
 	}
-	share(rolling.Partition, path.Child("partition"), found)
+	resolveAmount(rolling.Partition, path.Child("partition"), found)
 	if rolling.Selector != nil {
-		found.Selector(rolling.Selector, path.Child("selector"))
+		found.ValidateSelector(rolling.Selector, path.Child("selector"))
 	}
 }
 
-// share is a number of nodes, or a percentage of them, of which there are no more than all. Of a million nodes any
+// resolveAmount is a number of nodes, or a percentage of them, of which there are no more than all. Of a million nodes any
 // percentage that counts is some.
-func share(value *intstr.IntOrString, path *field.Path, found *rules.Findings) int {
+func resolveAmount(value *intstr.IntOrString, path *field.Path, found *rules.Findings) int {
 	if value == nil {
 		return 0
 	}
 	const nodes = 1_000_000
-	number := found.Amount(value, nodes, path)
+	number := found.ResolveAmount(value, nodes, path)
 	if value.Type == intstr.String && number > nodes {
-		found.Add(field.Invalid(path, value.StrVal, "must not be greater than 100%"))
+		found.AddErrors(field.Invalid(path, value.StrVal, "must not be greater than 100%"))
 	}
 	return number
 }
 
-func text(value *intstr.IntOrString) string {
+func amountText(value *intstr.IntOrString) string {
 	if value == nil {
 		return "0"
 	}

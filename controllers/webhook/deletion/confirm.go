@@ -17,14 +17,14 @@ import (
 // confirmFor is how long reading the object may take.
 const confirmFor = time.Second
 
-// confirms says whether the API server has the object that a request wants to delete, so
+// isDeletionConfirmed says whether the API server has the object that a request wants to delete, so
 // that the deletion counts. Any client that reaches the webhook can post a review, and
 // forged ones would use up what a rule lets go in a minute.
 //
 // A deletion also counts if the object cannot be read, for example because the manager may
 // not get objects of its kind: a limit must not end with an error.
-func (h *Handler) confirms(ctx context.Context, asked *protection.Asked) bool {
-	if !asked.Takes() {
+func (h *Handler) isDeletionConfirmed(ctx context.Context, asked *protection.Asked) bool {
+	if !asked.RemovesObject() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmFor)

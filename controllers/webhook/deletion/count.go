@@ -33,14 +33,14 @@ const (
 // errTooMany is of more objects than are looked through, none of which counted.
 var errTooMany = fmt.Errorf("the first %d do not count, and there are more", page*pages)
 
-// count fills in what a deletion of an object would take along.
-func (h *Handler) count(ctx context.Context, in *protection.DeletionInput, raw []byte) {
+// countDependents fills in what a deletion of an object would take along.
+func (h *Handler) countDependents(ctx context.Context, in *protection.DeletionInput, raw []byte) {
 	ctx, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
 	var err error
 	switch in.Kind.Cascading {
 	case protection.CascadeNamespace:
-		err = h.namespace(ctx, in)
+		err = h.countNamespace(ctx, in)
 	case protection.CascadeCustomResources:
 		if !in.Gates.CRDCascading {
 			return // a policy refuses without looking
@@ -55,10 +55,10 @@ func (h *Handler) count(ctx context.Context, in *protection.DeletionInput, raw [
 	}
 }
 
-func (h *Handler) namespace(ctx context.Context, in *protection.DeletionInput) error {
+func (h *Handler) countNamespace(ctx context.Context, in *protection.DeletionInput) error {
 	// Whether a pod is active, but for whether it is going, the API server selects.
 	active := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
-	pods, err := living(ctx, h.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(in.Object.Name), active)
+	pods, err := countNotDeleted(ctx, h.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(in.Object.Name), active)
 	if err != nil {
 		return fmt.Errorf("counting pods: %w", err)
 	}
@@ -96,9 +96,9 @@ func (h *Handler) customResources(ctx context.Context, raw []byte) (int, error) 
 			stored.Version = v.Name
 		}
 	}
-	n, err := living(ctx, h.Metadata.Resource(stored), metav1.ListOptions{})
+	n, err := countNotDeleted(ctx, h.Metadata.Resource(stored), metav1.ListOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && !established(crd):
+	case apierrors.IsNotFound(err) && !isEstablished(crd):
 		return 0, nil // without the CRD being established there are no objects
 	case apierrors.IsForbidden(err):
 		return 0, fmt.Errorf("the manager may not list %s, which it may if the chart's value installation.roleListGroups has %s", stored.GroupResource(), stored.Group)
@@ -108,7 +108,7 @@ func (h *Handler) customResources(ctx context.Context, raw []byte) (int, error) 
 	return n, nil
 }
 
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {
 			return c.Status == apiextensionsv1.ConditionTrue
@@ -117,8 +117,8 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// living counts objects that are not going: all of them, or at least that many.
-func living(ctx context.Context, of metadata.ResourceInterface, options metav1.ListOptions) (int, error) {
+// countNotDeleted counts objects that are not going: all of them, or at least that many.
+func countNotDeleted(ctx context.Context, of metadata.ResourceInterface, options metav1.ListOptions) (int, error) {
 	n := 0
 	for range pages {
 		options.Limit = page

@@ -114,4 +114,4 @@ type without struct {
 	gates protection.Gates
 }
 
-func (w without) Gates() protection.Gates { return w.gates }
+func (w without) FeatureGates() protection.Gates { return w.gates }

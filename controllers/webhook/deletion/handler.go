@@ -34,7 +34,7 @@ type Kinds interface {
 	// Kind is nil for a kind whose objects the label does not protect, and an error
 	// if no policy has answered yet.
 	Kind(ctx context.Context, group, resource string) (*points.ProtectedKind, error)
-	Gates() points.Gates
+	FeatureGates() points.Gates
 }
 
 // Handler answers for all kinds alike.
@@ -61,12 +61,12 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !asked.Stored() || asked.Object.Terminating {
+	if !asked.HasStoredObject() || asked.Object.Terminating {
 		return admission.Allowed("")
 	}
 	in := points.DeletionInput{
 		Now: h.Now().UnixNano(), Request: asked.Request, Object: asked.Object,
-		Recent: h.Recent.Before(asked), Gates: h.Kinds.Gates(), Replicas: replicas(request.OldObject.Raw),
+		Recent: h.Recent.CountDeletes(asked), Gates: h.Kinds.FeatureGates(), Replicas: decodeReplicas(request.OldObject.Raw),
 	}
 	value := asked.Object.Labels[policyv1alpha1.DeletionProtectionKey]
 	if asked.Request.Operation == points.Delete {
@@ -76,19 +76,19 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		}
 	}
 	if in.Kind != nil && value == policyv1alpha1.DeletionProtectionCascading {
-		h.count(ctx, &in, request.OldObject.Raw)
+		h.countDependents(ctx, &in, request.OldObject.Raw)
 	}
 	out, record := engine.Decide(ctx, h.Engine, points.DeletionPoint(), decidedAs(asked), in)
 	if !out.Allow {
-		return h.Reporter.Refuse(asked, record, out.Reasons)
+		return h.Reporter.RefuseRequest(asked, record, out.Reasons)
 	}
-	if h.confirms(ctx, asked) {
-		h.Recent.Went(asked)
+	if h.isDeletionConfirmed(ctx, asked) {
+		h.Recent.RecordRemoval(asked)
 	}
 	if out.Exempt {
-		return h.Reporter.Exempt(asked, record, out.Reasons)
+		return h.Reporter.ExemptRequest(asked, record, out.Reasons)
 	}
-	return h.Reporter.Allow(record, out.Reasons)
+	return h.Reporter.AllowRequest(record, out.Reasons)
 }
 
 // decidedAs returns the subject by which the engine finds the policies that take part. A resource that only the administrator
@@ -101,8 +101,8 @@ func decidedAs(asked *protection.Asked) decision.Subject {
 	return s
 }
 
-// replicas are those that a spec asks for, if it says.
-func replicas(raw []byte) *int {
+// decodeReplicas are those that a spec asks for, if it says.
+func decodeReplicas(raw []byte) *int {
 	object := struct {
 		Spec struct {
 			Replicas *int `json:"replicas"`

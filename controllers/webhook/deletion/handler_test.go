@@ -42,7 +42,7 @@ type protected struct {
 func (p protected) Kind(context.Context, string, string) (*points.ProtectedKind, error) {
 	return p.kind, p.err
 }
-func (p protected) Gates() points.Gates { return points.Gates{Deletion: true} }
+func (p protected) FeatureGates() points.Gates { return points.Gates{Deletion: true} }
 
 func newHandler(t testing.TB, text string) *Handler {
 	t.Helper()
@@ -138,7 +138,7 @@ func TestAnExemptionHoldsWhereARuleFails(t *testing.T) {
 		"of a team":     {read("own", failing, bundle.AsTenant("shop")), glass},
 		"of a platform": {read("own", failing), glass},
 	} {
-		if err := e.Activate(t.Context(), set); err != nil {
+		if err := e.ActivateBundles(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
 		for user, allowed := range map[string]bool{"ann": true, "bob": false} {
@@ -150,7 +150,7 @@ func TestAnExemptionHoldsWhereARuleFails(t *testing.T) {
 			}
 		}
 	}
-	if err := e.Activate(t.Context(), bundle.Set{read("own", failing, bundle.AsTenant("shop")), read("glass", "exempt contains {\"rule\": \"glass\", \"reason\": \"B\", \"message\": \"m\"} if to_number(input.object.name) > 0")}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{read("own", failing, bundle.AsTenant("shop")), read("glass", "exempt contains {\"rule\": \"glass\", \"reason\": \"B\", \"message\": \"m\"} if to_number(input.object.name) > 0")}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.Handle(t.Context(), deletes(`{"metadata":{"uid":"u","namespace":"shop","name":"web"}}`)); got.Allowed {
@@ -222,7 +222,7 @@ func TestABundleOfANamespaceDoesNotVetoTheAdministrator(t *testing.T) {
 		{bundle.Set{read("team", "the team says no", bundle.AsTenant("shop"))}, ""},
 		{bundle.Set{read("team", "the team says no", bundle.AsTenant("shop")), read("platform", "the platform says no")}, "the platform says no"},
 	} {
-		if err := e.Activate(t.Context(), step.set); err != nil {
+		if err := e.ActivateBundles(t.Context(), step.set); err != nil {
 			t.Fatal(err)
 		}
 		for _, op := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Update} {
@@ -291,7 +291,7 @@ func TestOnlyWhatTheAPIServerHasIsRemembered(t *testing.T) {
 				namespace = "bank"
 			}
 			asked := &protection.Asked{Object: points.Object{Group: "apps", Version: "v1", Resource: "deployments", Namespace: namespace, UID: "new"}}
-			if got := h.Recent.Before(asked).Deletes; got != tc.want {
+			if got := h.Recent.CountDeletes(asked).Deletes; got != tc.want {
 				t.Errorf("%d deletions count, want %d", got, tc.want)
 			}
 		})

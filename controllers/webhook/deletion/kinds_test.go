@@ -103,7 +103,7 @@ func start(t *testing.T, gates points.Gates) *cluster {
 		Config:    webhookconfig.Config{Namespace: "kruise-system", PodFailurePolicy: admissionv1.Ignore, TimeoutSeconds: 6},
 		Undecided: prometheus.NewGauge(prometheus.GaugeOpts{Name: "undecided"}),
 	}
-	if err := c.writer.Sync(t.Context()); err != nil {
+	if err := c.writer.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -285,7 +285,7 @@ func TestKinds(t *testing.T) {
 	t.Logf("what happens to a delete, by the label\n%s", table)
 
 	t.Run("every kind of the guards is tried", func(t *testing.T) {
-		for _, k := range c.handler.Kinds.(*webhookconfig.Rules).Current(t.Context()).Kinds {
+		for _, k := range c.handler.Kinds.(*webhookconfig.Rules).CurrentAnswer(t.Context()).Kinds {
 			name := k.Resource
 			if k.Group != "" {
 				name += "." + k.Group

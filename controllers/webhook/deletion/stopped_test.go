@@ -73,7 +73,7 @@ func TestADenialOfAProcessThatIsStopped(t *testing.T) {
 		return
 	}
 	c := start(t, points.Gates{Deletion: true})
-	if err := c.handler.Engine.Activate(t.Context(), slowBundle(t)); err != nil {
+	if err := c.handler.Engine.ActivateBundles(t.Context(), slowBundle(t)); err != nil {
 		t.Fatal(err)
 	}
 	w := startWebhook(t)
@@ -85,7 +85,7 @@ func TestADenialOfAProcessThatIsStopped(t *testing.T) {
 	if err := c.api.Update(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.writer.Sync(t.Context()); err != nil {
+	if err := c.writer.SyncConfigurations(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	made := func(name string) (objects []client.Object) {
@@ -253,12 +253,12 @@ func serveSlowDenials(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	if err := e.Activate(t.Context(), slowBundle(t)); err != nil {
+	if err := e.ActivateBundles(t.Context(), slowBundle(t)); err != nil {
 		t.Fatal(err)
 	}
 	h.Engine, h.Kinds = e, protected{}
 	mux := http.NewServeMux()
-	server.Finishing(webhook.NewServer(webhook.Options{WebhookMux: mux})).Register(webhookconfig.ValidateDeletionPath, &webhook.Admission{Handler: admission.HandlerFunc(
+	server.NewGracefulServer(webhook.NewServer(webhook.Options{WebhookMux: mux})).Register(webhookconfig.ValidateDeletionPath, &webhook.Admission{Handler: admission.HandlerFunc(
 		func(ctx context.Context, r admission.Request) admission.Response {
 			fmt.Println("asked")
 			return h.Handle(ctx, r)

@@ -25,7 +25,7 @@ func New() *admit.Kind[*v1alpha1.EphemeralJob] {
 		Validate: func(_ context.Context, job, _ *v1alpha1.EphemeralJob, found *rules.Findings) {
 			path := field.NewPath("spec")
 			if job.Spec.Selector != nil {
-				found.Selector(job.Spec.Selector, path.Child("selector"))
+				found.ValidateSelector(job.Spec.Selector, path.Child("selector"))
 			}
 			validateContainers(job.Spec.Template.EphemeralContainers, path.Child("template", "ephemeralContainers"), found)
 		},

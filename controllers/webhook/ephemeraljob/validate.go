@@ -15,16 +15,16 @@ import (
 
 func validateContainers(containers []corev1.EphemeralContainer, path *field.Path, found *rules.Findings) {
 	if len(containers) == 0 {
-		found.Add(field.Required(path, "without a container there is nothing to run"))
+		found.AddErrors(field.Required(path, "without a container there is nothing to run"))
 	}
 	names := make([]string, len(containers))
 	for i := range containers {
 		names[i] = containers[i].Name
 	}
-	for i, again := range rules.Duplicates(names) {
+	for i, again := range rules.FindDuplicates(names) {
 		at := path.Index(i)
 		if again {
-			found.Add(field.Duplicate(at.Child("name"), names[i]))
+			found.AddErrors(field.Duplicate(at.Child("name"), names[i]))
 		}
 		validateContainer(&containers[i].EphemeralContainerCommon, at, found)
 	}
@@ -32,16 +32,16 @@ func validateContainers(containers []corev1.EphemeralContainer, path *field.Path
 
 func validateContainer(container *corev1.EphemeralContainerCommon, path *field.Path, found *rules.Findings) {
 	for _, message := range validation.IsDNS1123Label(container.Name) {
-		found.Add(field.Invalid(path.Child("name"), container.Name, message))
+		found.AddErrors(field.Invalid(path.Child("name"), container.Name, message))
 	}
 	switch {
 	case container.Image == "":
-		found.Add(field.Required(path.Child("image"), ""))
+		found.AddErrors(field.Required(path.Child("image"), ""))
 	case strings.ContainsFunc(container.Image, unicode.IsSpace):
-		found.Add(field.Invalid(path.Child("image"), container.Image, "must not contain spaces"))
+		found.AddErrors(field.Invalid(path.Child("image"), container.Image, "must not contain spaces"))
 	}
-	said(found, container.TerminationMessagePolicy, path.Child("terminationMessagePolicy"), corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
-	said(found, container.ImagePullPolicy, path.Child("imagePullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	requireOneOf(found, container.TerminationMessagePolicy, path.Child("terminationMessagePolicy"), corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
+	requireOneOf(found, container.ImagePullPolicy, path.Child("imagePullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	for _, other := range []struct {
 		child string
 		set   bool
@@ -54,31 +54,31 @@ func validateContainer(container *corev1.EphemeralContainerCommon, path *field.P
 		{"resources", len(container.Resources.Limits)+len(container.Resources.Requests)+len(container.Resources.Claims) > 0},
 	} {
 		if other.set {
-			found.Add(field.Forbidden(path.Child(other.child), "cannot be set for an Ephemeral Container"))
+			found.AddErrors(field.Forbidden(path.Child(other.child), "cannot be set for an Ephemeral Container"))
 		}
 	}
 	for i, mount := range container.VolumeMounts {
 		at := path.Child("volumeMounts").Index(i)
 		if mount.SubPath != "" {
-			found.Add(field.Forbidden(at.Child("subPath"), "cannot be set for an Ephemeral Container"))
+			found.AddErrors(field.Forbidden(at.Child("subPath"), "cannot be set for an Ephemeral Container"))
 		}
 		if mount.SubPathExpr != "" {
-			found.Add(field.Forbidden(at.Child("subPathExpr"), "cannot be set for an Ephemeral Container"))
+			found.AddErrors(field.Forbidden(at.Child("subPathExpr"), "cannot be set for an Ephemeral Container"))
 		}
 	}
 }
 
-// said wants one of some values. There is none that is meant if none is said: the containers go into pods that run, by a
+// requireOneOf wants one of some values. There is none that is meant if none is said: the containers go into pods that run, by a
 // subresource that fills in nothing before the job is judged.
-func said[T ~string](found *rules.Findings, value T, path *field.Path, supported ...T) {
+func requireOneOf[T ~string](found *rules.Findings, value T, path *field.Path, supported ...T) {
 	if value == "" {
-		found.Add(field.Required(path, "must be one of "+join(supported)))
+		found.AddErrors(field.Required(path, "must be one of "+joinValues(supported)))
 		return
 	}
 	rules.OneOf(found, value, path, supported...)
 }
 
-func join[T ~string](values []T) string {
+func joinValues[T ~string](values []T) string {
 	texts := make([]string, len(values))
 	for i, value := range values {
 		texts[i] = string(value)

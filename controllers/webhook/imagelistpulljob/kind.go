@@ -25,21 +25,21 @@ func New() *admit.Kind[*v1beta1.ImageListPullJob] {
 		Same:    func(a, b *v1beta1.ImageListPullJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default: func(job, _ *v1beta1.ImageListPullJob) { imagepulljob.FillTemplate(&job.Spec.ImagePullJobTemplate) },
 		Validate: func(_ context.Context, job, _ *v1beta1.ImageListPullJob, found *rules.Findings) {
-			Validate(&job.Spec, field.NewPath("spec"), found)
+			ValidateSpec(&job.Spec, field.NewPath("spec"), found)
 		},
 	}
 }
 
-// Validate finds mistakes in the spec of a job, which is in a job or in the template of one.
-func Validate(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *rules.Findings) {
-	again := rules.Duplicates(spec.Images)
+// ValidateSpec finds mistakes in the spec of a job, which is in a job or in the template of one.
+func ValidateSpec(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *rules.Findings) {
+	again := rules.FindDuplicates(spec.Images)
 	for i, image := range spec.Images {
 		at := path.Child("images").Index(i)
 		imagepulljob.ValidateImage(image, at, found)
 		if again[i] {
 			err := field.Duplicate(at, image)
 			err.Detail = "images cannot have duplicate values"
-			found.Add(err)
+			found.AddErrors(err)
 		}
 	}
 	imagepulljob.ValidateTemplate(&spec.ImagePullJobTemplate, path, found)

@@ -21,7 +21,7 @@ func New() *admit.Kind[*v1beta1.ImagePullJob] {
 	return &admit.Kind[*v1beta1.ImagePullJob]{
 		New:     func() *v1beta1.ImagePullJob { return &v1beta1.ImagePullJob{} },
 		Same:    func(a, b *v1beta1.ImagePullJob) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default: func(job, _ *v1beta1.ImagePullJob) { Fill(&job.Spec) },
+		Default: func(job, _ *v1beta1.ImagePullJob) { FillSpec(&job.Spec) },
 		Validate: func(_ context.Context, job, _ *v1beta1.ImagePullJob, found *rules.Findings) {
 			path := field.NewPath("spec")
 			ValidateImage(job.Spec.Image, path.Child("image"), found)

@@ -12,42 +12,42 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Fill fills in what an ImagePullJob leaves out.
-func Fill(spec *v1beta1.ImagePullJobSpec) {
+// FillSpec fills in what an ImagePullJob leaves out.
+func FillSpec(spec *v1beta1.ImagePullJobSpec) {
 	FillTemplate(&spec.ImagePullJobTemplate)
-	defaulting.Unset(&spec.Parallelism, intstr.FromInt32(1))
-	defaulting.Empty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
+	defaulting.SetIfNil(&spec.Parallelism, intstr.FromInt32(1))
+	defaulting.SetIfEmpty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 }
 
 // FillTemplate fills in what all jobs that pull images get.
 func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
-	defaulting.Empty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
-	defaulting.Unset(&template.PullPolicy, v1beta1.PullPolicy{})
-	defaulting.Unset(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
-	defaulting.Unset(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
+	defaulting.SetIfEmpty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
+	defaulting.SetIfNil(&template.PullPolicy, v1beta1.PullPolicy{})
+	defaulting.SetIfNil(&template.PullPolicy.TimeoutSeconds, v1beta1.DefaultPullTimeoutSeconds)
+	defaulting.SetIfNil(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
 }
 
 // ValidateTemplate finds mistakes in where and how images are pulled.
 func ValidateTemplate(template *v1beta1.ImagePullJobTemplate, path *field.Path, found *rules.Findings) {
 	if selector := template.Selector; selector != nil {
 		at := path.Child("selector")
-		found.Selector(&selector.LabelSelector, at)
-		for i, again := range rules.Duplicates(selector.Names) {
+		found.ValidateSelector(&selector.LabelSelector, at)
+		for i, again := range rules.FindDuplicates(selector.Names) {
 			if again {
-				found.Add(field.Duplicate(at.Child("names").Index(i), selector.Names[i]))
+				found.AddErrors(field.Duplicate(at.Child("names").Index(i), selector.Names[i]))
 			}
 		}
 	}
 	if template.PodSelector != nil {
-		found.Selector(template.PodSelector, path.Child("podSelector"))
+		found.ValidateSelector(template.PodSelector, path.Child("podSelector"))
 	}
 }
 
 // ValidateImage wants an image by a name that nodes can pull. The rules are those by which the name is taken apart later.
 func ValidateImage(image string, path *field.Path, found *rules.Findings) {
 	if image == "" {
-		found.Add(field.Required(path, "image can not be empty"))
+		found.AddErrors(field.Required(path, "image can not be empty"))
 	} else if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		found.Add(field.Invalid(path, image, "must be an image such as nginx:1.27 or registry.example.com/team/app@sha256:…: "+err.Error()))
+		found.AddErrors(field.Invalid(path, image, "must be an image such as nginx:1.27 or registry.example.com/team/app@sha256:…: "+err.Error()))
 	}
 }

@@ -27,12 +27,12 @@ func New() *admit.Kind[*v1beta1.NodeImage] {
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Same:         func(a, b *v1beta1.NodeImage) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
 		Default:      setDefaults,
-		Validate:     validate,
+		Validate:     validateSpec,
 	}
 }
 
-// validate has what the schema cannot say of a list of any length.
-func validate(_ context.Context, object, _ *v1beta1.NodeImage, found *rules.Findings) {
+// validateSpec has what the schema cannot say of a list of any length.
+func validateSpec(_ context.Context, object, _ *v1beta1.NodeImage, found *rules.Findings) {
 	path := field.NewPath("spec", "images")
 	for _, name := range slices.Sorted(maps.Keys(object.Spec.Images)) {
 		tags := object.Spec.Images[name].Tags
@@ -40,9 +40,9 @@ func validate(_ context.Context, object, _ *v1beta1.NodeImage, found *rules.Find
 		for i := range tags {
 			texts[i] = tags[i].Tag
 		}
-		for i, again := range rules.Duplicates(texts) {
+		for i, again := range rules.FindDuplicates(texts) {
 			if again {
-				found.Add(field.Duplicate(path.Key(name).Child("tags").Index(i).Child("tag"), texts[i]))
+				found.AddErrors(field.Duplicate(path.Key(name).Child("tags").Index(i).Child("tag"), texts[i]))
 			}
 		}
 	}

@@ -26,6 +26,6 @@ func New(reader client.Reader, configuration rules.Configuration, await rules.Aw
 			"spec.preferredPersistentTopology[].preference.keys": "spec.preferredPersistentTopology[].preference.nodeTopologyKeys",
 		},
 		Same:     func(a, b *v1beta1.PersistentPodState) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Validate: v.validate, Accepted: rules.AwaitNew[*v1beta1.PersistentPodState](await),
+		Validate: v.validateSpec, Accepted: rules.AwaitNew[*v1beta1.PersistentPodState](await),
 	}
 }

@@ -21,7 +21,7 @@ type validator struct {
 	configuration rules.Configuration
 }
 
-func (v validator) validate(ctx context.Context, state, old *v1beta1.PersistentPodState, found *rules.Findings) {
+func (v validator) validateSpec(ctx context.Context, state, old *v1beta1.PersistentPodState, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	if old == nil { // the target does not change, and what is allowed may have since
 		v.validateTarget(ctx, state, spec.Child("targetRef"), found)
@@ -32,19 +32,19 @@ func (v validator) validate(ctx context.Context, state, old *v1beta1.PersistentP
 	for i, term := range state.Spec.PreferredPersistentTopology {
 		at := spec.Child("preferredPersistentTopology").Index(i)
 		if term.Weight == 0 {
-			found.Warn(at.Child("weight"), "no pod may have a preference of weight 0; 1 is the least.")
+			found.AddWarning(at.Child("weight"), "no pod may have a preference of weight 0; 1 is the least.")
 		}
 		validateKeys(term.Preference.Keys, at.Child("preference", "keys"), found)
 	}
 	for i, annotation := range state.Spec.PersistentPodAnnotations { // keys of annotations may have upper case anywhere
-		found.Add(metav1validation.ValidateLabelName(strings.ToLower(annotation.Key), spec.Child("persistentPodAnnotations").Index(i).Child("key"))...)
+		found.AddErrors(metav1validation.ValidateLabelName(strings.ToLower(annotation.Key), spec.Child("persistentPodAnnotations").Index(i).Child("key"))...)
 	}
 }
 
 // validateKeys wants keys of labels: a pod that selects its node by another is refused.
 func validateKeys(keys []string, path *field.Path, found *rules.Findings) {
 	for i, key := range keys {
-		found.Add(metav1validation.ValidateLabelName(key, path.Index(i))...)
+		found.AddErrors(metav1validation.ValidateLabelName(key, path.Index(i))...)
 	}
 }
 
@@ -52,19 +52,19 @@ func (v validator) validateTarget(ctx context.Context, state *v1beta1.Persistent
 	target := state.Spec.TargetReference
 	version, err := schema.ParseGroupVersion(target.APIVersion)
 	if err != nil {
-		found.Add(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
+		found.AddErrors(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
 		return
 	}
 	kind := version.WithKind(target.Kind).GroupKind()
 	known := v1beta1.RemembersPods(kind)
 	if !known {
-		if known, err = v.configuration.Lists(ctx, v1beta1.PersistentPodStateWhiteListKey, kind); err != nil {
-			found.Add(field.InternalError(path, err))
+		if known, err = v.configuration.IsWorkloadListed(ctx, v1beta1.PersistentPodStateWhiteListKey, kind); err != nil {
+			found.AddErrors(field.InternalError(path, err))
 			return
 		}
 	}
 	if !known {
-		found.Add(field.Invalid(path, kind.String(), "must be a StatefulSet of apps or apps.kruise.io, or a kind of the white list "+v1beta1.PersistentPodStateWhiteListKey))
+		found.AddErrors(field.Invalid(path, kind.String(), "must be a StatefulSet of apps or apps.kruise.io, or a kind of the white list "+v1beta1.PersistentPodStateWhiteListKey))
 		return
 	}
 	v.validateAlone(ctx, state, path, found)
@@ -74,13 +74,13 @@ func (v validator) validateTarget(ctx context.Context, state *v1beta1.Persistent
 func (v validator) validateAlone(ctx context.Context, state *v1beta1.PersistentPodState, path *field.Path, found *rules.Findings) {
 	list := &v1beta1.PersistentPodStateList{}
 	if err := v.reader.List(ctx, list, client.InNamespace(state.Namespace)); err != nil {
-		found.Add(field.InternalError(path, fmt.Errorf("listing PersistentPodStates: %w", err)))
+		found.AddErrors(field.InternalError(path, fmt.Errorf("listing PersistentPodStates: %w", err)))
 		return
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
 		if other.Name != state.Name && other.DeletionTimestamp == nil && rules.SameWorkload(other.Spec.TargetReference, state.Spec.TargetReference) {
-			found.Add(field.Invalid(path, state.Spec.TargetReference.Name, fmt.Sprintf("PersistentPodState %s has the same target", other.Name)))
+			found.AddErrors(field.Invalid(path, state.Spec.TargetReference.Name, fmt.Sprintf("PersistentPodState %s has the same target", other.Name)))
 		}
 	}
 }

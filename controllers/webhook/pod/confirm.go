@@ -22,13 +22,13 @@ func aboutPods(req *admission.Request) bool {
 	return req.Resource.Group == "" && req.Resource.Resource == "pods"
 }
 
-// confirm replaces the pod that the request carries by the pod that the API server has, and is false if the two are not the
+// confirmLivePod replaces the pod that the request carries by the pod that the API server has, and is false if the two are not the
 // same pod in the same state of its metadata. Any client that reaches the webhook can post a review, so a request that the live
 // pod does not confirm must not count.
 //
 // Such a request may be allowed without a decision: the API server writes only if the pod has not changed since the review,
 // and if it has changed, the API server posts another review, of the pod as it is then.
-func (r *Request) confirm(ctx context.Context, pods client.Reader, req *admission.Request) (bool, error) {
+func (r *Request) confirmLivePod(ctx context.Context, pods client.Reader, req *admission.Request) (bool, error) {
 	live := &corev1.Pod{}
 	err := pods.Get(ctx, client.ObjectKeyFromObject(r.Stored), live)
 	if apierrors.IsNotFound(err) {
@@ -37,16 +37,16 @@ func (r *Request) confirm(ctx context.Context, pods client.Reader, req *admissio
 	if err != nil {
 		return false, fmt.Errorf("reading the pod past the cache: %w", err)
 	}
-	if !names(req, live) || !sameMetadata(live, r.Stored) || req.Operation == admissionv1.Update && !samePod(live, r.New) {
+	if !isForPod(req, live) || !sameMetadata(live, r.Stored) || req.Operation == admissionv1.Update && !samePod(live, r.New) {
 		return false, nil
 	}
 	r.Stored = live
-	r.Asked.About(live, corev1.SchemeGroupVersion.WithKind("Pod"))
+	r.Asked.SetObject(live, corev1.SchemeGroupVersion.WithKind("Pod"))
 	return true, nil
 }
 
-// names says whether the request is for a pod of that name. The API server may leave the name empty.
-func names(req *admission.Request, pod *corev1.Pod) bool {
+// isForPod says whether the request is for a pod of that name. The API server may leave the name empty.
+func isForPod(req *admission.Request, pod *corev1.Pod) bool {
 	return req.Namespace == pod.Namespace && (req.Name == "" || req.Name == pod.Name)
 }
 

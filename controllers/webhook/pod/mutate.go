@@ -48,5 +48,5 @@ func (m *Mutator) Handle(ctx context.Context, req admission.Request) admission.R
 	if !changed {
 		return admission.Allowed("")
 	}
-	return review.Patched(req.Object.Raw, before, pod)
+	return review.PatchResponse(req.Object.Raw, before, pod)
 }

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/budget"
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, allowed int32, deletes, updates bool, on interceptor
 	}
 	t.Cleanup(e.Close)
 	return world{&pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
-		Ledger: ledger.New(c, c, ledger.By(e)), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(e, explain.NewStore()),
+		Ledger: accounting.New(c, c, accounting.NewEngineDecider(e)), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(e, explain.NewStore()),
 		Deletes: deletes, Updates: updates,
 	})}}, c}
 }
@@ -243,7 +243,7 @@ func FuzzHandle(f *testing.F) {
 			return points.BudgetOutput{Allow: true, Reasons: []decision.Hold{{Reason: "Test", Message: "test"}}}, decision.Record{Outcome: decision.Decided}
 		}
 		v := &pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
-			Ledger: ledger.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore()),
+			Ledger: accounting.New(c, c, allow), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(nil, explain.NewStore()),
 		})}}
 		req := ask(admissionv1.Operation(op), sub, string(old), string(now))
 		_ = v.Handle(t.Context(), req)

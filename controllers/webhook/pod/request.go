@@ -31,9 +31,9 @@ type Request struct {
 	Harmless bool
 }
 
-// read reads a request; nil if it makes no pod unavailable. What may count is decided by the pod as the API server has it now,
+// readRequest reads a request; nil if it makes no pod unavailable. What may count is decided by the pod as the API server has it now,
 // past the cache, and not by what the request says of it.
-func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
+func readRequest(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
 	switch {
 	case req.Operation == admissionv1.Delete && req.SubResource == "":
 	case req.Operation == admissionv1.Update && (req.SubResource == "" || req.SubResource == "resize"):
@@ -41,7 +41,7 @@ func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Req
 		if !aboutPods(req) {
 			return nil, errNotPods
 		}
-		return eviction(ctx, pods, req)
+		return readEviction(ctx, pods, req)
 	default:
 		return nil, nil
 	}
@@ -64,30 +64,30 @@ func read(ctx context.Context, pods client.Reader, req *admission.Request) (*Req
 		if err := json.Unmarshal(req.Object.Raw, r.New); err != nil {
 			return nil, fmt.Errorf("reading the new pod of the request: %w", err)
 		}
-		r.compare()
+		r.classifyUpdate()
 	}
 	if r.Harmless || r.Asked.Request.DryRun { // neither counts
 		return r, nil
 	}
-	if confirmed, err := r.confirm(ctx, pods, req); err != nil || !confirmed {
+	if confirmed, err := r.confirmLivePod(ctx, pods, req); err != nil || !confirmed {
 		return nil, err
 	}
-	r.compare()
+	r.classifyUpdate()
 	return r, nil
 }
 
-// compare finds out what an update does to the pod.
-func (r *Request) compare() {
+// classifyUpdate finds out what an update does to the pod.
+func (r *Request) classifyUpdate() {
 	if r.New == nil {
 		return
 	}
-	op := availability.Operation(r.Stored, r.New)
+	op := availability.ClassifyChange(r.Stored, r.New)
 	if r.Harmless = op == ""; !r.Harmless {
 		r.Asked.Request.Operation = op
 	}
 }
 
-func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
+func readEviction(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
 	asked, err := protection.Read(req)
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func eviction(ctx context.Context, pods client.Reader, req *admission.Request) (
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod that is to be evicted: %w", err)
 	}
-	asked.About(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	asked.SetObject(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	return &Request{Asked: asked, Stored: pod}, nil
 }
 
-// Changes says whether the pod is to be another, and not to go.
-func (r *Request) Changes() bool {
+// IsUpdate says whether the pod is to be another, and not to go.
+func (r *Request) IsUpdate() bool {
 	op := r.Asked.Request.Operation
 	return op == points.Update || op == points.Resize
 }

@@ -120,16 +120,16 @@ func sortSteps[S any, P ~int](steps []S, last P, at func(S) (P, string)) error {
 	return nil
 }
 
-// Created describes the pods that concern the mutating steps.
-func (s Steps) Created() (out []match.Created) {
+// CreatedMatches describes the pods that concern the mutating steps.
+func (s Steps) CreatedMatches() (out []match.Created) {
 	for _, step := range s.Mutating {
 		out = append(out, step.Match)
 	}
 	return out
 }
 
-// Stored describes the requests that concern the validating steps.
-func (s Steps) Stored() (out []match.Stored) {
+// StoredMatches describes the requests that concern the validating steps.
+func (s Steps) StoredMatches() (out []match.Stored) {
 	for _, step := range s.Validating {
 		out = append(out, step.Match...)
 	}

@@ -92,7 +92,7 @@ func TestMutatingStepsRunInOrderIfTheirGatesAreOn(t *testing.T) {
 				t.Errorf("ran %s, want %s", got, tc.want)
 			}
 			var matches []string
-			for _, m := range steps.Created() {
+			for _, m := range steps.CreatedMatches() {
 				matches = append(matches, m.Name)
 			}
 			if got := strings.Join(matches, " "); got != strings.ReplaceAll(tc.want, " (dry run)", "") {
@@ -135,7 +135,7 @@ func TestValidatingStepsRunInOrderUntilOneRefuses(t *testing.T) {
 			if warned := strings.ReplaceAll(strings.Join(got.Warnings, " "), " warns", ""); warned != tc.want {
 				t.Errorf("a user reads warnings of %q, want those of %q", warned, tc.want)
 			}
-			if n := len(steps.Stored()); n != 1+len(tc.gates) {
+			if n := len(steps.StoredMatches()); n != 1+len(tc.gates) {
 				t.Errorf("%d matches", n)
 			}
 		})

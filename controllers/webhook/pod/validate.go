@@ -29,7 +29,7 @@ type Validator struct {
 func (v *Validator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(v.Patience, Patience))
 	defer cancel()
-	r, err := read(ctx, v.Pods, &req)
+	r, err := readRequest(ctx, v.Pods, &req)
 	if errors.Is(err, errNotPods) {
 		return admission.Errored(http.StatusBadRequest, err)
 	}

@@ -20,6 +20,6 @@ func New() *admit.Kind[*v1alpha1.PodProbeMarker] {
 	return &admit.Kind[*v1alpha1.PodProbeMarker]{
 		New:      func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} },
 		Same:     func(a, b *v1alpha1.PodProbeMarker) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Validate: validate,
+		Validate: validateSpec,
 	}
 }

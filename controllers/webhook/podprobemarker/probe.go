@@ -21,10 +21,10 @@ func validateProbe(probe *v1alpha1.ContainerProbeSpec, path *field.Path, found *
 		validatePort(tcp.Port, path.Child("tcpSocket", "port"), found)
 	}
 	if probe.GRPC != nil {
-		found.Warn(path.Child("grpc"), "A PodProbeMarker ignores this field; use exec, httpGet or tcpSocket.")
+		found.AddWarning(path.Child("grpc"), "A PodProbeMarker ignores this field; use exec, httpGet or tcpSocket.")
 	}
 	if probe.TerminationGracePeriodSeconds != nil {
-		found.Warn(path.Child("terminationGracePeriodSeconds"), "A PodProbeMarker ignores this field, as it ends no container.")
+		found.AddWarning(path.Child("terminationGracePeriodSeconds"), "A PodProbeMarker ignores this field, as it ends no container.")
 	}
 }
 
@@ -35,6 +35,6 @@ func validatePort(port intstr.IntOrString, path *field.Path, found *rules.Findin
 		messages, value = validation.IsValidPortNum(int(port.IntVal)), port.IntVal
 	}
 	for _, message := range messages {
-		found.Add(field.Invalid(path, value, message))
+		found.AddErrors(field.Invalid(path, value, message))
 	}
 }

@@ -18,33 +18,33 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func validate(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found *rules.Findings) {
+func validateSpec(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found *rules.Findings) {
 	if !found.SomeSpec(marker.Spec) {
 		return
 	}
 	path := field.NewPath("spec")
-	found.Selector(marker.Spec.Selector, path.Child("selector"))
+	found.ValidateSelector(marker.Spec.Selector, path.Child("selector"))
 	// Not by the schema, for which a list that is empty and one that is not there are two things.
 	if old != nil && !equality.Semantic.DeepEqual(marker.Spec.Selector, old.Spec.Selector) {
-		found.Add(field.Forbidden(path.Child("selector"), "selector must be immutable"))
+		found.AddErrors(field.Forbidden(path.Child("selector"), "selector must be immutable"))
 	}
 	names, types := make([]string, len(marker.Spec.Probes)), make([]string, len(marker.Spec.Probes))
 	for i := range marker.Spec.Probes {
 		names[i], types[i] = marker.Spec.Probes[i].Name, marker.Spec.Probes[i].PodConditionType
 	}
-	nameAgain, typeAgain := rules.Duplicates(names), rules.Duplicates(types)
+	nameAgain, typeAgain := rules.FindDuplicates(names), rules.FindDuplicates(types)
 	for i := range marker.Spec.Probes {
 		probe, at := &marker.Spec.Probes[i], path.Child("probes").Index(i)
 		if isKept(probe.Name) {
-			found.Add(field.Invalid(at.Child("name"), probe.Name, "must not be the type of a condition that every pod may have"))
+			found.AddErrors(field.Invalid(at.Child("name"), probe.Name, "must not be the type of a condition that every pod may have"))
 		}
 		if nameAgain[i] {
-			found.Add(field.Duplicate(at.Child("name"), probe.Name))
+			found.AddErrors(field.Duplicate(at.Child("name"), probe.Name))
 		}
 		if probe.PodConditionType != "" {
 			validateType(probe, old, at.Child("podConditionType"), found)
 			if typeAgain[i] {
-				found.Add(field.Duplicate(at.Child("podConditionType"), probe.PodConditionType))
+				found.AddErrors(field.Duplicate(at.Child("podConditionType"), probe.PodConditionType))
 			}
 		}
 		validateProbe(&probe.Probe, at.Child("probe"), found)
@@ -63,13 +63,13 @@ func isKept(conditionType string) bool {
 // though the two overwrite each other for ever, so a request that leaves such a condition as it is passes.
 func validateType(probe *v1alpha1.PodContainerProbe, old *v1alpha1.PodProbeMarker, path *field.Path, found *rules.Findings) {
 	for _, message := range validation.IsQualifiedName(probe.PodConditionType) {
-		found.Add(field.Invalid(path, probe.PodConditionType, message))
+		found.AddErrors(field.Invalid(path, probe.PodConditionType, message))
 	}
 	had := old != nil && slices.ContainsFunc(old.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool {
 		return p.PodConditionType == probe.PodConditionType
 	})
 	if isKept(probe.PodConditionType) && !had {
-		found.Add(field.Invalid(path, probe.PodConditionType, "must not be the type of a condition that every pod may have"))
+		found.AddErrors(field.Invalid(path, probe.PodConditionType, "must not be the type of a condition that every pod may have"))
 	}
 }
 
@@ -78,12 +78,12 @@ func validatePolicies(policies []v1alpha1.ProbeMarkerPolicy, path *field.Path, f
 	for i := range policies {
 		states[i] = string(policies[i].State)
 	}
-	for i, again := range rules.Duplicates(states) {
+	for i, again := range rules.FindDuplicates(states) {
 		at := path.Index(i)
 		if again {
-			found.Add(field.Duplicate(at.Child("state"), states[i]))
+			found.AddErrors(field.Duplicate(at.Child("state"), states[i]))
 		}
-		found.Add(metav1validation.ValidateLabels(policies[i].Labels, at.Child("labels"))...)
-		found.Add(apivalidation.ValidateAnnotations(policies[i].Annotations, at.Child("annotations"))...)
+		found.AddErrors(metav1validation.ValidateLabels(policies[i].Labels, at.Child("labels"))...)
+		found.AddErrors(apivalidation.ValidateAnnotations(policies[i].Annotations, at.Child("annotations"))...)
 	}
 }

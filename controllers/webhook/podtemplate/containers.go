@@ -63,7 +63,7 @@ func validateName(name string, taken sets.Set[string], path *field.Path) field.E
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	errs := invalid(path, name, validation.IsDNS1123Label(name))
+	errs := invalidErrors(path, name, validation.IsDNS1123Label(name))
 	if taken.Has(name) {
 		errs = append(errs, field.Duplicate(path, name))
 	}
@@ -77,7 +77,7 @@ func validatePorts(ports []corev1.ContainerPort, hostPorts sets.Set[string], hos
 	for i, port := range ports {
 		at := path.Index(i)
 		if messages := validation.IsValidPortName(port.Name); port.Name != "" && len(messages) > 0 {
-			errs = append(errs, invalid(at.Child("name"), port.Name, messages)...)
+			errs = append(errs, invalidErrors(at.Child("name"), port.Name, messages)...)
 		} else if port.Name != "" && names.Has(port.Name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), port.Name))
 		}
@@ -119,13 +119,13 @@ func validateEnv(container *corev1.Container, path *field.Path) field.ErrorList 
 		if env.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		} else {
-			errs = append(errs, invalid(at.Child("name"), env.Name, validation.IsRelaxedEnvVarName(env.Name))...)
+			errs = append(errs, invalidErrors(at.Child("name"), env.Name, validation.IsRelaxedEnvVarName(env.Name))...)
 		}
 		if env.ValueFrom == nil {
 			continue
 		}
 		from := env.ValueFrom
-		sources := count(from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil)
+		sources := countSet(from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil)
 		switch {
 		case sources == 0:
 			errs = append(errs, field.Invalid(at.Child("valueFrom"), "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
@@ -136,7 +136,7 @@ func validateEnv(container *corev1.Container, path *field.Path) field.ErrorList 
 		}
 	}
 	for i, from := range container.EnvFrom {
-		switch at := path.Child("envFrom").Index(i); count(from.ConfigMapRef != nil, from.SecretRef != nil) {
+		switch at := path.Child("envFrom").Index(i); countSet(from.ConfigMapRef != nil, from.SecretRef != nil) {
 		case 0:
 			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
 		case 2:
@@ -146,6 +146,6 @@ func validateEnv(container *corev1.Container, path *field.Path) field.ErrorList 
 	return errs
 }
 
-func count(set ...bool) int {
+func countSet(set ...bool) int {
 	return len(set) - len(slices.DeleteFunc(slices.Clone(set), func(isSet bool) bool { return isSet }))
 }

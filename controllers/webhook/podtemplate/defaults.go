@@ -20,15 +20,15 @@ type Settings struct {
 	NoPrivileged bool
 }
 
-// Apply fills in what the API server fills in for a template. What it fills in for pods alone (requests from limits,
+// ApplyDefaults fills in what the API server fills in for a template. What it fills in for pods alone (requests from limits,
 // enableServiceLinks) is left to it.
-func (d Settings) Apply(template *corev1.PodTemplateSpec) {
+func (d Settings) ApplyDefaults(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
-	defaulting.Empty(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	defaulting.Empty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	defaulting.Empty(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	defaulting.Unset(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
-	defaulting.Unset(&spec.SecurityContext, corev1.PodSecurityContext{})
+	defaulting.SetIfEmpty(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	defaulting.SetIfEmpty(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	defaulting.SetIfEmpty(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	defaulting.SetIfNil(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	defaulting.SetIfNil(&spec.SecurityContext, corev1.PodSecurityContext{})
 	roundUp(spec.Overhead)
 	if spec.Resources != nil {
 		roundUp(spec.Resources.Limits)
@@ -46,36 +46,36 @@ func (d Settings) Apply(template *corev1.PodTemplateSpec) {
 
 // ApplyToClaim fills in what the API server fills in for a claim template.
 func (Settings) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
-	defaulting.Empty(&claim.Status.Phase, corev1.ClaimPending)
+	defaulting.SetIfEmpty(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Status.Capacity)
 	roundUp(claim.Status.AllocatedResources)
 	defaultClaimSpec(&claim.Spec)
 }
 
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	defaulting.Unset(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	defaulting.SetIfNil(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
 	roundUp(spec.Resources.Requests)
 }
 
 func (d Settings) defaultContainer(container *corev1.Container, hostNetwork bool) {
-	defaulting.Empty(&container.ImagePullPolicy, pullPolicy(container.Image))
-	defaulting.Empty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	defaulting.Empty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	defaulting.SetIfEmpty(&container.ImagePullPolicy, pullPolicy(container.Image))
+	defaulting.SetIfEmpty(&container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	defaulting.SetIfEmpty(&container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	roundUp(container.Resources.Limits)
 	roundUp(container.Resources.Requests)
 	for i := range container.Ports {
 		port := &container.Ports[i]
-		defaulting.Empty(&port.Protocol, corev1.ProtocolTCP)
+		defaulting.SetIfEmpty(&port.Protocol, corev1.ProtocolTCP)
 		if d.HostNetworkHostPorts && hostNetwork {
-			defaulting.Empty(&port.HostPort, port.ContainerPort)
+			defaulting.SetIfEmpty(&port.HostPort, port.ContainerPort)
 		}
 	}
 	for i := range container.Env {
 		if from := container.Env[i].ValueFrom; from != nil {
 			defaultFieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
-				defaulting.Unset(&from.FileKeyRef.Optional, false)
+				defaulting.SetIfNil(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -94,26 +94,26 @@ func (d Settings) defaultContainer(container *corev1.Container, hostNetwork bool
 }
 
 func defaultProbe(probe *corev1.Probe) {
-	defaulting.Empty(&probe.TimeoutSeconds, 1)
-	defaulting.Empty(&probe.PeriodSeconds, 10)
-	defaulting.Empty(&probe.SuccessThreshold, 1)
-	defaulting.Empty(&probe.FailureThreshold, 3)
+	defaulting.SetIfEmpty(&probe.TimeoutSeconds, 1)
+	defaulting.SetIfEmpty(&probe.PeriodSeconds, 10)
+	defaulting.SetIfEmpty(&probe.SuccessThreshold, 1)
+	defaulting.SetIfEmpty(&probe.FailureThreshold, 3)
 	defaultHTTPGet(probe.HTTPGet)
 	if probe.GRPC != nil {
-		defaulting.Unset(&probe.GRPC.Service, "")
+		defaulting.SetIfNil(&probe.GRPC.Service, "")
 	}
 }
 
 func defaultHTTPGet(action *corev1.HTTPGetAction) {
 	if action != nil {
-		defaulting.Empty(&action.Path, "/")
-		defaulting.Empty(&action.Scheme, corev1.URISchemeHTTP)
+		defaulting.SetIfEmpty(&action.Path, "/")
+		defaulting.SetIfEmpty(&action.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
-		defaulting.Empty(&ref.APIVersion, "v1")
+		defaulting.SetIfEmpty(&ref.APIVersion, "v1")
 	}
 }
 

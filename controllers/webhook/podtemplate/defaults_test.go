@@ -95,7 +95,7 @@ func TestDefaults(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := &corev1.PodTemplateSpec{Spec: *parse[corev1.PodSpec](t, tc.in)}
-			tc.defaults.Apply(got)
+			tc.defaults.ApplyDefaults(got)
 			want := &corev1.PodTemplateSpec{Spec: *parse[corev1.PodSpec](t, tc.want)}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -132,9 +132,9 @@ func TestDefaultsOfDefaultsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		once := drawTemplate(rt)
 		defaults := Settings{HostNetworkHostPorts: rapid.Bool().Draw(rt, "host ports")}
-		defaults.Apply(once)
+		defaults.ApplyDefaults(once)
 		again := once.DeepCopy()
-		defaults.Apply(again)
+		defaults.ApplyDefaults(again)
 		if diff := cmp.Diff(once, again); diff != "" {
 			rt.Fatalf("(-once +again):\n%s", diff)
 		}

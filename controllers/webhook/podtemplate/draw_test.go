@@ -50,7 +50,7 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		Validate(template, nil, field.NewPath("spec", "template"))
-		Settings{HostNetworkHostPorts: true}.Apply(template)
+		Settings{HostNetworkHostPorts: true}.ApplyDefaults(template)
 		Validate(template, []string{"x"}, field.NewPath("spec", "template"))
 	})
 }

@@ -18,7 +18,7 @@ import (
 
 // A Checker finds mistakes that Validate does not know of. What it cannot be sure of it says in warnings.
 type Checker interface {
-	Check(ctx context.Context, namespace string, template *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string)
+	CheckTemplate(ctx context.Context, namespace string, template *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string)
 }
 
 // DryRun asks the API server to create a pod of the template, and not to keep it. That sees everything: newer fields,
@@ -30,8 +30,8 @@ type DryRun struct {
 
 var _ Checker = DryRun{}
 
-// Check implements Checker.
-func (d DryRun) Check(ctx context.Context, namespace string, template *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
+// CheckTemplate implements Checker.
+func (d DryRun) CheckTemplate(ctx context.Context, namespace string, template *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name, pod.GenerateName = namespace, "", "template-"
 	for _, claim := range claims {

@@ -61,7 +61,7 @@ func TestDryRun(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &server{answer: tc.answer}
 			template := parse[corev1.PodTemplateSpec](t, `{metadata: {labels: {a: b}}, spec: {volumes: [{name: logs}]}}`)
-			errs, warnings := DryRun{Pods: s}.Check(t.Context(), "ns", template, []string{"data", "logs"}, field.NewPath("spec", "template"))
+			errs, warnings := DryRun{Pods: s}.CheckTemplate(t.Context(), "ns", template, []string{"data", "logs"}, field.NewPath("spec", "template"))
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())

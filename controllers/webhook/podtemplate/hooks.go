@@ -75,7 +75,7 @@ type handler struct {
 }
 
 func validateHandler(h handler, path *field.Path) field.ErrorList {
-	switch count(h.exec != nil, h.http != nil, h.tcp != nil, h.grpc != nil, h.sleep != nil) {
+	switch countSet(h.exec != nil, h.http != nil, h.tcp != nil, h.grpc != nil, h.sleep != nil) {
 	case 0:
 		return field.ErrorList{field.Required(path, "must specify a handler type")}
 	case 1:
@@ -104,5 +104,5 @@ func validatePort(port intstr.IntOrString, path *field.Path) field.ErrorList {
 	if port.Type == intstr.Int {
 		return portNumber(port.IntVal, path)
 	}
-	return invalid(path, port.StrVal, validation.IsValidPortName(port.StrVal))
+	return invalidErrors(path, port.StrVal, validation.IsValidPortName(port.StrVal))
 }

@@ -81,8 +81,8 @@ func validateMounts(container *corev1.Container, volumes volumes, at *field.Path
 			errs = append(errs, field.NotFound(at.Child("name"), mount.Name))
 		}
 		errs = append(errs, ownPath(mount.MountPath, paths, at.Child("mountPath"))...)
-		errs = append(errs, descending(mount.SubPath, at.Child("subPath"))...)
-		errs = append(errs, descending(mount.SubPathExpr, at.Child("subPathExpr"))...)
+		errs = append(errs, validateRelativePath(mount.SubPath, at.Child("subPath"))...)
+		errs = append(errs, validateRelativePath(mount.SubPathExpr, at.Child("subPathExpr"))...)
 		if mount.SubPath != "" && mount.SubPathExpr != "" {
 			errs = append(errs, field.Invalid(at.Child("subPathExpr"), mount.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
 		}
@@ -114,7 +114,7 @@ func ownPath(text string, taken sets.Set[string], at *field.Path) field.ErrorLis
 	return nil
 }
 
-func descending(text string, at *field.Path) field.ErrorList {
+func validateRelativePath(text string, at *field.Path) field.ErrorList {
 	if path.IsAbs(text) {
 		return field.ErrorList{field.Invalid(at, text, "must be a relative path")}
 	}

@@ -42,7 +42,7 @@ func nodeRequirement(requirement *corev1.NodeSelectorRequirement, path *field.Pa
 		}
 		var errs field.ErrorList
 		for i, value := range requirement.Values {
-			errs = append(errs, invalid(values.Index(i), value, validation.IsValidLabelValue(value))...)
+			errs = append(errs, invalidErrors(values.Index(i), value, validation.IsValidLabelValue(value))...)
 		}
 		return errs
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
@@ -67,14 +67,14 @@ func nodeRequirement(requirement *corev1.NodeSelectorRequirement, path *field.Pa
 func PreferredNodes(terms []corev1.PreferredSchedulingTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range terms {
-		errs = append(errs, weight(terms[i].Weight, path.Index(i).Child("weight"))...)
+		errs = append(errs, validateWeight(terms[i].Weight, path.Index(i).Child("weight"))...)
 		errs = append(errs, NodeTerm(&terms[i].Preference, path.Index(i).Child("preference"))...)
 	}
 	return errs
 }
 
-// Tolerations finds mistakes in tolerations.
-func Tolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
+// ValidateTolerations finds mistakes in tolerations.
+func ValidateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range tolerations {
 		errs = append(errs, validateToleration(&tolerations[i], path.Index(i))...)

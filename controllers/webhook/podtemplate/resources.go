@@ -31,7 +31,7 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		at := path.Key(string(name))
-		errs = append(errs, invalid(at, string(name), validation.IsQualifiedName(string(name)))...)
+		errs = append(errs, invalidErrors(at, string(name), validation.IsQualifiedName(string(name)))...)
 		if quantity := list[name]; quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(at, quantity.String(), "must be greater than or equal to 0"))
 		}

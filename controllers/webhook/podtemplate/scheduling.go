@@ -35,7 +35,7 @@ func validateScheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
 		errs = append(errs, oneOf(constraint.WhenUnsatisfiable, at.Child("whenUnsatisfiable"), corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
-		errs = append(errs, selector(constraint.LabelSelector, at.Child("labelSelector"))...)
+		errs = append(errs, validateSelector(constraint.LabelSelector, at.Child("labelSelector"))...)
 	}
 	if spec.Affinity != nil {
 		errs = append(errs, validateAffinity(spec.Affinity, path.Child("affinity"))...)
@@ -80,7 +80,7 @@ func validateAffinity(affinity *corev1.Affinity, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Required(at.Child(required, "nodeSelectorTerms"), "must have at least one node selector term"))
 		}
 		for i, term := range node.PreferredDuringSchedulingIgnoredDuringExecution {
-			errs = append(errs, weight(term.Weight, at.Child(preferred).Index(i).Child("weight"))...)
+			errs = append(errs, validateWeight(term.Weight, at.Child(preferred).Index(i).Child("weight"))...)
 		}
 	}
 	pods := func(requiredTerms []corev1.PodAffinityTerm, preferredTerms []corev1.WeightedPodAffinityTerm, at *field.Path) {
@@ -88,7 +88,7 @@ func validateAffinity(affinity *corev1.Affinity, path *field.Path) field.ErrorLi
 			errs = append(errs, podTerm(&requiredTerms[i], at.Child(required).Index(i))...)
 		}
 		for i := range preferredTerms {
-			errs = append(errs, weight(preferredTerms[i].Weight, at.Child(preferred).Index(i).Child("weight"))...)
+			errs = append(errs, validateWeight(preferredTerms[i].Weight, at.Child(preferred).Index(i).Child("weight"))...)
 			errs = append(errs, podTerm(&preferredTerms[i].PodAffinityTerm, at.Child(preferred).Index(i).Child("podAffinityTerm"))...)
 		}
 	}
@@ -108,19 +108,19 @@ func podTerm(term *corev1.PodAffinityTerm, path *field.Path) field.ErrorList {
 	} else {
 		errs = append(errs, metav1validation.ValidateLabelName(term.TopologyKey, path.Child("topologyKey"))...)
 	}
-	errs = append(errs, selector(term.LabelSelector, path.Child("labelSelector"))...)
-	errs = append(errs, selector(term.NamespaceSelector, path.Child("namespaceSelector"))...)
+	errs = append(errs, validateSelector(term.LabelSelector, path.Child("labelSelector"))...)
+	errs = append(errs, validateSelector(term.NamespaceSelector, path.Child("namespaceSelector"))...)
 	for _, namespace := range term.Namespaces {
-		errs = append(errs, invalid(path.Child("namespaces"), namespace, validation.IsDNS1123Label(namespace))...)
+		errs = append(errs, invalidErrors(path.Child("namespaces"), namespace, validation.IsDNS1123Label(namespace))...)
 	}
 	return errs
 }
 
-func selector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: true}, path)
 }
 
-func weight(weight int32, path *field.Path) field.ErrorList {
+func validateWeight(weight int32, path *field.Path) field.ErrorList {
 	if weight <= 0 || weight > 100 {
 		return field.ErrorList{field.Invalid(path, weight, "must be in the range 1-100")}
 	}

@@ -26,8 +26,8 @@ func Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Pat
 	return append(errs, validateScheduling(&template.Spec, spec)...)
 }
 
-// Validate is the function Validate, with what these settings refuse beside it.
-func (d Settings) Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
+// ValidateTemplate is the function Validate, with what these settings refuse beside it.
+func (d Settings) ValidateTemplate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
 	errs := Validate(template, claims, path)
 	if !d.NoPrivileged {
 		return errs
@@ -74,11 +74,11 @@ func validatePod(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		{spec.Subdomain, "subdomain", validation.IsDNS1123Label},
 	} {
 		if name.value != "" {
-			errs = append(errs, invalid(path.Child(name.child), name.value, name.check(name.value))...)
+			errs = append(errs, invalidErrors(path.Child(name.child), name.value, name.check(name.value))...)
 		}
 	}
 	if spec.RuntimeClassName != nil {
-		errs = append(errs, invalid(path.Child("runtimeClassName"), *spec.RuntimeClassName, validation.IsDNS1123Subdomain(*spec.RuntimeClassName))...)
+		errs = append(errs, invalidErrors(path.Child("runtimeClassName"), *spec.RuntimeClassName, validation.IsDNS1123Subdomain(*spec.RuntimeClassName))...)
 	}
 	for i, alias := range spec.HostAliases {
 		at := path.Child("hostAliases").Index(i)
@@ -86,11 +86,11 @@ func validatePod(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("ip"), alias.IP, "must be a valid IP address"))
 		}
 		for j, hostname := range alias.Hostnames {
-			errs = append(errs, invalid(at.Child("hostnames").Index(j), hostname, validation.IsDNS1123Subdomain(hostname))...)
+			errs = append(errs, invalidErrors(at.Child("hostnames").Index(j), hostname, validation.IsDNS1123Subdomain(hostname))...)
 		}
 	}
 	for i, gate := range spec.ReadinessGates {
-		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType),
+		errs = append(errs, invalidErrors(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType),
 			validation.IsQualifiedName(string(gate.ConditionType)))...)
 	}
 	if len(spec.EphemeralContainers) > 0 {
@@ -110,7 +110,7 @@ func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList
 	return field.ErrorList{field.NotSupported(path, value, slices.Sorted(slices.Values(supported)))}
 }
 
-func invalid(path *field.Path, value string, messages []string) field.ErrorList {
+func invalidErrors(path *field.Path, value string, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range messages {
 		errs = append(errs, field.Invalid(path, value, message))

@@ -133,7 +133,7 @@ func TestValidate(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			template := &corev1.PodTemplateSpec{Spec: *parse[corev1.PodSpec](t, tc.spec)}
 			template.Labels = tc.labels
-			Settings{}.Apply(template)
+			Settings{}.ApplyDefaults(template)
 			var got []string
 			for _, err := range Validate(template, tc.claims, nil) {
 				got = append(got, err.Error())

@@ -20,20 +20,20 @@ func defaultVolume(volume *corev1.Volume) {
 		source.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if source.HostPath != nil {
-		defaulting.Unset(&source.HostPath.Type, corev1.HostPathUnset)
+		defaulting.SetIfNil(&source.HostPath.Type, corev1.HostPathUnset)
 	}
 	if source.Secret != nil {
-		defaulting.Unset(&source.Secret.DefaultMode, fileMode)
+		defaulting.SetIfNil(&source.Secret.DefaultMode, fileMode)
 	}
 	if source.ConfigMap != nil {
-		defaulting.Unset(&source.ConfigMap.DefaultMode, fileMode)
+		defaulting.SetIfNil(&source.ConfigMap.DefaultMode, fileMode)
 	}
 	if source.DownwardAPI != nil {
-		defaulting.Unset(&source.DownwardAPI.DefaultMode, fileMode)
+		defaulting.SetIfNil(&source.DownwardAPI.DefaultMode, fileMode)
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.Projected != nil {
-		defaulting.Unset(&source.Projected.DefaultMode, fileMode)
+		defaulting.SetIfNil(&source.Projected.DefaultMode, fileMode)
 		for i := range source.Projected.Sources {
 			defaultProjection(&source.Projected.Sources[i])
 		}
@@ -42,7 +42,7 @@ func defaultVolume(volume *corev1.Volume) {
 		defaultClaimSpec(&source.Ephemeral.VolumeClaimTemplate.Spec)
 	}
 	if source.Image != nil {
-		defaulting.Empty(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+		defaulting.SetIfEmpty(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
 	}
 	defaultDisk(source)
 }
@@ -52,7 +52,7 @@ func defaultProjection(source *corev1.VolumeProjection) {
 		defaultDownwardAPI(source.DownwardAPI.Items)
 	}
 	if source.ServiceAccountToken != nil {
-		defaulting.Unset(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
+		defaulting.SetIfNil(&source.ServiceAccountToken.ExpirationSeconds, int64(time.Hour.Seconds()))
 	}
 }
 
@@ -65,21 +65,21 @@ func defaultDownwardAPI(items []corev1.DownwardAPIVolumeFile) {
 // defaultDisk fills in the sources that name a device.
 func defaultDisk(source *corev1.VolumeSource) {
 	if source.ISCSI != nil {
-		defaulting.Empty(&source.ISCSI.ISCSIInterface, "default")
+		defaulting.SetIfEmpty(&source.ISCSI.ISCSIInterface, "default")
 	}
 	if source.RBD != nil {
-		defaulting.Empty(&source.RBD.RBDPool, "rbd")
-		defaulting.Empty(&source.RBD.RadosUser, "admin")
-		defaulting.Empty(&source.RBD.Keyring, "/etc/ceph/keyring")
+		defaulting.SetIfEmpty(&source.RBD.RBDPool, "rbd")
+		defaulting.SetIfEmpty(&source.RBD.RadosUser, "admin")
+		defaulting.SetIfEmpty(&source.RBD.Keyring, "/etc/ceph/keyring")
 	}
 	if source.AzureDisk != nil {
-		defaulting.Unset(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		defaulting.Unset(&source.AzureDisk.FSType, "ext4")
-		defaulting.Unset(&source.AzureDisk.ReadOnly, false)
-		defaulting.Unset(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		defaulting.SetIfNil(&source.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		defaulting.SetIfNil(&source.AzureDisk.FSType, "ext4")
+		defaulting.SetIfNil(&source.AzureDisk.ReadOnly, false)
+		defaulting.SetIfNil(&source.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
 	}
 	if source.ScaleIO != nil {
-		defaulting.Empty(&source.ScaleIO.StorageMode, "ThinProvisioned")
-		defaulting.Empty(&source.ScaleIO.FSType, "xfs")
+		defaulting.SetIfEmpty(&source.ScaleIO.StorageMode, "ThinProvisioned")
+		defaulting.SetIfEmpty(&source.ScaleIO.FSType, "xfs")
 	}
 }

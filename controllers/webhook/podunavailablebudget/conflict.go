@@ -21,7 +21,7 @@ func (v *validator) validateConflicts(ctx context.Context, budget *v1beta1.PodUn
 	path := field.NewPath("spec")
 	others := &v1beta1.PodUnavailableBudgetList{}
 	if err := v.budgets.List(ctx, others, client.InNamespace(budget.Namespace)); err != nil {
-		found.Add(field.InternalError(path, fmt.Errorf("listing PodUnavailableBudgets: %w", err)))
+		found.AddErrors(field.InternalError(path, fmt.Errorf("listing PodUnavailableBudgets: %w", err)))
 		return
 	}
 	for i := range others.Items {
@@ -31,10 +31,10 @@ func (v *validator) validateConflicts(ctx context.Context, budget *v1beta1.PodUn
 		}
 		switch {
 		case sameTarget(budget.Spec.TargetReference, other.Spec.TargetReference):
-			found.Add(field.Invalid(path.Child("targetRef"), budget.Spec.TargetReference.Kind+"/"+budget.Spec.TargetReference.Name,
+			found.AddErrors(field.Invalid(path.Child("targetRef"), budget.Spec.TargetReference.Kind+"/"+budget.Spec.TargetReference.Name,
 				"pub.spec.targetReference is in conflict with other PodUnavailableBudget "+other.Name))
 		case looselyOverlap(budget.Spec.Selector, other.Spec.Selector):
-			found.Add(field.Invalid(path.Child("selector"), metav1.FormatLabelSelector(budget.Spec.Selector),
+			found.AddErrors(field.Invalid(path.Child("selector"), metav1.FormatLabelSelector(budget.Spec.Selector),
 				"pub.spec.selector is in conflict with other PodUnavailableBudget "+other.Name))
 		}
 	}
@@ -69,7 +69,7 @@ func looselyOverlap(a, b *metav1.LabelSelector) bool {
 		}
 		for _, r := range requirements {
 			for _, other := range theirs[key] {
-				if !compatible(r, other) {
+				if !areCompatible(r, other) {
 					return false
 				}
 			}
@@ -90,8 +90,8 @@ func byKey(selector *metav1.LabelSelector) map[string][]metav1.LabelSelectorRequ
 	return out
 }
 
-// compatible says whether a label can meet both requirements, which are of the same key.
-func compatible(a, b metav1.LabelSelectorRequirement) bool {
+// areCompatible says whether a label can meet both requirements, which are of the same key.
+func areCompatible(a, b metav1.LabelSelectorRequirement) bool {
 	if a.Operator != metav1.LabelSelectorOpIn {
 		a, b = b, a
 	}
@@ -101,15 +101,15 @@ func compatible(a, b metav1.LabelSelectorRequirement) bool {
 	}
 	switch b.Operator {
 	case metav1.LabelSelectorOpIn:
-		return overlap(a.Values, b.Values, true)
+		return hasValueAmong(a.Values, b.Values, true)
 	case metav1.LabelSelectorOpNotIn:
-		return overlap(a.Values, b.Values, false)
+		return hasValueAmong(a.Values, b.Values, false)
 	}
 	return b.Operator == metav1.LabelSelectorOpExists
 }
 
-// overlap says whether one of the values is among the others, or whether one is not.
-func overlap(values, others []string, among bool) bool {
+// hasValueAmong says whether one of the values is among the others, or whether one is not.
+func hasValueAmong(values, others []string, among bool) bool {
 	there := map[string]bool{}
 	for _, other := range others {
 		there[other] = true

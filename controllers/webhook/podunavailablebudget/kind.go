@@ -27,13 +27,13 @@ func New(reader client.Reader, off bool) *admit.Kind[*v1beta1.PodUnavailableBudg
 		Older:        func() admit.Spoke { return &v1alpha1.PodUnavailableBudget{} },
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Renamed: map[string]string{
-			"spec.protectTotalReplicas": annotation(v1alpha1.BudgetProtectTotalReplicasKey).String(),
+			"spec.protectTotalReplicas": annotationPath(v1alpha1.BudgetProtectTotalReplicasKey).String(),
 		},
 		Same: func(a, b *v1beta1.PodUnavailableBudget) bool {
 			return equality.Semantic.DeepEqual(a.Spec, b.Spec) && sameAnnotation(a, b, v1alpha1.BudgetProtectOperationsKey) &&
 				sameAnnotation(a, b, v1alpha1.BudgetProtectTotalReplicasKey)
 		},
-		Validate: v.validate,
+		Validate: v.validateSpec,
 	}
 }
 

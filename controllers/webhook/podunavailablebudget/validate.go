@@ -21,20 +21,20 @@ type validator struct {
 	off     bool
 }
 
-func (v *validator) validate(ctx context.Context, budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
+func (v *validator) validateSpec(ctx context.Context, budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
 	if !found.SomeSpec(budget.Spec) {
 		return
 	}
 	path := field.NewPath("spec")
 	if v.off && old == nil {
-		found.Add(field.Forbidden(path, "feature PodUnavailableBudget is invalid, please open via feature-gate(PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate)"))
+		found.AddErrors(field.Forbidden(path, "feature PodUnavailableBudget is invalid, please open via feature-gate(PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate)"))
 	}
 	usable := true
 	if budget.Spec.Selector != nil {
-		usable = found.Selector(budget.Spec.Selector, path.Child("selector"))
+		usable = found.ValidateSelector(budget.Spec.Selector, path.Child("selector"))
 	}
 	if budget.Spec.IgnoredPodSelector != nil {
-		found.Selector(budget.Spec.IgnoredPodSelector, path.Child("ignoredPodSelector"))
+		found.ValidateSelector(budget.Spec.IgnoredPodSelector, path.Child("ignoredPodSelector"))
 	}
 	validateOperations(budget, old, found)
 	validateTotalReplicas(budget, old, found)
@@ -42,7 +42,7 @@ func (v *validator) validate(ctx context.Context, budget, old *v1beta1.PodUnavai
 		// Not by the schema, for which a list that is empty and one that is not there are two things. Clients, and
 		// conversions, make one of the other.
 		if !equality.Semantic.DeepEqual(budget.Spec.Selector, old.Spec.Selector) {
-			found.Add(field.Forbidden(path.Child("selector"), "selector and targetRef cannot be modified"))
+			found.AddErrors(field.Forbidden(path.Child("selector"), "selector and targetRef cannot be modified"))
 		}
 		return
 	}
@@ -60,7 +60,7 @@ func validateOperations(budget, old *v1beta1.PodUnavailableBudget, found *rules.
 		return
 	}
 	for word := range strings.SplitSeq(text, ",") {
-		rules.OneOf(found, v1beta1.PubOperation(strings.TrimSpace(word)), annotation(key),
+		rules.OneOf(found, v1beta1.PubOperation(strings.TrimSpace(word)), annotationPath(key),
 			v1beta1.PubDeleteOperation, v1beta1.PubUpdateOperation, v1beta1.PubEvictOperation, v1beta1.PubResizeOperation)
 	}
 }
@@ -74,7 +74,7 @@ func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rul
 		return
 	}
 	if total != nil && *total < 1 { // typed as an annotation, which no schema sees
-		found.Add(field.Invalid(field.NewPath("spec", "protectTotalReplicas"), *total, "must be 1 or more"))
+		found.AddErrors(field.Invalid(field.NewPath("spec", "protectTotalReplicas"), *total, "must be 1 or more"))
 	}
 	text, ok := budget.Annotations[key]
 	if !ok {
@@ -83,12 +83,12 @@ func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rul
 	number, err := strconv.ParseInt(text, 10, 32)
 	switch {
 	case err != nil:
-		found.Add(field.Invalid(annotation(key), text, "must be a whole number of 32 bits"))
+		found.AddErrors(field.Invalid(annotationPath(key), text, "must be a whole number of 32 bits"))
 	case number < 1:
-		found.Add(field.Invalid(annotation(key), text, "must be 1 or more"))
+		found.AddErrors(field.Invalid(annotationPath(key), text, "must be 1 or more"))
 	case total != nil && int64(*total) != number:
-		found.Add(field.Invalid(annotation(key), text, "must match spec.protectTotalReplicas when both are set"))
+		found.AddErrors(field.Invalid(annotationPath(key), text, "must match spec.protectTotalReplicas when both are set"))
 	}
 }
 
-func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
+func annotationPath(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }

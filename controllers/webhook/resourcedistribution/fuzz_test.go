@@ -15,7 +15,7 @@ func FuzzResource(f *testing.F) {
 	annotationtest.AddHostile(f)
 	f.Add(`{"apiVersion":"v1","kind":"Secret","metadata":null,"data":{"a":1}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if object, ok := decode([]byte(text), field.NewPath("spec", "resource"), &rules.Findings{}); ok && object.GetKind() == "" {
+		if object, ok := decodeResource([]byte(text), field.NewPath("spec", "resource"), &rules.Findings{}); ok && object.GetKind() == "" {
 			t.Error("an object without a kind is taken")
 		}
 	})

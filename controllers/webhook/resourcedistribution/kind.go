@@ -23,6 +23,6 @@ func New(writer client.Writer, namespace string) *admit.Kind[*v1beta1.ResourceDi
 		Older: func() admit.Spoke { return &v1alpha1.ResourceDistribution{} }, OlderVersion: v1alpha1.GroupVersion.Version,
 		Renamed:  map[string]string{"spec.targets.namespaceSelector": "spec.targets.namespaceLabelSelector"},
 		Same:     func(a, b *v1beta1.ResourceDistribution) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Validate: v.validate,
+		Validate: v.validateSpec,
 	}
 }

@@ -28,28 +28,28 @@ type validator struct {
 	namespace string
 }
 
-func (v validator) validate(ctx context.Context, distribution, old *v1beta1.ResourceDistribution, found *rules.Findings) {
+func (v validator) validateSpec(ctx context.Context, distribution, old *v1beta1.ResourceDistribution, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	validateTargets(&distribution.Spec.Targets, spec.Child("targets"), found)
 	if old != nil && bytes.Equal(distribution.Spec.Resource.Raw, old.Spec.Resource.Raw) {
 		return
 	}
 	path := spec.Child("resource")
-	resource, ok := decode(distribution.Spec.Resource.Raw, path, found)
+	resource, ok := decodeResource(distribution.Spec.Resource.Raw, path, found)
 	if !ok {
 		return
 	}
 	kind := resource.GroupVersionKind().GroupKind()
 	if !slices.Contains([]schema.GroupKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}, kind) {
-		found.Add(field.Invalid(path, kind.String(), "unknown or unsupported resource GroupKind, must be Secret or ConfigMap"))
+		found.AddErrors(field.Invalid(path, kind.String(), "unknown or unsupported resource GroupKind, must be Secret or ConfigMap"))
 		return
 	}
 	if resource.GetName() == "" {
-		found.Add(field.Required(path.Child("metadata", "name"), ""))
+		found.AddErrors(field.Required(path.Child("metadata", "name"), ""))
 		return
 	}
 	if old != nil && !sameObject(resource, old) {
-		found.Add(field.Forbidden(path, "resource apiVersion, kind, and name are immutable"))
+		found.AddErrors(field.Forbidden(path, "resource apiVersion, kind, and name are immutable"))
 		return
 	}
 	contents := redact.Contents{}
@@ -67,18 +67,18 @@ type trial struct {
 	contents redact.Contents
 }
 
-func decode(raw []byte, path *field.Path, found *rules.Findings) (*unstructured.Unstructured, bool) {
+func decodeResource(raw []byte, path *field.Path, found *rules.Findings) (*unstructured.Unstructured, bool) {
 	object := &unstructured.Unstructured{}
 	if text := string(bytes.TrimSpace(raw)); text == "" || text == "null" || text == "{}" {
-		found.Add(field.Required(path, "must be a complete Secret or ConfigMap"))
+		found.AddErrors(field.Required(path, "must be a complete Secret or ConfigMap"))
 		return nil, false
 	}
 	if err := object.UnmarshalJSON(raw); err != nil { // the error has the whole object
 		of := metav1.TypeMeta{}
 		if json.Unmarshal(raw, &of) == nil && of.Kind == "" {
-			found.Add(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap: Object 'Kind' is missing"))
+			found.AddErrors(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap: Object 'Kind' is missing"))
 		} else {
-			found.Add(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap"))
+			found.AddErrors(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap"))
 		}
 		return nil, false
 	}
@@ -86,7 +86,7 @@ func decode(raw []byte, path *field.Path, found *rules.Findings) (*unstructured.
 		return object, true
 	}
 	if err := json.Unmarshal(raw, &corev1.Secret{}); err != nil {
-		found.Add(field.Invalid(path, field.OmitValueType{}, redact.DecodeError("Secret", err).Error()))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, redact.DecodeError("Secret", err).Error()))
 		return nil, false
 	}
 	return object, true
@@ -112,11 +112,11 @@ func (v validator) tryCreation(ctx context.Context, t trial, path *field.Path, f
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 	case apierrors.IsForbidden(err):
-		found.Warn(path, "%s", t.concealSecret("it was not tried", err))
+		found.AddWarning(path, "%s", t.concealSecret("it was not tried", err))
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		found.Add(t.mistakesAtFields(err, path)...)
+		found.AddErrors(t.mistakesAtFields(err, path)...)
 	default:
-		found.Add(field.InternalError(path, t.concealSecret("trying to create it", err)))
+		found.AddErrors(field.InternalError(path, t.concealSecret("trying to create it", err)))
 	}
 }
 

@@ -55,7 +55,7 @@ func TestDryRuns(t *testing.T) {
 			distribution, found, calls := &v1beta1.ResourceDistribution{}, &rules.Findings{}, 0
 			distribution.Spec.Resource = runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"b"}}`)}
 			v := validator{writer{t: t, err: tc.err, calls: &calls}, "ns"}
-			v.validate(t.Context(), distribution, nil, found)
+			v.validateSpec(t.Context(), distribution, nil, found)
 			got := ""
 			if len(found.Errs) > 0 {
 				got = found.Errs.ToAggregate().Error()
@@ -63,7 +63,7 @@ func TestDryRuns(t *testing.T) {
 			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) || len(found.Warnings) != tc.warnings || calls != 1 {
 				t.Errorf("got %q, %v after %d dry runs; want %q", got, found.Warnings, calls, tc.want)
 			}
-			if v.validate(t.Context(), distribution, distribution.DeepCopy(), found); calls != 1 {
+			if v.validateSpec(t.Context(), distribution, distribution.DeepCopy(), found); calls != 1 {
 				t.Error("what did not change was tried again")
 			}
 		})
@@ -91,7 +91,7 @@ func TestRefusalsDoNotRepeatASecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			distribution, found, calls := &v1beta1.ResourceDistribution{}, &rules.Findings{}, 0
 			distribution.Spec.Resource = runtime.RawExtension{Raw: []byte(tc.raw)}
-			validator{writer{t: t, err: tc.err, calls: &calls}, "ns"}.validate(t.Context(), distribution, nil, found)
+			validator{writer{t: t, err: tc.err, calls: &calls}, "ns"}.validateSpec(t.Context(), distribution, nil, found)
 			got := ""
 			if len(found.Errs) > 0 {
 				got = found.Errs.ToAggregate().Error()

@@ -14,20 +14,20 @@ import (
 )
 
 func validateTargets(targets *v1beta1.ResourceDistributionTargets, path *field.Path, found *rules.Findings) {
-	included := namespaces(targets.IncludedNamespaces, path.Child("includedNamespaces", "list"), found)
-	excluded := namespaces(targets.ExcludedNamespaces, path.Child("excludedNamespaces", "list"), found)
+	included := validateNamespaces(targets.IncludedNamespaces, path.Child("includedNamespaces", "list"), found)
+	excluded := validateNamespaces(targets.ExcludedNamespaces, path.Child("excludedNamespaces", "list"), found)
 	if both := sets.List(included.Intersection(excluded)); len(both) > 0 {
-		found.Add(field.Invalid(path, field.OmitValueType{},
+		found.AddErrors(field.Invalid(path, field.OmitValueType{},
 			fmt.Sprintf("ambiguous targets because namespace %v is in both IncludedNamespaces.List and ExcludedNamespaces.List", both)))
 	}
-	found.Selector(&targets.NamespaceSelector, path.Child("namespaceSelector"))
+	found.ValidateSelector(&targets.NamespaceSelector, path.Child("namespaceSelector"))
 }
 
-func namespaces(list v1beta1.ResourceDistributionTargetNamespaces, path *field.Path, found *rules.Findings) sets.Set[string] {
+func validateNamespaces(list v1beta1.ResourceDistributionTargetNamespaces, path *field.Path, found *rules.Findings) sets.Set[string] {
 	names := sets.New[string]()
 	for i, namespace := range list.List {
 		for _, message := range validation.IsDNS1123Label(namespace.Name) {
-			found.Add(field.Invalid(path.Index(i).Child("name"), namespace.Name, message))
+			found.AddErrors(field.Invalid(path.Index(i).Child("name"), namespace.Name, message))
 		}
 		names.Insert(namespace.Name)
 	}

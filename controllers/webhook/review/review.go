@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Invalid refuses an object as the API server refuses its own: code 422, and each field as a cause that tools can read.
-func Invalid(request *admission.Request, errs field.ErrorList) admission.Response {
+// RefuseInvalid refuses an object as the API server refuses its own: code 422, and each field as a cause that tools can read.
+func RefuseInvalid(request *admission.Request, errs field.ErrorList) admission.Response {
 	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
 	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// Patched changes what the user sent only where before and after differ. Decoding and encoding alone changes more: it
+// PatchResponse changes what the user sent only where before and after differ. Decoding and encoding alone changes more: it
 // drops fields that this release does not know, spells quantities another way and adds empty objects. None of that is
 // asked for, and GitOps tools would fight it.
-func Patched(raw []byte, before, after any) admission.Response {
+func PatchResponse(raw []byte, before, after any) admission.Response {
 	noise, err := patchTo(raw, before)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -54,8 +54,8 @@ func Patched(raw []byte, before, after any) admission.Response {
 	return admission.Patched("", patch...)
 }
 
-// Applied is what an API server makes of an object by the patches of an answer.
-func Applied(raw []byte, answer admission.Response) ([]byte, error) {
+// ApplyPatches is what an API server makes of an object by the patches of an answer.
+func ApplyPatches(raw []byte, answer admission.Response) ([]byte, error) {
 	if len(answer.Patches) == 0 {
 		return raw, nil
 	}
@@ -88,18 +88,18 @@ func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {
 	return patch, nil
 }
 
-// Unreadable refuses an object of another form than its kind has, by the field that has it if that is known.
-func Unreadable(request *admission.Request, err error) admission.Response {
+// RefuseUnreadable refuses an object of another form than its kind has, by the field that has it if that is known.
+func RefuseUnreadable(request *admission.Request, err error) admission.Response {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		path := field.NewPath(wrong.Field)
-		return Invalid(request, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, fmt.Sprintf("must be %s, not a %s", wanted(wrong.Type), wrong.Value))})
+		return RefuseInvalid(request, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, fmt.Sprintf("must be %s, not a %s", jsonTypeName(wrong.Type), wrong.Value))})
 	}
 	return admission.Errored(http.StatusBadRequest, err)
 }
 
-// wanted is a type in the words of JSON.
-func wanted(t reflect.Type) string {
+// jsonTypeName is a type in the words of JSON.
+func jsonTypeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
@@ -110,7 +110,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Map, reflect.Struct:
 		return "an object"
 	case reflect.Pointer:
-		return wanted(t.Elem())
+		return jsonTypeName(t.Elem())
 	}
 	return "a number"
 }

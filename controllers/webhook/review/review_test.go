@@ -60,7 +60,7 @@ func TestPatchedChangesOnlyWhatChanged(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			tc.change(after)
-			response := Patched([]byte(tc.raw), before, after)
+			response := PatchResponse([]byte(tc.raw), before, after)
 			if err := response.Complete(admission.Request{}); err != nil || !response.Allowed {
 				t.Fatalf("completing the response: %v, %v", err, response.Result)
 			}
@@ -86,10 +86,10 @@ func TestPatchedChangesOnlyWhatChanged(t *testing.T) {
 }
 
 func TestPatchedTellsWhatItCannotRead(t *testing.T) {
-	if got := Patched([]byte(`[`), 1, 2); got.Allowed || got.Result.Code != 500 {
+	if got := PatchResponse([]byte(`[`), 1, 2); got.Allowed || got.Result.Code != 500 {
 		t.Errorf("got %v, want an error", got)
 	}
-	if got := Patched([]byte(`{}`), func() {}, 2); got.Allowed || got.Result.Code != 500 {
+	if got := PatchResponse([]byte(`{}`), func() {}, 2); got.Allowed || got.Result.Code != 500 {
 		t.Errorf("got %v, want an error", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestInvalid(t *testing.T) {
 	request := &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Name: "x", Kind: metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"},
 	}}
-	got := Invalid(request, field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
+	got := RefuseInvalid(request, field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
 	if got.Allowed || got.Result.Code != 422 || got.Result.Message != `CloneSet.apps.kruise.io "x" is invalid: spec.selector: Required value` {
 		t.Errorf("got %v", got.Result)
 	}

@@ -12,27 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Amount is a fraction that must be whole when it is used: a percentage of 12.5 is admitted, as it always was, but
+// ResolveAmount is a fraction that must be whole when it is used: a percentage of 12.5 is admitted, as it always was, but
 // counts as none.
-func (f *Findings) Amount(value *intstr.IntOrString, total int, path *field.Path) int {
+func (f *Findings) ResolveAmount(value *intstr.IntOrString, total int, path *field.Path) int {
 	if percent, ok := strings.CutSuffix(value.StrVal, "%"); ok && value.Type == intstr.String {
 		if _, err := strconv.Atoi(percent); err != nil {
 			before := len(f.Errs)
-			number := f.Fraction(value, total, path)
+			number := f.ResolveFraction(value, total, path)
 			if len(f.Errs) == before {
-				f.Warn(path, "%q is not a whole percentage and counts as 0.", value.StrVal)
+				f.AddWarning(path, "%q is not a whole percentage and counts as 0.", value.StrVal)
 			}
 			return number
 		}
 	}
-	return f.Fraction(value, total, path)
+	return f.ResolveFraction(value, total, path)
 }
 
-// Fraction resolves a number or a percentage of the total, rounded up. A number in quotes is neither.
-func (f *Findings) Fraction(value *intstr.IntOrString, total int, path *field.Path) int {
+// ResolveFraction resolves a number or a percentage of the total, rounded up. A number in quotes is neither.
+func (f *Findings) ResolveFraction(value *intstr.IntOrString, total int, path *field.Path) int {
 	if value.Type == intstr.Int {
 		if value.IntVal < 0 {
-			f.Add(field.Invalid(path, value.IntVal, "must be greater than or equal to 0"))
+			f.AddErrors(field.Invalid(path, value.IntVal, "must be greater than or equal to 0"))
 		}
 		return int(value.IntVal)
 	}
@@ -40,11 +40,11 @@ func (f *Findings) Fraction(value *intstr.IntOrString, total int, path *field.Pa
 	number, err := strconv.ParseFloat(percent, 64)
 	switch {
 	case !ok:
-		f.Add(field.Invalid(path, value.StrVal, "invalid type: string is not a percentage"))
+		f.AddErrors(field.Invalid(path, value.StrVal, "invalid type: string is not a percentage"))
 	case err != nil || math.IsNaN(number) || math.IsInf(number, 0):
-		f.Add(field.Invalid(path, value.StrVal, "must be a percentage such as 20%"))
+		f.AddErrors(field.Invalid(path, value.StrVal, "must be a percentage such as 20%"))
 	case number < 0:
-		f.Add(field.Invalid(path, value.StrVal, "must be greater than or equal to 0"))
+		f.AddErrors(field.Invalid(path, value.StrVal, "must be greater than or equal to 0"))
 	}
 	return int(min(math.Ceil(number*float64(total)/100), math.MaxInt32))
 }
@@ -52,6 +52,6 @@ func (f *Findings) Fraction(value *intstr.IntOrString, total int, path *field.Pa
 // NotNegative wants 0 or more, or nothing.
 func NotNegative[T ~int32 | ~int64](f *Findings, value *T, path *field.Path) {
 	if value != nil {
-		f.Add(apivalidation.ValidateNonnegativeField(int64(*value), path)...)
+		f.AddErrors(apivalidation.ValidateNonnegativeField(int64(*value), path)...)
 	}
 }

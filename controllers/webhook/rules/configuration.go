@@ -49,8 +49,8 @@ func (c Configuration) Read(ctx context.Context, key string, into any) (bool, er
 	return true, nil
 }
 
-// Workloads are the kinds of the white list at a key, none without it.
-func (c Configuration) Workloads(ctx context.Context, key string) ([]schema.GroupVersionKind, error) {
+// ListedWorkloads are the kinds of the white list at a key, none without it.
+func (c Configuration) ListedWorkloads(ctx context.Context, key string) ([]schema.GroupVersionKind, error) {
 	list := struct {
 		Workloads []schema.GroupVersionKind
 	}{}
@@ -58,8 +58,8 @@ func (c Configuration) Workloads(ctx context.Context, key string) ([]schema.Grou
 	return list.Workloads, err
 }
 
-// Lists answers whether the white list at a key has a kind of workload. The version does not count.
-func (c Configuration) Lists(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
-	workloads, err := c.Workloads(ctx, key)
+// IsWorkloadListed answers whether the white list at a key has a kind of workload. The version does not count.
+func (c Configuration) IsWorkloadListed(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
+	workloads, err := c.ListedWorkloads(ctx, key)
 	return slices.ContainsFunc(workloads, func(w schema.GroupVersionKind) bool { return w.GroupKind() == kind }), err
 }

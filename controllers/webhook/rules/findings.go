@@ -17,11 +17,11 @@ type Findings struct {
 	Warnings []string
 }
 
-// Add adds errors.
-func (f *Findings) Add(errs ...*field.Error) { f.Errs = append(f.Errs, errs...) }
+// AddErrors adds errors.
+func (f *Findings) AddErrors(errs ...*field.Error) { f.Errs = append(f.Errs, errs...) }
 
-// Warn adds a warning about a field. Warnings do not refuse the object.
-func (f *Findings) Warn(path *field.Path, format string, args ...any) {
+// AddWarning adds a warning about a field. Warnings do not refuse the object.
+func (f *Findings) AddWarning(path *field.Path, format string, args ...any) {
 	f.Warnings = append(f.Warnings, path.String()+": "+fmt.Sprintf(format, args...))
 }
 
@@ -32,11 +32,11 @@ func OneOf[T ~string](f *Findings, value T, path *field.Path, supported ...T) {
 			return
 		}
 	}
-	f.Add(field.NotSupported(path, value, supported))
+	f.AddErrors(field.NotSupported(path, value, supported))
 }
 
-// Duplicates answers for each text whether an earlier one is the same.
-func Duplicates(texts []string) []bool {
+// FindDuplicates answers for each text whether an earlier one is the same.
+func FindDuplicates(texts []string) []bool {
 	seen, again := map[string]bool{}, make([]bool, len(texts))
 	for i, text := range texts {
 		again[i], seen[text] = seen[text], true

@@ -13,13 +13,13 @@ import (
 func (f *Findings) PodsOfJob(template *corev1.PodTemplateSpec, settings podtemplate.Settings, path *field.Path) {
 	policy := template.Spec.RestartPolicy
 	template = template.DeepCopy()
-	settings.Apply(template)
+	settings.ApplyDefaults(template)
 	at := path.Child("spec", "restartPolicy")
 	switch policy {
 	case "":
-		f.Add(field.Required(at, "must be Never or OnFailure"))
+		f.AddErrors(field.Required(at, "must be Never or OnFailure"))
 	case corev1.RestartPolicyAlways:
-		f.Add(field.NotSupported(at, policy, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
+		f.AddErrors(field.NotSupported(at, policy, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
 	}
-	f.Add(settings.Validate(template, nil, path)...)
+	f.AddErrors(settings.ValidateTemplate(template, nil, path)...)
 }

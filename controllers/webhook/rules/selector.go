@@ -10,41 +10,41 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Selector wants a selector that can be used. It answers whether it can.
-func (f *Findings) Selector(selector *metav1.LabelSelector, path *field.Path) bool {
+// ValidateSelector wants a selector that can be used. It answers whether it can.
+func (f *Findings) ValidateSelector(selector *metav1.LabelSelector, path *field.Path) bool {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	f.Add(errs...)
+	f.AddErrors(errs...)
 	return len(errs) == 0
 }
 
 // SomeSelector wants a selector that is there and selects not everything. The message is for one that does.
 func (f *Findings) SomeSelector(selector *metav1.LabelSelector, path *field.Path, message string) bool {
 	if selector == nil {
-		f.Add(field.Required(path, ""))
+		f.AddErrors(field.Required(path, ""))
 		return false
 	}
-	ok := f.Selector(selector, path)
+	ok := f.ValidateSelector(selector, path)
 	if isEmpty(selector) {
-		f.Add(field.Invalid(path, metav1.FormatLabelSelector(selector), message))
+		f.AddErrors(field.Invalid(path, metav1.FormatLabelSelector(selector), message))
 		return false
 	}
 	return ok
 }
 
-// Selects wants a selector that selects the pods of a template.
-func (f *Findings) Selects(selector *metav1.LabelSelector, path *field.Path, template labels.Set, templatePath *field.Path) {
+// RequireTemplateMatch wants a selector that selects the pods of a template.
+func (f *Findings) RequireTemplateMatch(selector *metav1.LabelSelector, path *field.Path, template labels.Set, templatePath *field.Path) {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		f.Add(field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error()))
+		f.AddErrors(field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error()))
 	} else if !s.Matches(template) {
-		f.Add(field.Invalid(templatePath.Child("metadata", "labels"), template.String(), "`selector` does not match template `labels`"))
+		f.AddErrors(field.Invalid(templatePath.Child("metadata", "labels"), template.String(), "`selector` does not match template `labels`"))
 	}
 }
 
 // SameSelector wants a selector as it was. CEL would tell an empty list from none, which clients and conversions drop.
 func (f *Findings) SameSelector(is, was *metav1.LabelSelector, path *field.Path) {
 	if !equality.Semantic.DeepEqual(is, was) {
-		f.Add(field.Invalid(path, metav1.FormatLabelSelector(is), "cannot be changed"))
+		f.AddErrors(field.Invalid(path, metav1.FormatLabelSelector(is), "cannot be changed"))
 	}
 }
 

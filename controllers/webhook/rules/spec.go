@@ -12,7 +12,7 @@ import (
 // schema of a spec are not asked about one that is not there. It answers whether it is.
 func (f *Findings) SomeSpec(spec any) bool {
 	if reflect.ValueOf(spec).IsZero() {
-		f.Add(field.Required(field.NewPath("spec"), ""))
+		f.AddErrors(field.Required(field.NewPath("spec"), ""))
 		return false
 	}
 	return true

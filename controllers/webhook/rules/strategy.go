@@ -8,43 +8,43 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Priority wants pods ordered by weights or by the values of labels.
-func (f *Findings) Priority(strategy *v1beta1.UpdatePriorityStrategy, path *field.Path) {
+// ValidatePriority wants pods ordered by weights or by the values of labels.
+func (f *Findings) ValidatePriority(strategy *v1beta1.UpdatePriorityStrategy, path *field.Path) {
 	if len(strategy.WeightPriority) > 0 && len(strategy.OrderPriority) > 0 {
-		f.Add(field.Forbidden(path, "weightPriority and orderPriority can not both be set"))
+		f.AddErrors(field.Forbidden(path, "weightPriority and orderPriority can not both be set"))
 	}
 	for i := range strategy.WeightPriority {
 		term, at := &strategy.WeightPriority[i], path.Child("weightPriority").Index(i)
 		// The message is OpenKruise's; 0 has always passed.
 		if term.Weight < 0 || term.Weight > 100 {
-			f.Add(field.Invalid(at.Child("weight"), term.Weight, "must be in the range 1-100"))
+			f.AddErrors(field.Invalid(at.Child("weight"), term.Weight, "must be in the range 1-100"))
 		}
 		if isEmpty(&term.MatchSelector) {
-			f.Add(field.Required(at.Child("matchSelector"), "an empty selector matches all pods, so it orders none"))
+			f.AddErrors(field.Required(at.Child("matchSelector"), "an empty selector matches all pods, so it orders none"))
 		} else {
-			f.Selector(&term.MatchSelector, at.Child("matchSelector"))
+			f.ValidateSelector(&term.MatchSelector, at.Child("matchSelector"))
 		}
 	}
 	for i, term := range strategy.OrderPriority {
 		if term.OrderedKey == "" {
-			f.Add(field.Required(path.Child("orderPriority").Index(i).Child("orderedKey"), ""))
+			f.AddErrors(field.Required(path.Child("orderPriority").Index(i).Child("orderedKey"), ""))
 		}
 	}
 }
 
-// Scatter wants terms that have a key and come once.
-func (f *Findings) Scatter(strategy v1beta1.CloneSetUpdateScatterStrategy, path *field.Path) {
+// ValidateScatter wants terms that have a key and come once.
+func (f *Findings) ValidateScatter(strategy v1beta1.CloneSetUpdateScatterStrategy, path *field.Path) {
 	texts := make([]string, len(strategy))
 	for i, term := range strategy {
 		texts[i] = term.Key + ":" + term.Value
 	}
-	again := Duplicates(texts)
+	again := FindDuplicates(texts)
 	for i, term := range strategy {
 		if term.Key == "" {
-			f.Add(field.Required(path.Index(i).Child("key"), ""))
+			f.AddErrors(field.Required(path.Index(i).Child("key"), ""))
 		}
 		if again[i] {
-			f.Add(field.Duplicate(path.Index(i), texts[i]))
+			f.AddErrors(field.Duplicate(path.Index(i), texts[i]))
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // SubdomainName wants a name that is a DNS subdomain, which more than the API server asks of no custom resource.
 func (f *Findings) SubdomainName(object metav1.Object) {
 	for _, message := range apivalidation.NameIsDNSSubdomain(object.GetName(), false) {
-		f.Add(field.Invalid(field.NewPath("metadata", "name"), object.GetName(), message))
+		f.AddErrors(field.Invalid(field.NewPath("metadata", "name"), object.GetName(), message))
 	}
 }
 
@@ -29,20 +29,20 @@ func (f *Findings) SubdomainName(object metav1.Object) {
 func (f *Findings) LabelName(object metav1.Object) {
 	path, name := field.NewPath("metadata", "name"), object.GetName()
 	if !regexp.MustCompile(`^[a-zA-Z0-9\-]+$`).MatchString(name) {
-		f.Add(field.Invalid(path, name, `must match ^[a-zA-Z0-9\-]+$: a name must consist of letters, digits and dashes`))
+		f.AddErrors(field.Invalid(path, name, `must match ^[a-zA-Z0-9\-]+$: a name must consist of letters, digits and dashes`))
 	}
 	if len(name) > validation.DNS1123LabelMaxLength {
-		f.Add(field.TooLong(path, name, validation.DNS1123LabelMaxLength))
+		f.AddErrors(field.TooLong(path, name, validation.DNS1123LabelMaxLength))
 	}
 }
 
 // RunsForever is for what replaces pods that end, and so has no use for pods that are meant to.
 func (f *Findings) RunsForever(spec *corev1.PodSpec, path *field.Path, kind string) {
 	if slices.Contains([]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}, spec.RestartPolicy) {
-		f.Add(field.NotSupported(path.Child("restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		f.AddErrors(field.NotSupported(path.Child("restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if spec.ActiveDeadlineSeconds != nil {
-		f.Add(field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
+		f.AddErrors(field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Unknown warns of misspelt fields below some paths, which the schema does not describe, so that the API server does not warn. The
+// WarnUnknownFields warns of misspelt fields below some paths, which the schema does not describe, so that the API server does not warn. The
 // object is an empty one, to read into. A path such as spec.template is without the indexes of lists.
-func (f *Findings) Unknown(raw []byte, object any, paths ...string) {
+func (f *Findings) WarnUnknownFields(raw []byte, object any, paths ...string) {
 	problems, err := kjson.UnmarshalStrict(raw, object)
 	if err != nil {
 		return // decoding it for the request has reported that

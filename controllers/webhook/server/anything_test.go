@@ -25,7 +25,7 @@ import (
 func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 	scheme := everything(t)
 	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
-	all := kinds(reader, podtemplate.Settings{}, Options{})
+	all := kindWebhooks(reader, podtemplate.Settings{}, Options{})
 	tried := 0
 	for kind := range scheme.AllKnownTypes() {
 		webhooks := all[strings.ReplaceAll(kind.Group, ".", "-")+"-"+strings.ToLower(kind.Kind)]
@@ -46,7 +46,7 @@ func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, handler := range []admission.Handler{webhooks.Defaulter(), webhooks.Validator()} {
+				for _, handler := range []admission.Handler{webhooks.MutatingHandler(), webhooks.ValidatingHandler()} {
 					if handler == nil {
 						continue
 					}
@@ -67,7 +67,7 @@ func TestWebhooksAnswerWhateverTheyAreAsked(t *testing.T) {
 // What is right but for one field is looked into further than what is wrong all over.
 func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 	scheme := everything(t)
-	all := kinds(fake.NewClientBuilder().WithScheme(scheme).Build(), podtemplate.Settings{}, Options{})
+	all := kindWebhooks(fake.NewClientBuilder().WithScheme(scheme).Build(), podtemplate.Settings{}, Options{})
 	for file, s := range suites(t) {
 		gvk := schema.FromAPIVersionAndKind(s.Base["apiVersion"].(string), s.Base["kind"].(string))
 		webhooks := all[strings.ReplaceAll(gvk.Group, ".", "-")+"-"+strings.ToLower(gvk.Kind)]
@@ -90,7 +90,7 @@ func TestWebhooksAnswerWhateverOneFieldHolds(t *testing.T) {
 						return
 					}
 					asked[kind.Version+string(raw)] = true
-					for _, handler := range []admission.Handler{webhooks.Defaulter(), webhooks.Validator()} {
+					for _, handler := range []admission.Handler{webhooks.MutatingHandler(), webhooks.ValidatingHandler()} {
 						if handler != nil {
 							ask(t, handler, kind, admissionv1.Create, raw, nil)
 							ask(t, handler, kind, admissionv1.Update, raw, whole)

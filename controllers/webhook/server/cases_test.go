@@ -75,7 +75,7 @@ func start(t *testing.T) *cluster {
 	if err := c.api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}); err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := Handlers(scheme, c.api, Options{StatefulSets: statefulset.Gates{AutoDeletePVC: true, AutoResizePVC: true}})
+	handlers, err := HandlersByPath(scheme, c.api, Options{StatefulSets: statefulset.Gates{AutoDeletePVC: true, AutoResizePVC: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,8 @@ func NewClients(file string, names []string) (*Clients, error) {
 	}, nil
 }
 
-// Register registers the metric.
-func (c *Clients) Register(registry prometheus.Registerer) error {
+// RegisterMetric registers the metric.
+func (c *Clients) RegisterMetric(registry prometheus.Registerer) error {
 	if c == nil {
 		return nil
 	}
@@ -68,8 +68,8 @@ func (c *Clients) Register(registry prometheus.Registerer) error {
 	return nil
 }
 
-// Run follows changes of the CA until ctx is done.
-func (c *Clients) Run(ctx context.Context) {
+// WatchCA follows changes of the CA until ctx is done.
+func (c *Clients) WatchCA(ctx context.Context) {
 	if c != nil {
 		c.ca.Run(ctx, 1)
 	}
@@ -82,9 +82,9 @@ func (c *Clients) AskFor(config *tls.Config) {
 	}
 }
 
-// Only calls the handler for requests with a valid certificate. It answers all others with an HTTP error, which is not an
+// RequireCertificate calls the handler for requests with a valid certificate. It answers all others with an HTTP error, which is not an
 // admission response: the failure policy of the webhook applies.
-func (c *Clients) Only(handler http.Handler) http.Handler {
+func (c *Clients) RequireCertificate(handler http.Handler) http.Handler {
 	if c == nil {
 		return handler
 	}
@@ -92,10 +92,10 @@ func (c *Clients) Only(handler http.Handler) http.Handler {
 		_, ok, err := c.verifier.AuthenticateRequest(r)
 		switch {
 		case err != nil:
-			c.refuse(r, invalid, err.Error())
+			c.recordRefusal(r, invalid, err.Error())
 			http.Error(w, "The client certificate is not valid for this webhook: "+err.Error(), http.StatusForbidden)
 		case !ok:
-			c.refuse(r, missing, "no client certificate was presented")
+			c.recordRefusal(r, missing, "no client certificate was presented")
 			http.Error(w, "This webhook requires the client certificate of the API server. Set it in the kubeConfigFile of the API server's AdmissionConfiguration.", http.StatusUnauthorized)
 		default:
 			handler.ServeHTTP(w, r)
@@ -103,18 +103,18 @@ func (c *Clients) Only(handler http.Handler) http.Handler {
 	})
 }
 
-func (c *Clients) refuse(r *http.Request, certificate, why string) {
+func (c *Clients) recordRefusal(r *http.Request, certificate, why string) {
 	c.refused.WithLabelValues(certificate).Inc()
 	c.log.Do(func() {
 		klog.ErrorS(nil, "Refused a request to a webhook; this is logged once a minute at most", "path", r.URL.Path, "client", r.RemoteAddr, "reason", why)
 	})
 }
 
-// open are the paths that need no certificate: they decide nothing and store nothing.
-func open(path string) bool { return path == ConvertPath || path == HealthPath }
+// isOpenPath are the paths that need no certificate: they decide nothing and store nothing.
+func isOpenPath(path string) bool { return path == ConvertPath || path == HealthPath }
 
-// Verified is a server whose webhooks take requests of these clients only.
-func (c *Clients) Verified(server webhook.Server) webhook.Server {
+// VerifiedServer is a server whose webhooks take requests of these clients only.
+func (c *Clients) VerifiedServer(server webhook.Server) webhook.Server {
 	if c == nil {
 		return server
 	}
@@ -128,14 +128,14 @@ type verified struct {
 
 // Register implements webhook.Server.
 func (v *verified) Register(path string, hook http.Handler) {
-	if !open(path) {
-		hook = v.clients.Only(hook)
+	if !isOpenPath(path) {
+		hook = v.clients.RequireCertificate(hook)
 	}
 	v.Server.Register(path, hook)
 }
 
 // Start implements webhook.Server.
 func (v *verified) Start(ctx context.Context) error {
-	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { v.clients.Run(ctx) })
+	recovery.GoUntilDone(ctx, "webhook", func(ctx context.Context) { v.clients.WatchCA(ctx) })
 	return v.Server.Start(ctx)
 }

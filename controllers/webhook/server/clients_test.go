@@ -101,7 +101,7 @@ func writeCAs(t *testing.T, path string, authorities ...*authority) {
 func serveVerified(t *testing.T, clients *Clients) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
-	server := clients.Verified(webhook.NewServer(webhook.Options{WebhookMux: mux}))
+	server := clients.VerifiedServer(webhook.NewServer(webhook.Options{WebhookMux: mux}))
 	for _, path := range []string{"/validate-pod", ConvertPath, HealthPath} {
 		server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	}
@@ -165,7 +165,7 @@ func TestWebhooksTakeRequestsOfTheAPIServerOnly(t *testing.T) {
 		}
 	}
 	registry := prometheus.NewRegistry()
-	if err := clients.Register(registry); err != nil {
+	if err := clients.RegisterMetric(registry); err != nil {
 		t.Fatal(err)
 	}
 	if err := testutil.CollectAndCompare(clients.refused, strings.NewReader(`# HELP regatta_webhook_clients_refused_total Requests to webhooks without a valid client certificate of the API server, by whether it was missing or invalid.
@@ -202,7 +202,7 @@ func TestAnotherCAIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go clients.Run(t.Context())
+	go clients.WatchCA(t.Context())
 	s := serveVerified(t, clients)
 	certificate := second.client(t, "kube-apiserver")
 	if code, _ := get(t, s, "/validate-pod", certificate); code != http.StatusForbidden {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Finishing is a server that still answers the requests it has when it is told to stop. The server of controller-runtime waits
+// NewGracefulServer is a server that still answers the requests it has when it is told to stop. The server of controller-runtime waits
 // for them, but cancels their contexts, so that what they wait for fails and a pod is refused for no other reason than the
 // upgrade of a manager. Its webhooks answer before the API server gives up.
-func Finishing(server webhook.Server) webhook.Server { return &finishing{Server: server} }
+func NewGracefulServer(server webhook.Server) webhook.Server { return &finishing{Server: server} }
 
 type finishing struct {
 	webhook.Server
@@ -27,7 +27,7 @@ func (f *finishing) Register(path string, hook http.Handler) {
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 		defer cancel(nil)
 		defer context.AfterFunc(r.Context(), func() {
-			if !f.stopping() { // the client has left
+			if !f.isStopping() { // the client has left
 				cancel(context.Cause(r.Context()))
 			}
 		})()
@@ -35,7 +35,7 @@ func (f *finishing) Register(path string, hook http.Handler) {
 	}))
 }
 
-func (f *finishing) stopping() bool {
+func (f *finishing) isStopping() bool {
 	running := f.running.Load()
 	return running != nil && (*running).Err() != nil
 }

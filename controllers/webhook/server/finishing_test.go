@@ -31,7 +31,7 @@ func TestRequestsAreFinished(t *testing.T) {
 				t.Fatal(err)
 			}
 			certificate := newAuthority(t).client(t, "webhook")
-			server := Finishing(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: ports[0], TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			server := NewGracefulServer(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: ports[0], TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 				c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
 			}}}))
 			came, left, said, gone := make(chan struct{}), make(chan struct{}), make(chan string, 1), make(chan struct{})

@@ -20,7 +20,7 @@ import (
 func TestEveryKindWithoutItsGateIsRefused(t *testing.T) {
 	off := func(featuregate.Feature) bool { return false }
 	scheme := everything(t)
-	handlers, err := Handlers(scheme, fake.NewClientBuilder().WithScheme(scheme).Build(), Options{Gates: off, NoBudgets: true, NoSpreads: true})
+	handlers, err := HandlersByPath(scheme, fake.NewClientBuilder().WithScheme(scheme).Build(), Options{Gates: off, NoBudgets: true, NoSpreads: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestEveryKindWithoutItsGateIsRefused(t *testing.T) {
 	for _, s := range suites(t) {
 		object := merged(t, s.Base, nil)
 		kind, _ := object["kind"].(string)
-		if gatedkinds.Served(kind, off) {
+		if gatedkinds.IsServed(kind, off) {
 			continue
 		}
 		group, version, _ := strings.Cut(object["apiVersion"].(string), "/")

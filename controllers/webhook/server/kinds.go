@@ -33,9 +33,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/workloadspread"
 )
 
-// kinds are the webhooks of all kinds, by group and kind as their paths have them. What they look up is
+// kindWebhooks are the webhooks of all kinds, by group and kind as their paths have them. What they look up is
 // read from the client, which writes nothing but dry runs.
-func kinds(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
+func kindWebhooks(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
 	var checker podtemplate.Checker
 	if options.CheckTemplates {
@@ -68,14 +68,14 @@ func kinds(reader client.Client, templates podtemplate.Settings, options Options
 	}
 }
 
-// add adds the webhooks of a kind at their paths (PL-11).
-func add(handlers map[string]http.Handler, name string, webhooks admit.Webhooks, gates func(featuregate.Feature) bool) {
-	if d := webhooks.Defaulter(); d != nil {
+// addWebhooks adds the webhooks of a kind at their paths (PL-11).
+func addWebhooks(handlers map[string]http.Handler, name string, webhooks admit.Webhooks, gates func(featuregate.Feature) bool) {
+	if d := webhooks.MutatingHandler(); d != nil {
 		handlers["/mutate-"+name] = &webhook.Admission{Handler: d}
 	}
-	validator := webhooks.Validator()
+	validator := webhooks.ValidatingHandler()
 	if gates != nil {
-		validator = gatedkinds.Refuse(validator, gates)
+		validator = gatedkinds.RefuseCreation(validator, gates)
 	}
 	handlers["/validate-"+name] = &webhook.Admission{Handler: validator}
 }

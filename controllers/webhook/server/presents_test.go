@@ -39,7 +39,7 @@ func TestTheAPIServerPresentsItsCertificate(t *testing.T) {
 	}
 	serve := func(path string) *httptest.Server {
 		mux := http.NewServeMux()
-		clients.Verified(webhook.NewServer(webhook.Options{WebhookMux: mux})).Register(path, &webhook.Admission{Handler: admission.HandlerFunc(
+		clients.VerifiedServer(webhook.NewServer(webhook.Options{WebhookMux: mux})).Register(path, &webhook.Admission{Handler: admission.HandlerFunc(
 			func(_ context.Context, _ admission.Request) admission.Response { return admission.Allowed("") })})
 		s := httptest.NewUnstartedServer(mux)
 		s.TLS = &tls.Config{}

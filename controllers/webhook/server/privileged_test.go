@@ -29,11 +29,11 @@ func TestPrivilegedContainersAreRefusedInEveryTemplate(t *testing.T) {
 			continue
 		}
 		for _, refused := range []bool{false, true} {
-			webhooks := kinds(reader, podtemplate.Settings{NoPrivileged: refused}, Options{})[strings.ReplaceAll(gvk.Group, ".", "-")+"-"+strings.ToLower(gvk.Kind)]
+			webhooks := kindWebhooks(reader, podtemplate.Settings{NoPrivileged: refused}, Options{})[strings.ReplaceAll(gvk.Group, ".", "-")+"-"+strings.ToLower(gvk.Kind)]
 			if webhooks == nil {
 				break
 			}
-			answer := webhooks.Validator().Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			answer := webhooks.ValidatingHandler().Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Name: "web", Namespace: "ns", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind(gvk), Object: runtime.RawExtension{Raw: []byte(text(t, object))},
 			}})
 			message := ""

@@ -66,9 +66,9 @@ type Options struct {
 	AwaitObject rules.Await
 }
 
-// Register puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.
-func Register(manager Manager, options Options) error {
-	handlers, err := Handlers(manager.GetScheme(), manager.GetClient(), options)
+// RegisterWebhooks puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.
+func RegisterWebhooks(manager Manager, options Options) error {
+	handlers, err := HandlersByPath(manager.GetScheme(), manager.GetClient(), options)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func Register(manager Manager, options Options) error {
 	return nil
 }
 
-// Handlers are all webhooks by path. Pods are read from the client's cache: a name that it does not know yet is refused,
+// HandlersByPath are all webhooks by path. Pods are read from the client's cache: a name that it does not know yet is refused,
 // and accepted a moment later.
-func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[string]http.Handler, error) {
+func HandlersByPath(scheme *runtime.Scheme, pods client.Client, options Options) (map[string]http.Handler, error) {
 	for _, version := range []schema.GroupVersion{v1alpha1.GroupVersion, v1beta1.GroupVersion} {
-		for _, w := range workloads.Owners() {
+		for _, w := range workloads.PodOwners() {
 			if kind := version.WithKind(w.Kind); !scheme.Recognizes(kind) {
 				return nil, fmt.Errorf("registering webhooks: the scheme does not know %s", kind)
 			}
@@ -105,8 +105,8 @@ func Handlers(scheme *runtime.Scheme, pods client.Client, options Options) (map[
 		}},
 		HealthPath: healthz.CheckHandler{Checker: healthz.Ping},
 	}
-	for name, webhooks := range kinds(pods, templates, options) {
-		add(handlers, name, webhooks, options.Gates)
+	for name, webhooks := range kindWebhooks(pods, templates, options) {
+		addWebhooks(handlers, name, webhooks, options.Gates)
 	}
 	return handlers, nil
 }

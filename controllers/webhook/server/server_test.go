@@ -54,7 +54,7 @@ func post(t *testing.T, m *manager, path, body string) string {
 
 func TestRegister(t *testing.T) {
 	m := newManager(t)
-	if err := Register(m, Options{CheckTemplates: true}); err != nil {
+	if err := RegisterWebhooks(m, Options{CheckTemplates: true}); err != nil {
 		t.Fatal(err)
 	}
 	const object = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"web","labels":{"policy.kruise.io/delete-protection":"Always"}},"spec":{"selector":{}}}`
@@ -85,7 +85,7 @@ func TestRegister(t *testing.T) {
 func TestRegisterTellsWhatIsMissing(t *testing.T) {
 	m := newManager(t)
 	m.scheme = runtime.NewScheme()
-	if err := Register(m, Options{}); err == nil || !strings.Contains(err.Error(), "the scheme does not know apps.kruise.io/v1alpha1, Kind=CloneSet") {
+	if err := RegisterWebhooks(m, Options{}); err == nil || !strings.Contains(err.Error(), "the scheme does not know apps.kruise.io/v1alpha1, Kind=CloneSet") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -22,11 +22,11 @@ func (o Options) validateContainers(set, old *v1beta1.SidecarSet, found *rules.F
 	for i := range set.Spec.InitContainers {
 		container, at := &set.Spec.InitContainers[i], spec.Child("initContainers").Index(i)
 		if isSidecar(container) && set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateSidecarSetStrategyType {
-			found.Add(field.Forbidden(at.Child("restartPolicy"),
+			found.AddErrors(field.Forbidden(at.Child("restartPolicy"),
 				"The initContainer in-place upgrade is not currently supported. Set updateStrategy.type to NotUpdate"))
 		}
 		if container.ResourcesPolicy != nil && !isSidecar(container) {
-			found.Add(field.Forbidden(at.Child("resourcesPolicy"), "an init container must have restartPolicy Always to have one"))
+			found.AddErrors(field.Forbidden(at.Child("resourcesPolicy"), "an init container must have restartPolicy Always to have one"))
 		}
 		validateContainer(container, at, found)
 	}
@@ -45,8 +45,8 @@ func (o Options) validateContainers(set, old *v1beta1.SidecarSet, found *rules.F
 // validatePod looks at the containers and volumes as at those of a pod.
 func (o Options) validatePod(set *v1beta1.SidecarSet, found *rules.Findings) {
 	pod := podOf(set)
-	o.Templates.Apply(pod)
-	found.Add(slices.DeleteFunc(o.Templates.Validate(pod, nil, nil), func(err *field.Error) bool {
+	o.Templates.ApplyDefaults(pod)
+	found.AddErrors(slices.DeleteFunc(o.Templates.ValidateTemplate(pod, nil, nil), func(err *field.Error) bool {
 		return err.Field == "spec.containers" // there is none: the pod brings one
 	})...)
 }
@@ -58,10 +58,10 @@ func isSidecar(container *v1beta1.SidecarContainer) bool {
 func validateContainer(container *v1beta1.SidecarContainer, path *field.Path, found *rules.Findings) {
 	if container.UpgradeStrategy.UpgradeType == v1beta1.SidecarContainerHotUpgrade {
 		if container.UpgradeStrategy.HotUpgradeEmptyImage == "" { // too dear for a rule of the schema
-			found.Add(field.Required(path.Child("upgradeStrategy", "hotUpgradeEmptyImage"), "must be set for HotUpgrade"))
+			found.AddErrors(field.Required(path.Child("upgradeStrategy", "hotUpgradeEmptyImage"), "must be set for HotUpgrade"))
 		}
 		for _, message := range validation.IsDNS1123Label(container.Name + "-1") {
-			found.Add(field.Invalid(path.Child("name"), container.Name, "the names of the two containers of HotUpgrade end with -1 and -2: "+message))
+			found.AddErrors(field.Invalid(path.Child("name"), container.Name, "the names of the two containers of HotUpgrade end with -1 and -2: "+message))
 		}
 	}
 	for i := range container.TransferEnv {
@@ -78,36 +78,36 @@ func validateTransfer(env *v1beta1.TransferEnvVar, path *field.Path, found *rule
 		reference := regexp.MustCompile(`^metadata\.((labels|annotations)\['[^']+'\]|name)$`)
 		at := path.Child("sourceContainerNameFrom", "fieldRef", "fieldPath")
 		if !reference.MatchString(from.FieldRef.FieldPath) {
-			found.Add(field.Invalid(at, from.FieldRef.FieldPath, "must be metadata.name, metadata.labels['<KEY>'] or metadata.annotations['<KEY>']"))
+			found.AddErrors(field.Invalid(at, from.FieldRef.FieldPath, "must be metadata.name, metadata.labels['<KEY>'] or metadata.annotations['<KEY>']"))
 		}
 		if from.FieldRef.FieldPath == "metadata.name" {
-			found.Warn(at, "no container has the name of its pod, so nothing is copied.")
+			found.AddWarning(at, "no container has the name of its pod, so nothing is copied.")
 		}
 	} else if env.SourceContainerName == "" {
-		found.Warn(path, "it names no container to copy from, so nothing is copied.")
+		found.AddWarning(path, "it names no container to copy from, so nothing is copied.")
 	}
 	if env.EnvName == "" && len(env.EnvNames) == 0 {
-		found.Warn(path, "it names no variable, so nothing is copied.")
+		found.AddWarning(path, "it names no variable, so nothing is copied.")
 	}
 }
 
 func validateResources(container *v1beta1.SidecarContainer, path *field.Path, found *rules.Findings) {
 	policy, path, at := container.ResourcesPolicy, path.Child("resourcesPolicy"), path.Child("resources")
 	if len(container.Resources.Limits)+len(container.Resources.Requests)+len(container.Resources.Claims) > 0 {
-		found.Add(field.Forbidden(path, "can not be set together with "+at.String()))
+		found.AddErrors(field.Forbidden(path, "can not be set together with "+at.String()))
 	}
 	name := path.Child("targetContainersNameRegex")
 	if policy.TargetContainersNameRegex == "" {
-		found.Add(field.Required(name, ""))
+		found.AddErrors(field.Required(name, ""))
 	} else if _, err := regexp.Compile(policy.TargetContainersNameRegex); err != nil {
-		found.Add(field.Invalid(name, policy.TargetContainersNameRegex, err.Error()))
+		found.AddErrors(field.Invalid(name, policy.TargetContainersNameRegex, err.Error()))
 	}
 	check := func(text, variable string, at *field.Path) {
 		if text == "" {
 			return
 		}
 		if _, err := expression.Parse(text, variable); err != nil {
-			found.Add(field.Invalid(at, text, err.Error()))
+			found.AddErrors(field.Invalid(at, text, err.Error()))
 		}
 	}
 	path = path.Child("resourcesExpr")
@@ -133,9 +133,9 @@ func validateChanges(containers, old []v1beta1.SidecarContainer, noMore bool, pa
 		was, ok := before[container.Name]
 		switch {
 		case !ok && noMore:
-			found.Add(field.Invalid(path.Index(i).Child("name"), container.Name, fmt.Sprintf("container %s is not found: containers can not be added by an update", container.Name)))
+			found.AddErrors(field.Invalid(path.Index(i).Child("name"), container.Name, fmt.Sprintf("container %s is not found: containers can not be added by an update", container.Name)))
 		case ok && upgradeType(was) != upgradeType(container):
-			found.Add(field.Invalid(path.Index(i).Child("upgradeStrategy", "upgradeType"), container.UpgradeStrategy.UpgradeType,
+			found.AddErrors(field.Invalid(path.Index(i).Child("upgradeStrategy", "upgradeType"), container.UpgradeStrategy.UpgradeType,
 				fmt.Sprintf("is immutable: container %s has %s", container.Name, upgradeType(was))))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
 // Default sets the defaults of a SidecarSet that is created, with the default feature gates.
@@ -40,7 +40,7 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 			keepPullPolicies(set.Spec.Containers, old.Spec.Containers)
 		}
 		pod := podOf(set)
-		o.Templates.Apply(pod)
+		o.Templates.ApplyDefaults(pod)
 		takeContainers(set, pod)
 	}
 	for i := range spec.InitContainers {
@@ -50,8 +50,8 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 		defaultContainer(&spec.Containers[i], v1beta1.BeforeAppContainerType)
 	}
 	// What decides goes by the spec: the annotations are for those who read them, and for a manager of OpenKruise.
-	if hashes, err := marks.HashesOf(spec); err == nil {
-		hashes.Set(set)
+	if hashes, err := podmeta.HashesOf(spec); err == nil {
+		hashes.SetAnnotations(set)
 	}
 }
 

@@ -41,12 +41,12 @@ func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Older: func() admit.Spoke { return &v1alpha1.SidecarSet{} }, OlderVersion: v1alpha1.GroupVersion.Version,
 		Loose: []string{"spec.containers", "spec.initContainers", "spec.volumes"},
-		Same:  same, Default: options.setDefaults, Validate: options.validate, Accepted: options.accepted,
+		Same:  isUnchanged, Default: options.setDefaults, Validate: options.validateSpec, Accepted: options.awaitPodsSent,
 	}
 }
 
-// accepted returns when the pods that a SidecarSet selects are sent, if it may select others than it did.
-func (o Options) accepted(ctx context.Context, set, old *v1beta1.SidecarSet) error {
+// awaitPodsSent returns when the pods that a SidecarSet selects are sent, if it may select others than it did.
+func (o Options) awaitPodsSent(ctx context.Context, set, old *v1beta1.SidecarSet) error {
 	if o.Await == nil || old != nil && equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) &&
 		equality.Semantic.DeepEqual(set.Spec.NamespaceSelector, old.Spec.NamespaceSelector) {
 		return nil
@@ -54,8 +54,8 @@ func (o Options) accepted(ctx context.Context, set, old *v1beta1.SidecarSet) err
 	return o.Await(ctx, set)
 }
 
-// same compares labels too, by which a rule of the whitelist selects.
-func same(a, b *v1beta1.SidecarSet) bool {
+// isUnchanged compares labels too, by which a rule of the whitelist selects.
+func isUnchanged(a, b *v1beta1.SidecarSet) bool {
 	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
 		isCanary(a) == isCanary(b) && baseOf(a) == baseOf(b)
 }

@@ -26,14 +26,14 @@ func (o Options) validateMetadata(ctx context.Context, set, old *v1beta1.Sidecar
 	seen := map[string]bool{}
 	for i, patch := range patches {
 		at := path.Index(i).Child("annotations")
-		found.Add(apivalidation.ValidateAnnotations(patch.Annotations, at)...)
+		found.AddErrors(apivalidation.ValidateAnnotations(patch.Annotations, at)...)
 		for _, key := range sortedKeys(patch.Annotations) {
 			if seen[key] {
-				found.Add(field.Duplicate(at.Key(key), key))
+				found.AddErrors(field.Duplicate(at.Key(key), key))
 			}
 			seen[key] = true
 			if value := patch.Annotations[key]; patch.PatchPolicy == v1beta1.SidecarSetMergePatchJSONPatchPolicy && !json.Valid([]byte(value)) {
-				found.Add(field.Invalid(at.Key(key), value, "must be JSON for the policy MergePatchJson"))
+				found.AddErrors(field.Invalid(at.Key(key), value, "must be JSON for the policy MergePatchJson"))
 			}
 		}
 	}
@@ -49,26 +49,26 @@ func (o Options) validateAllowed(ctx context.Context, set *v1beta1.SidecarSet, p
 	}{}
 	_, err := o.Configuration.Read(ctx, v1beta1.SidecarSetWhiteListKey, &list)
 	if err != nil {
-		found.Add(field.InternalError(path, err))
+		found.AddErrors(field.InternalError(path, err))
 		return
 	}
 	expressions, err := allowedKeys(list.Rules, set.Labels)
 	switch {
 	case err != nil:
-		found.Add(field.InternalError(path, fmt.Errorf("reading %s of ConfigMap %s/%s: %w",
+		found.AddErrors(field.InternalError(path, fmt.Errorf("reading %s of ConfigMap %s/%s: %w",
 			v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName, err)))
 		return
 	case len(expressions) == 0 && o.PatchAnyMetadata:
 		return
 	case len(expressions) == 0:
-		found.Add(field.Forbidden(path, fmt.Sprintf("there is no whitelist %s in ConfigMap %s/%s that allows this SidecarSet annotations",
+		found.AddErrors(field.Forbidden(path, fmt.Sprintf("there is no whitelist %s in ConfigMap %s/%s that allows this SidecarSet annotations",
 			v1beta1.SidecarSetWhiteListKey, o.Configuration.Namespace, rules.ConfigurationName)))
 		return
 	}
 	for i, patch := range set.Spec.PatchPodMetadata {
 		for _, key := range sortedKeys(patch.Annotations) {
 			if !slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) }) {
-				found.Add(field.Forbidden(path.Index(i).Child("annotations").Key(key), "the whitelist of annotations does not have it"))
+				found.AddErrors(field.Forbidden(path.Index(i).Child("annotations").Key(key), "the whitelist of annotations does not have it"))
 			}
 		}
 	}

@@ -18,12 +18,12 @@ import (
 func (o Options) validateOthers(ctx context.Context, set *v1beta1.SidecarSet, found *rules.Findings) {
 	list := &v1beta1.SidecarSetList{}
 	if err := o.Reader.List(ctx, list); err != nil {
-		found.Add(field.InternalError(field.NewPath("spec"), fmt.Errorf("listing SidecarSets: %w", err)))
+		found.AddErrors(field.InternalError(field.NewPath("spec"), fmt.Errorf("listing SidecarSets: %w", err)))
 		return
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.Name == set.Name || baseOf(set) == other.Name || baseOf(other) == set.Name || !meet(set, other) {
+		if other.Name == set.Name || baseOf(set) == other.Name || baseOf(other) == set.Name || !canSharePod(set, other) {
 			continue
 		}
 		path := field.NewPath("spec")
@@ -34,13 +34,13 @@ func (o Options) validateOthers(ctx context.Context, set *v1beta1.SidecarSet, fo
 	}
 }
 
-// meet says whether a pod may be of both.
-func meet(a, b *v1beta1.SidecarSet) bool {
+// canSharePod says whether a pod may be of both.
+func canSharePod(a, b *v1beta1.SidecarSet) bool {
 	if a.Spec.Selector == nil || b.Spec.Selector == nil { // it selects none
 		return false
 	}
-	namespaces := a.Spec.NamespaceSelector == nil || b.Spec.NamespaceSelector == nil || overlap(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector)
-	return namespaces && overlap(a.Spec.Selector, b.Spec.Selector)
+	namespaces := a.Spec.NamespaceSelector == nil || b.Spec.NamespaceSelector == nil || selectorsOverlap(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector)
+	return namespaces && selectorsOverlap(a.Spec.Selector, b.Spec.Selector)
 }
 
 func compareContainers(containers, others []v1beta1.SidecarContainer, name string, path *field.Path, found *rules.Findings) {
@@ -50,7 +50,7 @@ func compareContainers(containers, others []v1beta1.SidecarContainer, name strin
 	}
 	for i := range containers {
 		if taken[containers[i].Name] {
-			found.Add(field.Invalid(path.Index(i).Child("name"), containers[i].Name,
+			found.AddErrors(field.Invalid(path.Index(i).Child("name"), containers[i].Name,
 				fmt.Sprintf("SidecarSet %s has a container of that name for the same pods", name)))
 		}
 	}
@@ -63,7 +63,7 @@ func compareVolumes(volumes []corev1.Volume, other *v1beta1.SidecarSet, path *fi
 	}
 	for i := range volumes {
 		if volume := taken[volumes[i].Name]; volume != nil && !equality.Semantic.DeepEqual(volumes[i], *volume) {
-			found.Add(field.Invalid(path.Index(i).Child("name"), volumes[i].Name,
+			found.AddErrors(field.Invalid(path.Index(i).Child("name"), volumes[i].Name,
 				fmt.Sprintf("SidecarSet %s has another volume of that name for the same pods", other.Name)))
 		}
 	}
@@ -80,7 +80,7 @@ func compareMetadata(patches []v1beta1.SidecarSetPatchPodMetadata, other *v1beta
 		for _, key := range sortedKeys(patch.Annotations) {
 			policy, ok := taken[key]
 			if ok && (policy == v1beta1.SidecarSetOverwritePatchPolicy || patch.PatchPolicy == v1beta1.SidecarSetOverwritePatchPolicy) {
-				found.Add(field.Invalid(path.Index(i).Child("annotations").Key(key), patch.Annotations[key],
+				found.AddErrors(field.Invalid(path.Index(i).Child("annotations").Key(key), patch.Annotations[key],
 					fmt.Sprintf("SidecarSet %s sets that annotation of the same pods", other.Name)))
 			}
 		}

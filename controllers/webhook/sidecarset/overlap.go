@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// overlap says whether something may match both selectors (SS-18).
-func overlap(a, b *metav1.LabelSelector) bool { return !disjoint(a, b) && !disjoint(b, a) }
+// selectorsOverlap says whether something may match both selectors (SS-18).
+func selectorsOverlap(a, b *metav1.LabelSelector) bool {
+	return !excludesSelected(a, b) && !excludesSelected(b, a)
+}
 
-// disjoint says whether some requirement of b excludes all that a selects. Exists of a key that a does not mention excludes
+// excludesSelected says whether some requirement of b excludes all that a selects. Exists of a key that a does not mention excludes
 // it too: that is a quirk which users rely on, to tell SidecarSets from each other.
-func disjoint(a, b *metav1.LabelSelector) bool {
+func excludesSelected(a, b *metav1.LabelSelector) bool {
 	wanted := valuesOf(a)
 	for key, value := range b.MatchLabels {
 		if values, ok := wanted[key]; ok && values != nil && !values.Has(value) {

@@ -25,30 +25,30 @@ func (o Options) validateCanary(ctx context.Context, set, old *v1beta1.SidecarSe
 		return
 	}
 	if set.Spec.UpdateStrategy.Type != v1beta1.NotUpdateSidecarSetStrategyType {
-		found.Add(field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type,
+		found.AddErrors(field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type,
 			[]v1beta1.SidecarSetUpdateStrategyType{v1beta1.NotUpdateSidecarSetStrategyType}))
 	}
 	path, name := field.NewPath("metadata", "annotations").Key(v1beta1.SidecarSetBaseKey), baseOf(set)
 	switch {
 	case name == "":
-		found.Add(field.Required(path, "a canary names the SidecarSet that it stands in for"))
+		found.AddErrors(field.Required(path, "a canary names the SidecarSet that it stands in for"))
 		return
 	case name == set.Name:
-		found.Add(field.Invalid(path, name, "a canary can not stand in for itself"))
+		found.AddErrors(field.Invalid(path, name, "a canary can not stand in for itself"))
 		return
 	case old != nil && isCanary(old) && baseOf(old) == name:
 		return
 	case old != nil && isCanary(old):
-		found.Add(field.Forbidden(path, "is immutable"))
+		found.AddErrors(field.Forbidden(path, "is immutable"))
 		return
 	}
 	base := &v1beta1.SidecarSet{}
 	if err := o.Reader.Get(ctx, types.NamespacedName{Name: name}, base); apierrors.IsNotFound(err) {
-		found.Add(field.NotFound(path, name))
+		found.AddErrors(field.NotFound(path, name))
 	} else if err != nil {
-		found.Add(field.InternalError(path, fmt.Errorf("finding SidecarSet %s: %w", name, err)))
+		found.AddErrors(field.InternalError(path, fmt.Errorf("finding SidecarSet %s: %w", name, err)))
 	} else if isCanary(base) {
-		found.Add(field.Invalid(path, name, "is a canary itself"))
+		found.AddErrors(field.Invalid(path, name, "is a canary itself"))
 	}
 }
 
@@ -60,9 +60,9 @@ func (o Options) validateRevision(ctx context.Context, set, old *v1beta1.Sidecar
 	}
 	exists, err := o.revisionExists(ctx, set.Name, ptr.Deref(revision.CustomVersion, ""), ptr.Deref(revision.RevisionName, ""))
 	if err != nil {
-		found.Add(field.InternalError(path, err))
+		found.AddErrors(field.InternalError(path, err))
 	} else if !exists {
-		found.Add(field.Invalid(path, field.OmitValueType{}, "Cannot find specific ControllerRevision"))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, "Cannot find specific ControllerRevision"))
 	}
 }
 

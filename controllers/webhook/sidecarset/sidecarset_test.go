@@ -64,7 +64,7 @@ func TestOverlap(t *testing.T) {
 		{"a key that no label has", labels("b", "1"), is("a", metav1.LabelSelectorOpDoesNotExist), true},
 		{"a key that the other does not mention", labels("b", "1"), is("a", metav1.LabelSelectorOpExists), false},
 	} {
-		if got := overlap(tc.a, tc.b); got != tc.want || overlap(tc.b, tc.a) != tc.want {
+		if got := selectorsOverlap(tc.a, tc.b); got != tc.want || selectorsOverlap(tc.b, tc.a) != tc.want {
 			t.Errorf("%s: got %t", tc.name, got)
 		}
 	}

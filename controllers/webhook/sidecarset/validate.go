@@ -12,14 +12,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-func (o Options) validate(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
+func (o Options) validateSpec(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	if old == nil {
 		found.LabelName(set) // of revisions
 	}
 	found.SomeSelector(set.Spec.Selector, spec.Child("selector"), "empty selector is not valid for sidecarset.")
 	if set.Spec.NamespaceSelector != nil {
-		found.Selector(set.Spec.NamespaceSelector, spec.Child("namespaceSelector"))
+		found.ValidateSelector(set.Spec.NamespaceSelector, spec.Child("namespaceSelector"))
 	}
 	validateStrategy(set, found)
 	o.validateContainers(set, old, found)
@@ -34,19 +34,19 @@ func (o Options) validate(ctx context.Context, set, old *v1beta1.SidecarSet, fou
 func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
 	path, strategy := field.NewPath("spec", "updateStrategy"), &set.Spec.UpdateStrategy
 	if strategy.Selector != nil {
-		found.Selector(strategy.Selector, path.Child("selector"))
+		found.ValidateSelector(strategy.Selector, path.Child("selector"))
 	}
 	const pods = 100 // any number: how many there will be is unknown
 	if strategy.Partition != nil {
-		found.Fraction(strategy.Partition, pods, path.Child("partition"))
+		found.ResolveFraction(strategy.Partition, pods, path.Child("partition"))
 	}
 	if strategy.MaxUnavailable != nil {
-		found.Amount(strategy.MaxUnavailable, pods, path.Child("maxUnavailable"))
+		found.ResolveAmount(strategy.MaxUnavailable, pods, path.Child("maxUnavailable"))
 	}
 	if strategy.PriorityStrategy != nil {
-		found.Priority(strategy.PriorityStrategy, path.Child("priorityStrategy"))
+		found.ValidatePriority(strategy.PriorityStrategy, path.Child("priorityStrategy"))
 	}
-	found.Scatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))
+	found.ValidateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))
 }
 
 // sameForOthers says whether a change is none for other SidecarSets: the same pods get the same.

@@ -34,14 +34,14 @@ func (v validator) validateClaims(ctx context.Context, set, old *v1beta1.Statefu
 		before[old.Spec.VolumeClaimTemplates[i].Name] = &old.Spec.VolumeClaimTemplates[i]
 	}
 	if len(before) != len(set.Spec.VolumeClaimTemplates) {
-		found.Add(field.Forbidden(path, "with volumeClaimUpdateStrategy OnPodRollingUpdate no claim can be added or removed"))
+		found.AddErrors(field.Forbidden(path, "with volumeClaimUpdateStrategy OnPodRollingUpdate no claim can be added or removed"))
 		return
 	}
 	for i := range set.Spec.VolumeClaimTemplates {
 		claim := &set.Spec.VolumeClaimTemplates[i]
 		was := before[claim.Name]
 		if was == nil {
-			found.Add(field.Invalid(path.Index(i).Child("metadata", "name"), claim.Name, "with volumeClaimUpdateStrategy OnPodRollingUpdate no claim can be added or renamed"))
+			found.AddErrors(field.Invalid(path.Index(i).Child("metadata", "name"), claim.Name, "with volumeClaimUpdateStrategy OnPodRollingUpdate no claim can be added or renamed"))
 			continue
 		}
 		v.validateClaim(ctx, claim, was, path.Index(i).Child("spec"), found)
@@ -56,25 +56,25 @@ func (v validator) validateClaim(ctx context.Context, claim, was *corev1.Persist
 	grows := size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) > 0
 	is.Spec.Resources, old.Spec.Resources = corev1.VolumeResourceRequirements{}, corev1.VolumeResourceRequirements{}
 	if !equality.Semantic.DeepEqual(is.Spec, old.Spec) {
-		found.Add(field.Forbidden(path, "with volumeClaimUpdateStrategy OnPodRollingUpdate only the size of a claim can be changed"))
+		found.AddErrors(field.Forbidden(path, "with volumeClaimUpdateStrategy OnPodRollingUpdate only the size of a claim can be changed"))
 		return
 	}
 	if !grows {
 		return
 	}
-	class, err := v.class(ctx, claim.Spec.StorageClassName)
+	class, err := v.findStorageClass(ctx, claim.Spec.StorageClassName)
 	switch {
 	case err != nil:
-		found.Add(field.InternalError(path.Child("storageClassName"), err))
+		found.AddErrors(field.InternalError(path.Child("storageClassName"), err))
 	case class == nil:
-		found.Add(field.NotFound(path.Child("storageClassName"), ptr.Deref(claim.Spec.StorageClassName, "the default class")))
+		found.AddErrors(field.NotFound(path.Child("storageClassName"), ptr.Deref(claim.Spec.StorageClassName, "the default class")))
 	case class.AllowVolumeExpansion != nil && !*class.AllowVolumeExpansion:
-		found.Add(field.Invalid(path.Child("resources", "requests", "storage"), size.String(), "storage class "+class.Name+" does not let volumes grow"))
+		found.AddErrors(field.Invalid(path.Child("resources", "requests", "storage"), size.String(), "storage class "+class.Name+" does not let volumes grow"))
 	}
 }
 
-// class is the storage class of a name, or else the newest that is the default; nil if there is none.
-func (v validator) class(ctx context.Context, name *string) (*storagev1.StorageClass, error) {
+// findStorageClass is the storage class of a name, or else the newest that is the default; nil if there is none.
+func (v validator) findStorageClass(ctx context.Context, name *string) (*storagev1.StorageClass, error) {
 	if name != nil && *name != "" {
 		class := &storagev1.StorageClass{}
 		err := v.reader.Get(ctx, types.NamespacedName{Name: *name}, class)

@@ -89,7 +89,7 @@ func TestWhichStorageClassLetsAClaimGrow(t *testing.T) {
 
 func TestWithoutTheirGatesNothingIsSaidOfClaims(t *testing.T) {
 	d, set := defaulter{templates: podtemplate.Settings{}, keepTemplates: true}, &v1beta1.StatefulSet{}
-	d.fill(set, nil)
+	d.applyDefaults(set, nil)
 	d.fillNewer(set)
 	if set.Spec.PersistentVolumeClaimRetentionPolicy != nil || set.Spec.VolumeClaimUpdateStrategy.Type != "" || set.Spec.Template.Spec.RestartPolicy != "" {
 		t.Errorf("got %v", set.Spec)

@@ -19,20 +19,20 @@ type defaulter struct {
 	gates         Gates
 }
 
-// fill fills in what both versions have.
-func (d defaulter) fill(set, old *v1beta1.StatefulSet) {
+// applyDefaults fills in what both versions have.
+func (d defaulter) applyDefaults(set, old *v1beta1.StatefulSet) {
 	spec := &set.Spec
-	defaulting.Unset(&spec.Replicas, 1)
-	defaulting.Unset(&spec.RevisionHistoryLimit, 10)
-	defaulting.Empty(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	defaulting.Empty(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	defaulting.SetIfNil(&spec.Replicas, 1)
+	defaulting.SetIfNil(&spec.RevisionHistoryLimit, 10)
+	defaulting.SetIfEmpty(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	defaulting.SetIfEmpty(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
 	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		defaulting.Unset(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
+		defaulting.SetIfNil(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
 		rolling := spec.UpdateStrategy.RollingUpdate
-		defaulting.Empty(&rolling.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
-		defaulting.Unset(&rolling.Partition, 0)
-		defaulting.Unset(&rolling.MaxUnavailable, intstr.FromInt32(v1beta1.DefaultStatefulSetMaxUnavailable))
-		defaulting.Unset(&rolling.MinReadySeconds, 0)
+		defaulting.SetIfEmpty(&rolling.PodUpdatePolicy, v1beta1.RecreatePodUpdatePolicyType)
+		defaulting.SetIfNil(&rolling.Partition, 0)
+		defaulting.SetIfNil(&rolling.MaxUnavailable, intstr.FromInt32(v1beta1.DefaultStatefulSetMaxUnavailable))
+		defaulting.SetIfNil(&rolling.MinReadySeconds, 0)
 	}
 	d.fillTemplates(set, old)
 }
@@ -41,12 +41,12 @@ func (d defaulter) fill(set, old *v1beta1.StatefulSet) {
 func (d defaulter) fillNewer(set *v1beta1.StatefulSet) {
 	if d.gates.AutoDeletePVC {
 		policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy, v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-		defaulting.Empty(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-		defaulting.Empty(&policy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		defaulting.SetIfEmpty(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+		defaulting.SetIfEmpty(&policy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &policy
 	}
 	if d.gates.AutoResizePVC {
-		defaulting.Empty(&set.Spec.VolumeClaimUpdateStrategy.Type, v1beta1.OnDeleteVolumeClaimUpdateStrategyType)
+		defaulting.SetIfEmpty(&set.Spec.VolumeClaimUpdateStrategy.Type, v1beta1.OnDeleteVolumeClaimUpdateStrategyType)
 	}
 }
 
@@ -58,7 +58,7 @@ func (d defaulter) fillTemplates(set, old *v1beta1.StatefulSet) {
 	}
 	spec := &set.Spec
 	if old == nil || !equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
-		d.templates.Apply(&spec.Template)
+		d.templates.ApplyDefaults(&spec.Template)
 	}
 	if old == nil || !equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates) {
 		for i := range spec.VolumeClaimTemplates {

@@ -35,10 +35,10 @@ func New(reader client.Reader, templates podtemplate.Settings, keepTemplates boo
 		OlderVersion: v1alpha1.GroupVersion.Version,
 		Loose:        []string{"spec.template", "spec.volumeClaimTemplates"},
 		Same:         func(a, b *v1beta1.StatefulSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		Default:      d.fill,
+		Default:      d.applyDefaults,
 		DefaultNewer: d.fillNewer,
 		Validate: func(ctx context.Context, set, old *v1beta1.StatefulSet, found *rules.Findings) {
-			v.validate(ctx, set, old, found)
+			v.validateSpec(ctx, set, old, found)
 		},
 	}
 }

@@ -27,10 +27,10 @@ type validator struct {
 	gates     Gates
 }
 
-func (v validator) validate(ctx context.Context, set, old *v1beta1.StatefulSet, found *rules.Findings) {
+func (v validator) validateSpec(ctx context.Context, set, old *v1beta1.StatefulSet, found *rules.Findings) {
 	path, spec := field.NewPath("spec"), &set.Spec
 	if found.SomeSelector(spec.Selector, path.Child("selector"), "empty selector is invalid for statefulset") {
-		found.Selects(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
+		found.RequireTemplateMatch(spec.Selector, path.Child("selector"), spec.Template.Labels, path.Child("template"))
 	}
 	if old != nil {
 		found.SameSelector(spec.Selector, old.Spec.Selector, path.Child("selector"))
@@ -44,7 +44,7 @@ func (v validator) validate(ctx context.Context, set, old *v1beta1.StatefulSet, 
 		at := path.Child("updateStrategy", "rollingUpdate")
 		validateBudget(rolling.MaxUnavailable, at.Child("maxUnavailable"), found)
 		if rolling.UnorderedUpdate != nil && rolling.UnorderedUpdate.PriorityStrategy != nil {
-			found.Priority(rolling.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))
+			found.ValidatePriority(rolling.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))
 		}
 		validateInPlace(rolling.PodUpdatePolicy, &spec.Template, path.Child("template", "spec", "readinessGates"), found)
 		if old != nil && rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType {
@@ -64,8 +64,8 @@ func (v validator) validateTemplate(set, old *v1beta1.StatefulSet, path *field.P
 		return
 	}
 	template := spec.Template.DeepCopy()
-	v.templates.Apply(template)
-	found.Add(v.templates.Validate(template, podtemplate.ClaimNames(spec.VolumeClaimTemplates), path)...)
+	v.templates.ApplyDefaults(template)
+	found.AddErrors(v.templates.ValidateTemplate(template, podtemplate.ClaimNames(spec.VolumeClaimTemplates), path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "statefulset")
 }
 
@@ -77,13 +77,13 @@ func validateReserved(reserved []intstr.IntOrString, path *field.Path, found *ru
 		case entry.Type == intstr.Int:
 			rules.NotNegative(found, &entry.IntVal, path.Index(i))
 		case !form.MatchString(entry.StrVal):
-			found.Add(field.Invalid(path.Index(i), entry.StrVal, "must be a number, or a range such as 5-9"))
+			found.AddErrors(field.Invalid(path.Index(i), entry.StrVal, "must be a number, or a range such as 5-9"))
 		default:
 			first, last, _ := strings.Cut(entry.StrVal, "-")
 			from, errFrom := strconv.ParseInt(first, 10, 32)
 			to, errTo := strconv.ParseInt(last, 10, 32)
 			if errFrom != nil || errTo != nil || from > to {
-				found.Add(field.Invalid(path.Index(i), entry.StrVal, "must be a range of ordinals whose start is no more than its end"))
+				found.AddErrors(field.Invalid(path.Index(i), entry.StrVal, "must be a range of ordinals whose start is no more than its end"))
 			}
 		}
 	}
@@ -95,8 +95,8 @@ func validateBudget(value *intstr.IntOrString, path *field.Path, found *rules.Fi
 		return
 	}
 	before := len(found.Errs)
-	if number := found.Amount(value, 1, path); number < 1 && len(found.Errs) == before {
-		found.Add(field.Invalid(path, value.String(), "must be more than 0"))
+	if number := found.ResolveAmount(value, 1, path); number < 1 && len(found.Errs) == before {
+		found.AddErrors(field.Invalid(path, value.String(), "must be more than 0"))
 	}
 }
 
@@ -106,20 +106,20 @@ func validateInPlace(policy v1beta1.PodUpdatePolicyType, template *corev1.PodTem
 		return
 	}
 	if !slices.Contains(template.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1beta1.InPlaceUpdateReady}) {
-		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("must contains %s when podUpdatePolicy is %s", v1beta1.InPlaceUpdateReady, policy)))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("must contains %s when podUpdatePolicy is %s", v1beta1.InPlaceUpdateReady, policy)))
 	}
 }
 
 // validateOnlyImages compares templates with their defaults, so that a field which the defaults fill in is no change.
 func (v validator) validateOnlyImages(old, template *corev1.PodTemplateSpec, path *field.Path, found *rules.Findings) {
 	old, template = old.DeepCopy(), template.DeepCopy()
-	v.templates.Apply(old)
-	v.templates.Apply(template)
+	v.templates.ApplyDefaults(old)
+	v.templates.ApplyDefaults(template)
 	operation, place, err := rules.OnlyImages(&old.Spec, &template.Spec)
 	switch {
 	case err != nil:
-		found.Add(field.InternalError(path, err))
+		found.AddErrors(field.InternalError(path, err))
 	case operation != "":
-		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("currently only image update is allowed for InPlaceOnly, but found %s %s", operation, place)))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("currently only image update is allowed for InPlaceOnly, but found %s %s", operation, place)))
 	}
 }

@@ -32,48 +32,48 @@ func validateCounts(deployment *v1beta1.UnitedDeployment, path *field.Path, foun
 		subset, at := &spec.Topology.Subsets[i], path.Index(i)
 		if subset.Replicas != nil {
 			given++
-			sum += c.number(subset.Replicas, 0, at.Child("replicas"))
+			sum += c.resolveCount(subset.Replicas, 0, at.Child("replicas"))
 		}
 		if subset.MaxReplicas == nil {
 			open++
 		}
 		limits = limits || hasLimits(subset)
-		least, most := c.number(subset.MinReplicas, 0, at.Child("minReplicas")), c.number(subset.MaxReplicas, unlimited, at.Child("maxReplicas"))
+		least, most := c.resolveCount(subset.MinReplicas, 0, at.Child("minReplicas")), c.resolveCount(subset.MaxReplicas, unlimited, at.Child("maxReplicas"))
 		if sumMin, sumMax = sumMin+least, sumMax+most; least > most {
-			found.Add(field.Invalid(at.Child("minReplicas"), subset.MinReplicas.String(), "must not be more than maxReplicas"))
+			found.AddErrors(field.Invalid(at.Child("minReplicas"), subset.MinReplicas.String(), "must not be more than maxReplicas"))
 		}
 	}
 	replicas, total := field.NewPath("spec", "replicas"), len(spec.Topology.Subsets)
 	switch {
 	case len(found.Errs) > before:
 	case limits && spec.Replicas == nil:
-		found.Add(field.Required(replicas, "must be set where subsets have minReplicas or maxReplicas"))
+		found.AddErrors(field.Required(replicas, "must be set where subsets have minReplicas or maxReplicas"))
 	case limits && open == 0:
-		found.Add(field.Invalid(path, field.OmitValueType{}, "at least one subset must have no maxReplicas"))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, "at least one subset must have no maxReplicas"))
 	case limits && sumMin > sumMax:
-		found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of minReplicas, %d, must not be more than that of maxReplicas, %d", sumMin, sumMax)))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of minReplicas, %d, must not be more than that of maxReplicas, %d", sumMin, sumMax)))
 	case spec.Replicas == nil && given < total:
-		found.Add(field.Required(replicas, "must be set where not all subsets have replicas"))
+		found.AddErrors(field.Required(replicas, "must be set where not all subsets have replicas"))
 	case spec.Replicas != nil && !limits:
-		c.compare(sum, given > 0 && given == total, path)
+		c.validateSum(sum, given > 0 && given == total, path)
 	}
 	if limits && given > 0 {
-		found.Warn(path, "replicas of a subset have no effect where another has minReplicas or maxReplicas.")
+		found.AddWarning(path, "replicas of a subset have no effect where another has minReplicas or maxReplicas.")
 	}
 }
 
-func (c counts) compare(sum int, all bool, path *field.Path) {
+func (c counts) validateSum(sum int, all bool, path *field.Path) {
 	replicas := int(*c.replicas)
 	switch {
 	case sum > replicas:
-		c.found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must not be more than spec.replicas, %d", sum, replicas)))
+		c.found.AddErrors(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must not be more than spec.replicas, %d", sum, replicas)))
 	case all && sum < replicas:
-		c.found.Add(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must be spec.replicas, %d, where all subsets have some", sum, replicas)))
+		c.found.AddErrors(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the sum of the subsets' replicas, %d, must be spec.replicas, %d, where all subsets have some", sum, replicas)))
 	}
 }
 
-// number reads a number, or a whole percentage of the replicas, rounded to the nearest (UD-01).
-func (c counts) number(value *intstr.IntOrString, none int, path *field.Path) int {
+// resolveCount reads a number, or a whole percentage of the replicas, rounded to the nearest (UD-01).
+func (c counts) resolveCount(value *intstr.IntOrString, none int, path *field.Path) int {
 	if value == nil {
 		return none
 	}
@@ -81,16 +81,16 @@ func (c counts) number(value *intstr.IntOrString, none int, path *field.Path) in
 		rules.NotNegative(c.found, &value.IntVal, path)
 		return int(value.IntVal)
 	}
-	n, err := budget.Rounded(*value, c.replicas)
+	n, err := budget.ResolveRounded(*value, c.replicas)
 	if err == nil {
 		return n
 	}
 	if _, isPercentage := strings.CutSuffix(value.StrVal, "%"); isPercentage && c.replicas == nil {
-		if _, err := budget.Rounded(*value, new(int32)); err == nil {
-			c.found.Add(field.Invalid(path, value.StrVal, "is a percentage of spec.replicas, which must be set"))
+		if _, err := budget.ResolveRounded(*value, new(int32)); err == nil {
+			c.found.AddErrors(field.Invalid(path, value.StrVal, "is a percentage of spec.replicas, which must be set"))
 			return 0
 		}
 	}
-	c.found.Add(field.Invalid(path, value.StrVal, "must be a number, or a whole percentage from 0% to 100%"))
+	c.found.AddErrors(field.Invalid(path, value.StrVal, "must be a number, or a whole percentage from 0% to 100%"))
 	return 0
 }

@@ -30,7 +30,7 @@ func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.UnitedDeployment] 
 			return equality.Semantic.DeepEqual(a.Spec, b.Spec)
 		},
 		Default:  setDefaults,
-		Validate: v.validate,
+		Validate: v.validateSpec,
 	}
 }
 

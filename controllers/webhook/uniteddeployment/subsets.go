@@ -25,19 +25,19 @@ func validateSubsets(deployment, old *v1beta1.UnitedDeployment, path *field.Path
 	for i := range deployment.Spec.Topology.Subsets {
 		part, at := &deployment.Spec.Topology.Subsets[i], path.Index(i)
 		if seen[part.Name] {
-			found.Add(field.Duplicate(at.Child("name"), part.Name))
+			found.AddErrors(field.Duplicate(at.Child("name"), part.Name))
 		}
 		seen[part.Name] = true
 		was := before[part.Name]
 		if was != nil && !equality.Semantic.DeepEqual(was.NodeSelectorTerm, part.NodeSelectorTerm) {
-			found.Add(field.Forbidden(at.Child("nodeSelectorTerm"), "may not be changed in an update"))
+			found.AddErrors(field.Forbidden(at.Child("nodeSelectorTerm"), "may not be changed in an update"))
 		} else if was == nil {
-			found.Add(podtemplate.NodeTerm(&part.NodeSelectorTerm, at.Child("nodeSelectorTerm"))...)
+			found.AddErrors(podtemplate.NodeTerm(&part.NodeSelectorTerm, at.Child("nodeSelectorTerm"))...)
 		}
 		if was != nil && !equality.Semantic.DeepEqual(was.Tolerations, part.Tolerations) {
-			found.Add(field.Forbidden(at.Child("tolerations"), "may not be changed in an update"))
+			found.AddErrors(field.Forbidden(at.Child("tolerations"), "may not be changed in an update"))
 		} else if was == nil {
-			found.Add(podtemplate.Tolerations(part.Tolerations, at.Child("tolerations"))...)
+			found.AddErrors(podtemplate.ValidateTolerations(part.Tolerations, at.Child("tolerations"))...)
 		}
 		if was == nil || !equality.Semantic.DeepEqual(was.Patch, part.Patch) {
 			validatePatch(pod, part.Patch.Raw, at.Child("patch"), found)
@@ -50,9 +50,9 @@ func validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, 
 	if len(patch) == 0 {
 		return
 	}
-	_, err := subset.Patched(pod, patch)
+	_, err := subset.ApplyPatch(pod, patch)
 	if err != nil {
-		found.Add(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod template: "+err.Error()))
+		found.AddErrors(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod template: "+err.Error()))
 	}
 }
 

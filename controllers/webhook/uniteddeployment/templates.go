@@ -34,16 +34,16 @@ func (v validator) validateTemplates(deployment, old *v1beta1.UnitedDeployment, 
 		validateUnchanged(template, &old.Spec.Template, path, found)
 	}
 	if set := template.CloneSetTemplate; set != nil && set.Spec.Replicas != nil {
-		found.Warn(path.Child("cloneSetTemplate", "spec", "replicas"), "replicas in cloneSetTemplate will not be used.")
+		found.AddWarning(path.Child("cloneSetTemplate", "spec", "replicas"), "replicas in cloneSetTemplate will not be used.")
 	}
-	for _, w := range workloads(template, path) {
+	for _, w := range templateWorkloads(template, path) {
 		v.validateWorkload(w, deployment.Spec.Selector, path.Child(w.name, "spec"), found)
 	}
 }
 
-// workloads are the templates whose pods are looked at. That of a CloneSet is not: it never was, and the CloneSet's own
+// templateWorkloads are the templates whose pods are looked at. That of a CloneSet is not: it never was, and the CloneSet's own
 // webhook says what is wrong with it.
-func workloads(template *v1beta1.SubsetTemplate, path *field.Path) []workload {
+func templateWorkloads(template *v1beta1.SubsetTemplate, path *field.Path) []workload {
 	var all []workload
 	rolling := func(name string) *field.Path {
 		return path.Child(name, "spec", "updateStrategy", "rollingUpdate", "partition")
@@ -70,17 +70,17 @@ func workloads(template *v1beta1.SubsetTemplate, path *field.Path) []workload {
 
 func (v validator) validateWorkload(w workload, selector *metav1.LabelSelector, path *field.Path, found *rules.Findings) {
 	if w.replicas != nil {
-		found.Add(field.Invalid(path.Child("replicas"), *w.replicas, "replicas in "+w.name+" will not be used"))
+		found.AddErrors(field.Invalid(path.Child("replicas"), *w.replicas, "replicas in "+w.name+" will not be used"))
 	}
 	if w.partition != nil {
-		found.Add(field.Invalid(w.partition, field.OmitValueType{}, "partition in "+w.name+" will not be used"))
+		found.AddErrors(field.Invalid(w.partition, field.OmitValueType{}, "partition in "+w.name+" will not be used"))
 	}
 	pod, at := w.pod.DeepCopy(), path.Child("template")
-	v.templates.Apply(pod)
-	found.Add(v.templates.Validate(pod, podtemplate.ClaimNames(w.claims), at)...)
+	v.templates.ApplyDefaults(pod)
+	found.AddErrors(v.templates.ValidateTemplate(pod, podtemplate.ClaimNames(w.claims), at)...)
 	found.RunsForever(&pod.Spec, at.Child("spec"), "uniteddeployment")
 	if selector != nil {
-		found.Selects(selector, field.NewPath("spec", "selector"), pod.Labels, at)
+		found.RequireTemplateMatch(selector, field.NewPath("spec", "selector"), pod.Labels, at)
 	}
 }
 
@@ -94,7 +94,7 @@ func validateUnchanged(template, old *v1beta1.SubsetTemplate, path *field.Path, 
 			return spec
 		}
 		if !equality.Semantic.DeepEqual(keep(a.Spec), keep(b.Spec)) {
-			found.Add(field.Forbidden(path.Child("statefulSetTemplate", "spec"), "updates to statefulSetTemplate spec for fields other than 'template', "+
+			found.AddErrors(field.Forbidden(path.Child("statefulSetTemplate", "spec"), "updates to statefulSetTemplate spec for fields other than 'template', "+
 				"'updateStrategy', 'persistentVolumeClaimRetentionPolicy', 'minReadySeconds' and 'ordinals' are forbidden"))
 		}
 	}
@@ -104,7 +104,7 @@ func validateUnchanged(template, old *v1beta1.SubsetTemplate, path *field.Path, 
 			return spec
 		}
 		if !equality.Semantic.DeepEqual(keep(a.Spec), keep(b.Spec)) {
-			found.Add(field.Forbidden(path.Child("advancedStatefulSetTemplate", "spec"),
+			found.AddErrors(field.Forbidden(path.Child("advancedStatefulSetTemplate", "spec"),
 				"updates to advancedStatefulSetTemplate spec for fields other than 'template' and 'updateStrategy' are forbidden"))
 		}
 	}

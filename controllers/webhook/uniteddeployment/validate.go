@@ -19,7 +19,7 @@ type validator struct {
 	templates podtemplate.Settings
 }
 
-func (v validator) validate(_ context.Context, deployment, old *v1beta1.UnitedDeployment, found *rules.Findings) {
+func (v validator) validateSpec(_ context.Context, deployment, old *v1beta1.UnitedDeployment, found *rules.Findings) {
 	if old == nil {
 		found.SubdomainName(deployment)
 	}
@@ -39,7 +39,7 @@ func validatePartitions(deployment *v1beta1.UnitedDeployment, path *field.Path, 
 	}
 	for _, name := range slices.Sorted(maps.Keys(update.Partitions)) {
 		if !slices.ContainsFunc(deployment.Spec.Topology.Subsets, func(s v1beta1.Subset) bool { return s.Name == name }) {
-			found.Add(field.Invalid(path.Key(name), update.Partitions[name], fmt.Sprintf("subset %s does not exist", name)))
+			found.AddErrors(field.Invalid(path.Key(name), update.Partitions[name], fmt.Sprintf("subset %s does not exist", name)))
 		}
 		partition := update.Partitions[name]
 		rules.NotNegative(found, &partition, path.Key(name))

@@ -36,6 +36,6 @@ func New(reader client.Reader, configuration rules.Configuration, templates podt
 				spread.Spec.ScheduleStrategy.Type = v1beta1.FixedWorkloadSpreadScheduleStrategyType
 			}
 		},
-		Validate: v.validate, Accepted: rules.AwaitNew[*v1beta1.WorkloadSpread](await),
+		Validate: v.validateSpec, Accepted: rules.AwaitNew[*v1beta1.WorkloadSpread](await),
 	}
 }

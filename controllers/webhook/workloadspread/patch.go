@@ -37,7 +37,7 @@ func (v validator) validatePatches(ctx context.Context, spread, old *v1beta1.Wor
 		}
 		if pod == nil {
 			var ok bool
-			if pod, ok = v.template(ctx, spread, path, found); !ok {
+			if pod, ok = v.workloadTemplate(ctx, spread, path, found); !ok {
 				return
 			}
 		}
@@ -46,25 +46,25 @@ func (v validator) validatePatches(ctx context.Context, spread, old *v1beta1.Wor
 }
 
 func (v validator) validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, found *rules.Findings) {
-	patched, err := subset.Patched(pod, patch)
+	patched, err := subset.ApplyPatch(pod, patch)
 	if err != nil {
-		found.Add(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod: "+err.Error()))
+		found.AddErrors(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod: "+err.Error()))
 		return
 	}
 	if len(pod.Spec.Containers) == 0 { // there is no workload yet
 		return
 	}
-	v.templates.Apply(patched)
-	if errs := v.templates.Validate(patched, nil, nil); len(errs) > 0 {
-		found.Add(field.Invalid(path, string(patch), "makes a pod that is not valid: "+errs.ToAggregate().Error()))
+	v.templates.ApplyDefaults(patched)
+	if errs := v.templates.ValidateTemplate(patched, nil, nil); len(errs) > 0 {
+		found.AddErrors(field.Invalid(path, string(patch), "makes a pod that is not valid: "+errs.ToAggregate().Error()))
 	}
 }
 
-// template is that of the workload; an empty one if there is none, or none that can be read. What claims it has, which pods
+// workloadTemplate is that of the workload; an empty one if there is none, or none that can be read. What claims it has, which pods
 // get under their names, become volumes. It answers false if the workload could not be looked up.
 //
 // The workload is read as an unstructured object, which clients of a manager do not keep in a cache.
-func (v validator) template(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) (*corev1.PodTemplateSpec, bool) {
+func (v validator) workloadTemplate(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) (*corev1.PodTemplateSpec, bool) {
 	target, object := spread.Spec.TargetReference, &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind))
 	err := v.reader.Get(ctx, types.NamespacedName{Namespace: spread.Namespace, Name: target.Name}, object)
@@ -72,10 +72,10 @@ func (v validator) template(ctx context.Context, spread *v1beta1.WorkloadSpread,
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return &corev1.PodTemplateSpec{}, true
 	case apierrors.IsForbidden(err): // a kind of the white list, which we may know by name only
-		found.Warn(path, "it was not tried on the workload, which the manager may not read.")
+		found.AddWarning(path, "it was not tried on the workload, which the manager may not read.")
 		return &corev1.PodTemplateSpec{}, true
 	case err != nil:
-		found.Add(field.InternalError(path, fmt.Errorf("finding %s %s: %w", target.Kind, target.Name, err)))
+		found.AddErrors(field.InternalError(path, fmt.Errorf("finding %s %s: %w", target.Kind, target.Name, err)))
 		return nil, false
 	}
 	workload := struct {

@@ -20,19 +20,19 @@ func (v validator) validateTarget(ctx context.Context, ws *v1beta1.WorkloadSprea
 	path, target := field.NewPath("spec", "targetRef"), ws.Spec.TargetReference
 	version, err := schema.ParseGroupVersion(target.APIVersion)
 	if err != nil {
-		found.Add(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
+		found.AddErrors(field.Invalid(path.Child("apiVersion"), target.APIVersion, err.Error()))
 		return
 	}
 	kind := version.WithKind(target.Kind).GroupKind()
-	known := slices.Contains(spread.Kinds(), kind)
+	known := slices.Contains(spread.SupportedKinds(), kind)
 	if !known {
-		if known, err = v.configuration.Lists(ctx, v1beta1.WorkloadSpreadWhiteListKey, kind); err != nil {
-			found.Add(field.InternalError(path, err))
+		if known, err = v.configuration.IsWorkloadListed(ctx, v1beta1.WorkloadSpreadWhiteListKey, kind); err != nil {
+			found.AddErrors(field.InternalError(path, err))
 			return
 		}
 	}
 	if !known {
-		found.Add(field.Invalid(path, kind.String(), "TargetReference's GroupKind is not permitted."))
+		found.AddErrors(field.Invalid(path, kind.String(), "TargetReference's GroupKind is not permitted."))
 		return
 	}
 	v.validateAlone(ctx, ws, path, found)
@@ -42,13 +42,13 @@ func (v validator) validateTarget(ctx context.Context, ws *v1beta1.WorkloadSprea
 func (v validator) validateAlone(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
 	list := &v1beta1.WorkloadSpreadList{}
 	if err := v.reader.List(ctx, list, client.InNamespace(spread.Namespace)); err != nil {
-		found.Add(field.InternalError(path, fmt.Errorf("listing WorkloadSpreads: %w", err)))
+		found.AddErrors(field.InternalError(path, fmt.Errorf("listing WorkloadSpreads: %w", err)))
 		return
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
 		if other.Name != spread.Name && other.DeletionTimestamp == nil && rules.SameWorkload(other.Spec.TargetReference, spread.Spec.TargetReference) {
-			found.Add(field.Invalid(path, spread.Spec.TargetReference.Name, fmt.Sprintf("ws.spec.targetRef is in conflict with other WorkloadSpread %s", other.Name)))
+			found.AddErrors(field.Invalid(path, spread.Spec.TargetReference.Name, fmt.Sprintf("ws.spec.targetRef is in conflict with other WorkloadSpread %s", other.Name)))
 		}
 	}
 }

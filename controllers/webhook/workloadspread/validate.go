@@ -22,16 +22,16 @@ type validator struct {
 	off           bool
 }
 
-func (v validator) validate(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
+func (v validator) validateSpec(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	if v.off {
-		found.Add(field.Forbidden(spec, "feature-gate WorkloadSpread is not enabled"))
+		found.AddErrors(field.Forbidden(spec, "feature-gate WorkloadSpread is not enabled"))
 	}
 	if old == nil { // the target does not change, and what is allowed may have since
 		v.validateTarget(ctx, spread, found)
 	}
 	if filter := spread.Spec.TargetFilter; filter != nil && filter.Selector != nil {
-		found.Selector(filter.Selector, spec.Child("targetFilter", "selector"))
+		found.ValidateSelector(filter.Selector, spec.Child("targetFilter", "selector"))
 	}
 	validateSubsets(spread, old, spec.Child("subsets"), found)
 	validateLimits(spread, spec.Child("subsets"), found)
@@ -43,9 +43,9 @@ func validateSubsets(spread, old *v1beta1.WorkloadSpread, path *field.Path, foun
 	for i := range spread.Spec.Subsets {
 		names[i] = spread.Spec.Subsets[i].Name
 	}
-	for i, again := range rules.Duplicates(names) {
+	for i, again := range rules.FindDuplicates(names) {
 		if again {
-			found.Add(field.Duplicate(path.Index(i).Child("name"), names[i]))
+			found.AddErrors(field.Duplicate(path.Index(i).Child("name"), names[i]))
 		}
 	}
 	for i := range spread.Spec.Subsets {
@@ -54,10 +54,10 @@ func validateSubsets(spread, old *v1beta1.WorkloadSpread, path *field.Path, foun
 			continue
 		}
 		if subset.RequiredNodeSelector != nil {
-			found.Add(podtemplate.NodeTerm(subset.RequiredNodeSelector, at.Child("requiredNodeSelector"))...)
+			found.AddErrors(podtemplate.NodeTerm(subset.RequiredNodeSelector, at.Child("requiredNodeSelector"))...)
 		}
-		found.Add(podtemplate.PreferredNodes(subset.PreferredNodeSelector, at.Child("preferredNodeSelector"))...)
-		found.Add(podtemplate.Tolerations(subset.Tolerations, at.Child("tolerations"))...)
+		found.AddErrors(podtemplate.PreferredNodes(subset.PreferredNodeSelector, at.Child("preferredNodeSelector"))...)
+		found.AddErrors(podtemplate.ValidateTolerations(subset.Tolerations, at.Child("tolerations"))...)
 	}
 }
 
@@ -88,11 +88,11 @@ func validateLimits(spread *v1beta1.WorkloadSpread, path *field.Path, found *rul
 		}
 		switch {
 		case spread.Spec.TargetReference.Kind == "StatefulSet" && limit.Type != intstr.Int:
-			found.Add(field.Invalid(at, limit.String(), "must be a number for a StatefulSet"))
+			found.AddErrors(field.Invalid(at, limit.String(), "must be a number for a StatefulSet"))
 		case limit.Type != first.Type:
-			found.Add(field.Invalid(at, limit.String(), "the maxReplicas type of all subsets must be the same"))
+			found.AddErrors(field.Invalid(at, limit.String(), "the maxReplicas type of all subsets must be the same"))
 		default:
-			sum += found.Amount(limit, 100, at)
+			sum += found.ResolveAmount(limit, 100, at)
 		}
 	}
 	if first == nil || first.Type == intstr.Int || len(found.Errs) > before {
@@ -100,8 +100,8 @@ func validateLimits(spread *v1beta1.WorkloadSpread, path *field.Path, found *rul
 	}
 	switch last := subsets[len(subsets)-1].MaxReplicas; {
 	case sum > 100:
-		found.Add(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must not be more than 100%"))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must not be more than 100%"))
 	case sum < 100 && last != nil:
-		found.Add(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must be 100%, unless that of the last subset is unset"))
+		found.AddErrors(field.Invalid(path, field.OmitValueType{}, "the sum of all maxReplicas must be 100%, unless that of the last subset is unset"))
 	}
 }

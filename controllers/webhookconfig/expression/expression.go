@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Literal is a text as CEL reads it. Users choose keys and values of labels, so
+// TextLiteral is a text as CEL reads it. Users choose keys and values of labels, so
 // all but what is harmless is escaped: no text ends the literal.
-func Literal(text string) string {
+func TextLiteral(text string) string {
 	var b strings.Builder
 	b.WriteByte('\'')
 	for _, r := range text {
@@ -28,22 +28,22 @@ func Literal(text string) string {
 	return b.String()
 }
 
-// Literals are texts as a list of CEL.
-func Literals(texts []string) string {
+// ListLiteral are texts as a list of CEL.
+func ListLiteral(texts []string) string {
 	out := make([]string, len(texts))
 	for i, text := range texts {
-		out[i] = Literal(text)
+		out[i] = TextLiteral(text)
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// All is true where all the expressions are. The empty ones are left out; those of several parts are in brackets.
-func All(parts ...string) string { return joined(" && ", parts) }
+// AllOf is true where all the expressions are. The empty ones are left out; those of several parts are in brackets.
+func AllOf(parts ...string) string { return joinParts(" && ", parts) }
 
 // AnyOf is true where one of the expressions is, likewise.
-func AnyOf(parts ...string) string { return joined(" || ", parts) }
+func AnyOf(parts ...string) string { return joinParts(" || ", parts) }
 
-func joined(by string, parts []string) string {
+func joinParts(by string, parts []string) string {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 	if len(parts) == 1 {
 		return parts[0]

@@ -30,9 +30,9 @@ func Is(o client.Object, namespace string) bool {
 	return o.GetNamespace() == namespace && o.GetLabels()[label] == value
 }
 
-// On are the pods of the agents of a node. They are shared with the cache of the reader, which
+// PodsOnNode are the pods of the agents of a node. They are shared with the cache of the reader, which
 // must have the index nodes.Index.
-func On(ctx context.Context, reader client.Reader, namespace, node string) ([]corev1.Pod, error) {
+func PodsOnNode(ctx context.Context, reader client.Reader, namespace, node string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{nodes.Index: node}, client.MatchingLabels{label: value}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -55,9 +55,9 @@ func NewAbsences(now func() time.Time, grace time.Duration) *Absences {
 	return &Absences{now: now, grace: grace, since: map[string]time.Time{}}
 }
 
-// Left notes whether there is an agent on a node, and returns how long to wait before the
+// RemainingGrace notes whether there is an agent on a node, and returns how long to wait before the
 // node counts as one without; not more than 0 if it does.
-func (a *Absences) Left(node string, there bool) time.Duration {
+func (a *Absences) RemainingGrace(node string, there bool) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if there {
@@ -85,16 +85,16 @@ func NewDeployed(reader client.Reader, namespace string, now func() time.Time) *
 	return &Deployed{reader: reader, namespace: namespace, absences: NewAbsences(now, Grace)}
 }
 
-// On says whether a node has an agent. If it does not, left is how long it may still be that
+// HasAgent says whether a node has an agent. If it does not, left is how long it may still be that
 // the agent is only being replaced. A pod that is on no node yet has nothing to be restarted.
-func (d *Deployed) On(ctx context.Context, node string) (there bool, left time.Duration, err error) {
+func (d *Deployed) HasAgent(ctx context.Context, node string) (there bool, left time.Duration, err error) {
 	if node == "" {
 		return true, 0, nil
 	}
-	pods, err := On(ctx, d.reader, d.namespace, node)
+	pods, err := PodsOnNode(ctx, d.reader, d.namespace, node)
 	if err != nil {
 		return false, 0, err
 	}
 	there = len(pods) > 0
-	return there, d.absences.Left(node, there), nil
+	return there, d.absences.RemainingGrace(node, there), nil
 }

@@ -22,12 +22,12 @@ func pod(namespace, name, node, label string) *corev1.Pod {
 func TestWhichNodesHaveAnAgent(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	agent := pod("kruise-system", "daemon-1", "n1", "daemon")
-	c := fake.NewClientBuilder().WithIndex(&corev1.Pod{}, nodes.Index, nodes.Of).
+	c := fake.NewClientBuilder().WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue).
 		WithObjects(agent, pod("kruise-system", "manager", "n2", "controller-manager"), pod("shop", "daemon-2", "n2", "daemon")).Build()
 	d := NewDeployed(c, "kruise-system", func() time.Time { return now })
 	want := func(node string, there bool, left time.Duration) {
 		t.Helper()
-		if got, wait, err := d.On(t.Context(), node); err != nil || got != there || max(wait, 0) != left {
+		if got, wait, err := d.HasAgent(t.Context(), node); err != nil || got != there || max(wait, 0) != left {
 			t.Errorf("%s: there %t, %s left, %v; want %t and %s", node, got, wait, err, there, left)
 		}
 	}

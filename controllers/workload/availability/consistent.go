@@ -14,25 +14,25 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
-// Inconsistent says why the containers that run may not be those of the spec, ""
+// InconsistentReason says why the containers that run may not be those of the spec, ""
 // when they are (PUB-05).
-func Inconsistent(pod *corev1.Pod) string {
+func InconsistentReason(pod *corev1.Pod) string {
 	all := len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if digest := digestOf(c.Image); digest == "" {
 			all = false
-		} else if !runs(pod, c.Name, digest) {
+		} else if !runsDigest(pod, c.Name, digest) {
 			return fmt.Sprintf("container %s does not run %s", c.Name, digest)
 		}
 	}
 	if all { // what runs is known to the last byte
 		return ""
 	}
-	if why := sidecars(pod); why != "" {
+	if why := staleSidecarReason(pod); why != "" {
 		return why
 	}
-	return inplace.Incomplete(pod)
+	return inplace.IncompleteReason(pod)
 }
 
 func digestOf(image string) string {
@@ -40,9 +40,9 @@ func digestOf(image string) string {
 	return digest
 }
 
-// runs compares with the image's id. A runtime writes it as repository and
+// runsDigest compares with the image's id. A runtime writes it as repository and
 // digest, or as the digest alone.
-func runs(pod *corev1.Pod, container, digest string) bool {
+func runsDigest(pod *corev1.Pod, container, digest string) bool {
 	for i := range pod.Status.ContainerStatuses {
 		st := &pod.Status.ContainerStatuses[i]
 		if st.Name == container {
@@ -58,10 +58,10 @@ type injected struct {
 	Sidecars []string `json:"sidecarList"`
 }
 
-// sidecars says why an in-place update of a SidecarSet is not complete (SS-11),
+// staleSidecarReason says why an in-place update of a SidecarSet is not complete (SS-11),
 // as far as the pod itself says: which sets it has containers of, and what was
 // there before their last update.
-func sidecars(pod *corev1.Pod) string {
+func staleSidecarReason(pod *corev1.Pod) string {
 	raw, ok := pod.Annotations[kruise.SidecarSetHashKey]
 	if !ok {
 		return ""
@@ -84,7 +84,7 @@ func sidecars(pod *corev1.Pod) string {
 		if err := json.Unmarshal(raw, &set); err != nil || states[name] == nil {
 			continue
 		}
-		if why := inplace.Replacing(pod, states[name], set.Sidecars); why != "" {
+		if why := inplace.UnreplacedReason(pod, states[name], set.Sidecars); why != "" {
 			return why
 		}
 	}

@@ -18,8 +18,8 @@ func FuzzInconsistent(f *testing.F) {
 		pod.Annotations = map[string]string{kruise.SidecarSetHashKey: text}
 		pod.Spec.Containers = []corev1.Container{{Name: "c"}}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c"}}
-		Inconsistent(pod)
+		InconsistentReason(pod)
 		pod.Annotations = map[string]string{kruise.SidecarSetHashKey: `{"a":{"sidecarList":["c"]}}`, kruise.SidecarSetInPlaceUpdateStateKey: text}
-		Inconsistent(pod)
+		InconsistentReason(pod)
 	})
 }

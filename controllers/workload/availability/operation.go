@@ -13,22 +13,22 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Operation is what a change of a pod does to it, protection.Update or
+// ClassifyChange is what a change of a pod does to it, protection.Update or
 // protection.Resize, or "" if it stays as available as it was (PUB-02).
-func Operation(before, after *corev1.Pod) string {
+func ClassifyChange(before, after *corev1.Pod) string {
 	switch {
-	case labelled(before, after):
+	case addsUnavailableLabel(before, after):
 		return protection.Update
 	case equality.Semantic.DeepEqual(before.Spec, after.Spec):
 		return ""
-	case resized(before, after):
+	case isInPlaceResize(before, after):
 		return protection.Resize
 	}
 	return protection.Update
 }
 
-// labelled says whether a label that calls the pod unavailable is new.
-func labelled(before, after *corev1.Pod) bool {
+// addsUnavailableLabel says whether a label that calls the pod unavailable is new.
+func addsUnavailableLabel(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, had := before.Labels[key]; !had && strings.HasPrefix(key, policy.UnavailablePodLabelPrefix) {
 			return true
@@ -37,10 +37,10 @@ func labelled(before, after *corev1.Pod) bool {
 	return false
 }
 
-// resized says whether nothing changed but resources that the kubelet can change
+// isInPlaceResize says whether nothing changed but resources that the kubelet can change
 // while the containers run.
-func resized(before, after *corev1.Pod) bool {
-	if static(before) || qos.Of(&before.Spec) != qos.Of(&after.Spec) || !podSmoothly(&before.Spec, &after.Spec) {
+func isInPlaceResize(before, after *corev1.Pod) bool {
+	if isStaticPod(before) || qos.ComputeClass(&before.Spec) != qos.ComputeClass(&after.Spec) || !podSmoothly(&before.Spec, &after.Spec) {
 		return false
 	}
 	rest := after.Spec.DeepCopy()
@@ -51,7 +51,7 @@ func resized(before, after *corev1.Pod) bool {
 		}
 		for i := range lists[1] {
 			was, is := &lists[0][i], &lists[1][i]
-			if !smoothly(was, is) {
+			if !canResizeInPlace(was, is) {
 				return false
 			}
 			is.Resources = *was.Resources.DeepCopy()
@@ -75,17 +75,17 @@ func podSmoothly(was, is *corev1.PodSpec) bool {
 			after.ResizePolicy = append(after.ResizePolicy, containers[i].ResizePolicy...)
 		}
 	}
-	return smoothly(&before, &after)
+	return canResizeInPlace(&before, &after)
 }
 
-// smoothly says whether each resource that changed may, and needs no restart.
-func smoothly(was, is *corev1.Container) bool {
+// canResizeInPlace says whether each resource that changed may, and needs no restart.
+func canResizeInPlace(was, is *corev1.Container) bool {
 	if !equality.Semantic.DeepEqual(was.Resources.Claims, is.Resources.Claims) {
 		return false
 	}
 	for _, list := range [][2]corev1.ResourceList{{was.Resources.Requests, is.Resources.Requests}, {was.Resources.Limits, is.Resources.Limits}} {
-		for _, name := range changed(list[0], list[1]) {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory || restarts(is, name) {
+		for _, name := range changedResources(list[0], list[1]) {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory || restartsOnResize(is, name) {
 				return false
 			}
 		}
@@ -93,7 +93,7 @@ func smoothly(was, is *corev1.Container) bool {
 	return true
 }
 
-func changed(was, is corev1.ResourceList) (out []corev1.ResourceName) {
+func changedResources(was, is corev1.ResourceList) (out []corev1.ResourceName) {
 	for name, a := range was {
 		if b, ok := is[name]; !ok || a.Cmp(b) != 0 {
 			out = append(out, name)
@@ -107,7 +107,7 @@ func changed(was, is corev1.ResourceList) (out []corev1.ResourceName) {
 	return out
 }
 
-func restarts(c *corev1.Container, name corev1.ResourceName) bool {
+func restartsOnResize(c *corev1.Container, name corev1.ResourceName) bool {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == name && p.RestartPolicy != "" && p.RestartPolicy != corev1.NotRequired {
 			return true
@@ -116,9 +116,9 @@ func restarts(c *corev1.Container, name corev1.ResourceName) bool {
 	return false
 }
 
-// static says whether a file on a node is what the pod is made of: the kubelet
+// isStaticPod says whether a file on a node is what the pod is made of: the kubelet
 // makes another of it.
-func static(pod *corev1.Pod) bool {
+func isStaticPod(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}

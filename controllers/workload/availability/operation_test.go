@@ -96,7 +96,7 @@ func TestOperation(t *testing.T) {
 		"a claim of a resource":                                  {sized, both(sized, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }), protection.Update},
 	} {
 		before, after := serving(tc.before), serving(tc.after)
-		if got := Operation(before, after); got != tc.want {
+		if got := ClassifyChange(before, after); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 		if before.Spec.Containers[0].Name != "main" {
@@ -119,15 +119,15 @@ func FuzzPods(f *testing.F) {
 		if json.Unmarshal(a, before) != nil || json.Unmarshal(b, after) != nil {
 			return
 		}
-		if got := Operation(before, before.DeepCopy()); got != "" {
+		if got := ClassifyChange(before, before.DeepCopy()); got != "" {
 			t.Errorf("a pod that does not change: %s", got)
 		}
-		_ = Operation(before, after)
+		_ = ClassifyChange(before, after)
 		for _, p := range []*corev1.Pod{before, after} {
-			if s := State(p); Available(p) != (s.Ready && s.Consistent) {
+			if s := PodState(p); IsAvailable(p) != (s.Ready && s.Consistent) {
 				t.Errorf("available contradicts %+v", s)
 			}
-			_ = Budget(p)
+			_ = BudgetName(p)
 		}
 	})
 }

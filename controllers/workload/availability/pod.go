@@ -15,31 +15,31 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// State is all of a pod that decisions about budgets depend on.
-func State(pod *corev1.Pod) protection.PodState {
-	return protection.PodState{Ready: Ready(pod), Consistent: Inconsistent(pod) == "", NoProtect: NoProtect(pod)}
+// PodState is all of a pod that decisions about budgets depend on.
+func PodState(pod *corev1.Pod) protection.PodState {
+	return protection.PodState{Ready: IsReady(pod), Consistent: InconsistentReason(pod) == "", NoProtect: NoProtect(pod)}
 }
 
-// Available says whether a pod counts as available, as far as the pod says.
-func Available(pod *corev1.Pod) bool { return Ready(pod) && Inconsistent(pod) == "" }
+// IsAvailable says whether a pod counts as available, as far as the pod says.
+func IsAvailable(pod *corev1.Pod) bool { return IsReady(pod) && InconsistentReason(pod) == "" }
 
-// Active says whether a pod is neither finished nor on its way out.
-func Active(pod *corev1.Pod) bool {
+// IsActive says whether a pod is neither finished nor on its way out.
+func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // IsRunningAndReady says whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. What labels
 // say to budgets is no matter of theirs.
 func IsRunningAndReady(pod *corev1.Pod) bool {
-	if !Active(pod) || pod.Status.Phase != corev1.PodRunning {
+	if !IsActive(pod) || pod.Status.Phase != corev1.PodRunning {
 		return false
 	}
-	c := inplace.Condition(pod, corev1.PodReady)
+	c := inplace.FindCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Ready says whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
-func Ready(pod *corev1.Pod) bool {
+// IsReady says whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
+func IsReady(pod *corev1.Pod) bool {
 	if !IsRunningAndReady(pod) {
 		return false
 	}
@@ -57,8 +57,8 @@ func NoProtect(pod *corev1.Pod) bool {
 	return err == nil && yes
 }
 
-// Budget is the name of the budget that the pod says it has, or empty.
-func Budget(pod *corev1.Pod) string {
+// BudgetName is the name of the budget that the pod says it has, or empty.
+func BudgetName(pod *corev1.Pod) string {
 	if name := pod.Annotations[policy.PodRelatedBudgetKey]; name != "" {
 		return name
 	}

@@ -47,7 +47,7 @@ func TestReady(t *testing.T) {
 		"labelled as unavailable, with no value": {func(p *corev1.Pod) { p.Labels["unavailable-pod.kruise.io/drain"] = "" }, false},
 		"labelled with something like it":        {func(p *corev1.Pod) { p.Labels["unavailable-pod.kruise.iox"] = "true" }, true},
 	} {
-		if got := Ready(serving(tc.edit)); got != tc.want {
+		if got := IsReady(serving(tc.edit)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -99,12 +99,12 @@ func TestConsistent(t *testing.T) {
 		"no set at all, and one container not there": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }}, true},
 	} {
 		p := serving(tc.edits...)
-		why := Inconsistent(p)
+		why := InconsistentReason(p)
 		if got := why == ""; got != tc.want {
 			t.Errorf("%s: %q", name, why)
 		}
-		if State(p).Consistent != tc.want || Available(p) != tc.want {
-			t.Errorf("%s: state %+v, available %t", name, State(p), Available(p))
+		if PodState(p).Consistent != tc.want || IsAvailable(p) != tc.want {
+			t.Errorf("%s: state %+v, available %t", name, PodState(p), IsAvailable(p))
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestBudget(t *testing.T) {
 		"new": {annotated("pub.kruise.io/related-pub", "new"), annotated("kruise.io/related-pub", "old")},
 		"old": {annotated("kruise.io/related-pub", "old")},
 	} {
-		if got := Budget(serving(edits...)); got != want {
+		if got := BudgetName(serving(edits...)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Parallel does all acts, at most limit at once, and joins their errors, of which the text names the first. A panic of an act is its error.
-func Parallel(limit int, acts []func() error) error {
+// RunParallel does all acts, at most limit at once, and joins their errors, of which the text names the first. A panic of an act is its error.
+func RunParallel(limit int, acts []func() error) error {
 	errs := make([]error, len(acts))
 	g := recovery.NewGroup("batch", max(limit, 1))
 	for i, act := range acts {
@@ -26,7 +26,7 @@ func Parallel(limit int, acts []func() error) error {
 func SlowStart(limit, size int, acts []func() error) error {
 	for ; size < limit && len(acts) > 0; size *= 2 {
 		n := min(size, len(acts))
-		if err := Parallel(limit, acts[:n]); err != nil {
+		if err := RunParallel(limit, acts[:n]); err != nil {
 			return err
 		}
 		acts = acts[n:]
@@ -45,7 +45,7 @@ func SlowStart(limit, size int, acts []func() error) error {
 			return err
 		}
 	}
-	return Parallel(limit, careful)
+	return RunParallel(limit, careful)
 }
 
 // SlowStartEach does acts as SlowStart does, and starts slowly again behind those that fail, until all were begun: for acts of which none

@@ -58,7 +58,7 @@ func TestParallelDoesAllWhateverFails(t *testing.T) {
 			return fmt.Errorf("act %d", i)
 		})
 	}
-	err := Parallel(0, acts) // at least one at a time
+	err := RunParallel(0, acts) // at least one at a time
 	if slices.Sort(done); len(done) != 10 {
 		t.Errorf("done are %v", done)
 	}

@@ -14,7 +14,7 @@ func TestAPanicIsTheErrorOfItsActAlone(t *testing.T) {
 		func() error { done[0] = true; return nil },
 		func() error { done[1] = true; return nil },
 	}
-	if err := Parallel(2, acts); err == nil || !strings.Contains(err.Error(), "hostile") {
+	if err := RunParallel(2, acts); err == nil || !strings.Contains(err.Error(), "hostile") {
 		t.Errorf("got %v, want the panic", err)
 	}
 	if !done[0] || !done[1] {

@@ -10,8 +10,8 @@ type Side struct {
 	Unavailable int // not PreparingDelete, not asked to be deleted, not available
 }
 
-// Active is the pods that are not on their way out.
-func (s Side) Active() int { return s.Total - s.PreDeleting }
+// ActivePods is the pods that are not on their way out.
+func (s Side) ActivePods() int { return s.Total - s.PreDeleting }
 
 // Question is what the differences depend on (CS-01).
 type Question struct {
@@ -51,28 +51,28 @@ type Diff struct {
 	UseSurge int
 }
 
-// Compute works out the differences (CS-01). Surge serves whichever of a
+// ComputeDiff works out the differences (CS-01). Surge serves whichever of a
 // specified delete and an update needs more of it, never both.
-func Compute(q Question) Diff {
+func ComputeDiff(q Question) Diff {
 	total := q.Old.Total + q.New.Total
 	toDelete := q.Old.ToDelete + q.New.ToDelete
 	preDeleting := q.Old.PreDeleting + q.New.PreDeleting
 	d := Diff{TotalUnavailable: preDeleting + q.Old.Unavailable + q.New.Unavailable}
 
-	oldDiff := q.Old.Active() - q.Partition
+	oldDiff := q.Old.ActivePods() - q.Partition
 	d.Surplus = max(oldDiff, 0)
-	newDiff := q.New.Active() - (q.Replicas - q.Partition)
+	newDiff := q.New.ActivePods() - (q.Replicas - q.Partition)
 	d.Missing = max(-newDiff, 0)
 	if !q.Rollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
 
-	useSurge, useSurgeOld := surge(q, d.TotalUnavailable, toDelete, oldDiff, newDiff)
+	useSurge, useSurgeOld := computeSurge(q, d.TotalUnavailable, toDelete, oldDiff, newDiff)
 	d.UseSurge = useSurge
 	wantTotal, wantOld := q.Replicas+useSurge, q.Partition+useSurgeOld
 	haveTotal, haveOld := total, q.Old.Total
 	if q.ExcludePreparingDelete {
-		haveTotal, haveOld = total-preDeleting, q.Old.Active()
+		haveTotal, haveOld = total-preDeleting, q.Old.ActivePods()
 	}
 
 	if d.Up = max(wantTotal-haveTotal, 0); d.Up > 0 {
@@ -89,7 +89,7 @@ func Compute(q Question) Diff {
 		// Both revisions have too many pods, or too few: that is for scaling
 		// alone. CS-01 would move some of them from one to the other, and the
 		// scaling that follows move as many back.
-	case abs(oldDiff) <= abs(newDiff):
+	case absoluteValue(oldDiff) <= absoluteValue(newDiff):
 		d.Update = oldDiff
 	default:
 		d.Update = -newDiff
@@ -100,7 +100,7 @@ func Compute(q Question) Diff {
 	return d
 }
 
-func surge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, useOld int) {
+func computeSurge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, useOld int) {
 	if q.MaxSurge <= 0 {
 		return 0, 0
 	}
@@ -111,8 +111,8 @@ func surge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, u
 	}
 	var update, updateOld int
 	if oldDiff*newDiff < 0 {
-		fromOld := abs(oldDiff) <= abs(newDiff)
-		update = min(abs(oldDiff), abs(newDiff))
+		fromOld := absoluteValue(oldDiff) <= absoluteValue(newDiff)
+		update = min(absoluteValue(oldDiff), absoluteValue(newDiff))
 		if (fromOld && oldDiff < 0) || (!fromOld && newDiff > 0) {
 			updateOld = update
 		}
@@ -129,7 +129,7 @@ func surge(q Question, totalUnavailable, toDelete, oldDiff, newDiff int) (use, u
 	return use, min(use, updateOld)
 }
 
-func abs(n int) int {
+func absoluteValue(n int) int {
 	if n < 0 {
 		return -n
 	}

@@ -126,9 +126,9 @@ func TestCompute(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tc.want.Surplus = max(tc.q.Old.Active()-tc.q.Partition, 0) // in any case
-			tc.want.Missing = max(tc.q.Replicas-tc.q.Partition-tc.q.New.Active(), 0)
-			if got := Compute(tc.q); got != tc.want {
+			tc.want.Surplus = max(tc.q.Old.ActivePods()-tc.q.Partition, 0) // in any case
+			tc.want.Missing = max(tc.q.Replicas-tc.q.Partition-tc.q.New.ActivePods(), 0)
+			if got := ComputeDiff(tc.q); got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}
 		})
@@ -159,7 +159,7 @@ func drawQuestion(t *rapid.T) Question {
 func TestTheDifferencesKeepTheirPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuestion(t)
-		d := Compute(q)
+		d := ComputeDiff(q)
 		total, preparing := q.Old.Total+q.New.Total, q.Old.PreDeleting+q.New.PreDeleting
 		have := total
 		if q.ExcludePreparingDelete {
@@ -180,16 +180,16 @@ func TestTheDifferencesKeepTheirPromises(t *testing.T) {
 		promise(q.Rollback || d.Update >= 0, "pods go back without the gate")
 		switch {
 		case d.Update > 0:
-			promise(q.Old.Active()-d.Update >= q.Partition, "fewer old pods are kept than the partition")
-			promise(q.New.Active()+d.Update <= q.Replicas-q.Partition, "more pods are updated than replicas - partition")
+			promise(q.Old.ActivePods()-d.Update >= q.Partition, "fewer old pods are kept than the partition")
+			promise(q.New.ActivePods()+d.Update <= q.Replicas-q.Partition, "more pods are updated than replicas - partition")
 		case d.Update < 0:
-			promise(q.Old.Active()-d.Update <= q.Partition, "more pods go back than the partition keeps")
-			promise(q.New.Active()+d.Update >= q.Replicas-q.Partition, "more pods go back than are too many")
+			promise(q.Old.ActivePods()-d.Update <= q.Partition, "more pods go back than the partition keeps")
+			promise(q.New.ActivePods()+d.Update >= q.Replicas-q.Partition, "more pods go back than are too many")
 		}
 		// Creation keeps the partition too: what is created at the update
 		// revision, beside pods that are to go, is within replicas - partition.
 		if created := d.Up - min(d.Up, d.UpOld); created > 0 {
-			staying := q.New.Active() - q.New.ToDelete
+			staying := q.New.ActivePods() - q.New.ToDelete
 			promise(staying+created <= max(q.Replicas-q.Partition, staying)+q.Old.ToDelete+preparing+d.UseSurge, "creation goes beyond the partition")
 		}
 	})

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Rounded resolves v against total with a whole percentage from 0% to 100%, rounded to the
+// ResolveRounded resolves v against total with a whole percentage from 0% to 100%, rounded to the
 // nearest, half up (UD-01). Without a total there is no percentage.
-func Rounded(v intstr.IntOrString, total *int32) (int, error) {
+func ResolveRounded(v intstr.IntOrString, total *int32) (int, error) {
 	if v.Type == intstr.Int {
 		if v.IntVal < 0 {
 			return 0, fmt.Errorf("%d is negative", v.IntVal)

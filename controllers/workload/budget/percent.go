@@ -16,9 +16,9 @@ import (
 // allPods is the only partition string that keeps every pod.
 const allPods = "100%"
 
-// Percent resolves v against total with an integer percentage (A-11, "int").
+// ResolvePercent resolves v against total with an integer percentage (A-11, "int").
 // A string without "%" is an error. The result may be negative if v is.
-func Percent(v intstr.IntOrString, total int, roundUp bool) (int, error) {
+func ResolvePercent(v intstr.IntOrString, total int, roundUp bool) (int, error) {
 	if v.Type == intstr.Int {
 		return v.IntValue(), nil
 	}
@@ -30,23 +30,23 @@ func Percent(v intstr.IntOrString, total int, roundUp bool) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a whole percentage such as \"20%%\"", v.StrVal)
 	}
-	return scaled(float64(p), total, roundUp), nil
+	return scalePercentage(float64(p), total, roundUp), nil
 }
 
-// Share resolves v against total with a percentage that is a float, and rounds down (A-11,
+// ResolveShare resolves v against total with a percentage that is a float, and rounds down (A-11,
 // "float"). A string without "%" is an error.
-func Share(v intstr.IntOrString, total int) (int, error) {
+func ResolveShare(v intstr.IntOrString, total int) (int, error) {
 	if v.Type == intstr.Int {
 		return v.IntValue(), nil
 	}
-	p, err := float(v.StrVal)
+	p, err := parsePercentage(v.StrVal)
 	if err != nil {
 		return 0, err
 	}
-	return scaled(p, total, false), nil
+	return scalePercentage(p, total, false), nil
 }
 
-func float(percentage string) (float64, error) {
+func parsePercentage(percentage string) (float64, error) {
 	digits, ok := strings.CutSuffix(percentage, "%")
 	if !ok {
 		return 0, fmt.Errorf("%q is neither an integer nor a percentage such as \"20%%\"", percentage)
@@ -58,20 +58,20 @@ func float(percentage string) (float64, error) {
 	return p, nil
 }
 
-// Partition is the number of pods kept at the old revision (A-11, first row):
+// ResolvePartition is the number of pods kept at the old revision (A-11, first row):
 // the percentage is a float and rounds up, but only "100%" keeps all pods of
 // more than one. A nil partition keeps none.
-func Partition(v *intstr.IntOrString, replicas int) (int, error) {
+func ResolvePartition(v *intstr.IntOrString, replicas int) (int, error) {
 	if v == nil {
 		return 0, nil
 	}
 	n := v.IntValue()
 	if v.Type == intstr.String {
-		p, err := float(v.StrVal)
+		p, err := parsePercentage(v.StrVal)
 		if err != nil {
 			return 0, err
 		}
-		n = scaled(p, replicas, true)
+		n = scalePercentage(p, replicas, true)
 		if replicas > 1 && n == replicas && v.StrVal != allPods {
 			n = replicas - 1
 		}
@@ -79,7 +79,7 @@ func Partition(v *intstr.IntOrString, replicas int) (int, error) {
 	return min(max(n, 0), replicas), nil
 }
 
-func scaled(percent float64, total int, roundUp bool) int {
+func scalePercentage(percent float64, total int, roundUp bool) int {
 	exact := percent * float64(total) / 100
 	if roundUp {
 		exact = math.Ceil(exact)

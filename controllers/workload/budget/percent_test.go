@@ -39,7 +39,7 @@ func TestPercent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Percent(tc.value, tc.total, tc.roundUp)
+			got, err := ResolvePercent(tc.value, tc.total, tc.roundUp)
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("Percent(%s, %d, %v) = %d, %v; want %d, failing %v", tc.value.String(), tc.total, tc.roundUp, got, err, tc.want, tc.fails)
 			}
@@ -86,13 +86,13 @@ func TestPartition(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Partition(&tc.value, tc.replicas)
+			got, err := ResolvePartition(&tc.value, tc.replicas)
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("Partition(%s, %d) = %d, %v; want %d, failing %v", tc.value.String(), tc.replicas, got, err, tc.want, tc.fails)
 			}
 		})
 	}
-	if got, err := Partition(nil, 10); got != 0 || err != nil {
+	if got, err := ResolvePartition(nil, 10); got != 0 || err != nil {
 		t.Errorf("no partition keeps %d, %v; want 0", got, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestPartitionNeverKeepsAllByRounding(t *testing.T) {
 		replicas := rapid.IntRange(2, 5000).Draw(t, "replicas")
 		percent := rapid.Float64Range(0, 99.9999).Draw(t, "percent")
 		v := intstr.FromString(rapid.SampledFrom([]string{format(percent), format(math.Floor(percent))}).Draw(t, "text"))
-		got, err := Partition(&v, replicas)
+		got, err := ResolvePartition(&v, replicas)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +121,8 @@ func TestPercentRoundsUpAtMostOneMoreThanDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(0, 100_000).Draw(t, "total")
 		v := intstr.FromString(format(float64(rapid.IntRange(0, 200).Draw(t, "percent"))))
-		up, errUp := Percent(v, total, true)
-		down, errDown := Percent(v, total, false)
+		up, errUp := ResolvePercent(v, total, true)
+		down, errDown := ResolvePercent(v, total, false)
 		if errUp != nil || errDown != nil {
 			t.Fatal(errUp, errDown)
 		}

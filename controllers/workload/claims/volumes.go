@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Volumes points a pod's volumes at its own claims, one of each template; name is the
+// PodVolumes points a pod's volumes at its own claims, one of each template; name is the
 // name of the claim of a template. A volume of the pod template with the name of a claim
 // template gives way.
-func Volumes(volumes []corev1.Volume, templates []corev1.PersistentVolumeClaim, name func(template string) string) []corev1.Volume {
+func PodVolumes(volumes []corev1.Volume, templates []corev1.PersistentVolumeClaim, name func(template string) string) []corev1.Volume {
 	var out []corev1.Volume
 	own := map[string]bool{}
 	for i := range templates {

@@ -26,8 +26,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Question is about the pods that a controller is about to disrupt.
-type Question struct {
+// Request is about the pods that a controller is about to disrupt.
+type Request struct {
 	Subject  decision.Subject
 	Workload points.Workload
 	Now      time.Time
@@ -43,8 +43,8 @@ type Question struct {
 	Topology *facts.Topology
 }
 
-// Answer says which pods may be disrupted now.
-type Answer struct {
+// Result says which pods may be disrupted now.
+type Result struct {
 	// Allowed keeps the order of the question's pods.
 	Allowed []*corev1.Pod
 	// Held says why each of the others may not.
@@ -57,8 +57,8 @@ type Answer struct {
 	Records []decision.Record
 }
 
-// Top is the first hold, nil if nothing is held.
-func (a Answer) Top() *decision.Hold {
+// TopHold is the first hold, nil if nothing is held.
+func (a Result) TopHold() *decision.Hold {
 	if a.Whole != nil {
 		return a.Whole
 	}
@@ -74,9 +74,9 @@ func (a Answer) Top() *decision.Hold {
 // limitReason is of a plan that lets no more pods be disrupted now and names no hold.
 const limitReason = "PlanLimit"
 
-// Ask asks rollout/plan about all pods and rollout/rank about each. A decision that is not made holds what it is about.
-func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
-	a := Answer{Held: map[types.UID]decision.Hold{}}
+// EvaluatePods asks rollout/plan about all pods and rollout/rank about each. A decision that is not made holds what it is about.
+func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
+	a := Result{Held: map[types.UID]decision.Hold{}}
 	updated := q.Updated
 	if updated == nil {
 		updated = func(*corev1.Pod) bool { return false }
@@ -84,16 +84,16 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 	known := facts.NewSet()
 	known.ObserveNamespaces(q.NamespaceLabels)
 	pods := known.Update(q.Pods, facts.Terms{}, q.Topology, updated)
-	in := q.plan(pods)
+	in := q.planInput(pods)
 	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), q.Subject, in)
-	a.note(rec, q.Now, plan.Holds)
-	limit := selection.Clamp(in, plan).Limit
+	a.recordDecision(rec, q.Now, plan.Holds)
+	limit := selection.ClampPlan(in, plan).Limit
 	if i := slices.IndexFunc(plan.Holds, ofNewPods); i >= 0 {
 		a.Whole = &plan.Holds[i]
-	} else if i := slices.IndexFunc(plan.Holds, decision.Hold.Whole); i >= 0 {
+	} else if i := slices.IndexFunc(plan.Holds, decision.Hold.IsWholeWorkload); i >= 0 {
 		a.Whole = &plan.Holds[i]
 	} else if limit == 0 {
-		a.Whole = limited(string(rec.Point))
+		a.Whole = limitHold(string(rec.Point))
 	}
 	if a.Whole != nil {
 		for _, p := range pods {
@@ -106,16 +106,16 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 		ranks.Pods = append(ranks.Pods, p.Facts)
 	}
 	order, rec := engine.Decide(ctx, e, points.RankPoint(), q.Subject, ranks)
-	a.note(rec, q.Now, order.Holds)
+	a.recordDecision(rec, q.Now, order.Holds)
 	holds := append(slices.Clone(plan.Holds), order.Holds...)
 	for i, p := range pods {
-		one := selection.Candidate{Pod: p.Key(), Groups: places(p)}
-		_, skipped := selection.Walk([]selection.Candidate{one}, holds, selection.Limits{Limit: 1, MaxUnavailable: 1}, selection.Unavailable{})
+		one := selection.Candidate{Pod: p.Key(), Groups: podGroups(p)}
+		_, skipped := selection.WalkCandidates([]selection.Candidate{one}, holds, selection.Limits{Limit: 1, MaxUnavailable: 1}, selection.Unavailable{})
 		switch {
 		case len(skipped) > 0:
 			a.Held[p.UID] = skipped[0].Hold.OfPod(p.Namespace, p.Name)
 		case len(a.Allowed) >= limit:
-			a.Held[p.UID] = limited(string(a.Records[0].Point)).OfPod(p.Namespace, p.Name)
+			a.Held[p.UID] = limitHold(string(a.Records[0].Point)).OfPod(p.Namespace, p.Name)
 		default:
 			a.Allowed = append(a.Allowed, q.Pods[i])
 		}
@@ -124,24 +124,26 @@ func Ask(ctx context.Context, e *engine.Engine, q Question) Answer {
 }
 
 // ofNewPods says whether a hold of the whole is one of new pods too.
-func ofNewPods(h decision.Hold) bool { return h.Whole() && h.NewPods != decision.NewPodsUpdate }
+func ofNewPods(h decision.Hold) bool {
+	return h.IsWholeWorkload() && h.NewPods != decision.NewPodsUpdate
+}
 
-func (a *Answer) note(rec decision.Record, now time.Time, holds []decision.Hold) {
+func (a *Result) recordDecision(rec decision.Record, now time.Time, holds []decision.Hold) {
 	a.Records = append(a.Records, rec)
 	untils := make([]string, len(holds))
 	for i := range holds {
 		untils[i] = holds[i].Until
 	}
-	a.Again = requeue.Sooner(a.Again, requeue.Decided(rec, now, untils...))
+	a.Again = requeue.EarliestDelay(a.Again, requeue.DecisionDelay(rec, now, untils...))
 }
 
-func limited(point string) *decision.Hold {
+func limitHold(point string) *decision.Hold {
 	return &decision.Hold{Rule: point, Reason: limitReason, Message: "The plan lets no more pods be moved now."}
 }
 
-// plan is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget
+// planInput is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget
 // is asked about each. A template may be asked about that has no pods yet.
-func (q Question) plan(pods []*facts.Pod) points.PlanInput {
+func (q Request) planInput(pods []*facts.Pod) points.PlanInput {
 	in := points.PlanInput{
 		Now: q.Now.UnixNano(), Workload: q.Workload, Strategy: q.Strategy, Revisions: q.Revisions,
 		Update: max(len(pods), 1), MaxUnavailable: max(len(pods), 1), Counts: points.Counts{Total: len(pods)},
@@ -151,27 +153,27 @@ func (q Question) plan(pods []*facts.Pod) points.PlanInput {
 		in.Strategy.Type, in.Strategy.MaxUnavailable, in.Strategy.ScaleMaxUnavailable = "RollingUpdate", len(pods), math.MaxInt32
 	}
 	for _, p := range pods {
-		available := availability.Available(p.Pod)
-		add(&in.Counts.Ready, p.Ready)
-		add(&in.Counts.Available, available)
-		add(&in.Counts.Unavailable, !available)
-		add(&in.Counts.Updated, p.Facts.Updated)
-		for dimension, value := range places(p) {
+		available := availability.IsAvailable(p.Pod)
+		incrementIf(&in.Counts.Ready, p.Ready)
+		incrementIf(&in.Counts.Available, available)
+		incrementIf(&in.Counts.Unavailable, !available)
+		incrementIf(&in.Counts.Updated, p.Facts.Updated)
+		for dimension, value := range podGroups(p) {
 			g := in.Groups[dimension][value]
 			g.Total++
-			add(&g.Updated, p.Facts.Updated)
-			add(&g.Unavailable, !available)
+			incrementIf(&g.Updated, p.Facts.Updated)
+			incrementIf(&g.Unavailable, !available)
 			in.Groups[dimension][value] = g
 		}
 	}
 	return in
 }
 
-func places(p *facts.Pod) map[string]string {
+func podGroups(p *facts.Pod) map[string]string {
 	return map[string]string{"zone": p.Facts.Zone, "region": p.Facts.Region}
 }
 
-func add(n *int, yes bool) {
+func incrementIf(n *int, yes bool) {
 	if yes {
 		*n++
 	}
@@ -189,7 +191,7 @@ func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*f
 		if err := from.Get(ctx, types.NamespacedName{Name: p.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading node %s of pod %s: %w", p.Spec.NodeName, p.Name, err)
 		}
-		out.Observe(p.Spec.NodeName, node.Labels)
+		out.ObserveLabels(p.Spec.NodeName, node.Labels)
 	}
 	return out, nil
 }

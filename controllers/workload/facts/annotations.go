@@ -4,9 +4,9 @@ package facts
 
 import corev1 "k8s.io/api/core/v1"
 
-// Annotations are those of an object that are facts: all but the whole object that kubectl apply
+// VisibleAnnotations are those of an object that are facts: all but the whole object that kubectl apply
 // keeps there.
-func Annotations(of map[string]string) map[string]string {
+func VisibleAnnotations(of map[string]string) map[string]string {
 	out := make(map[string]string, len(of))
 	for key, value := range of {
 		if key != corev1.LastAppliedConfigAnnotation {

@@ -42,31 +42,31 @@ func (p *Pod) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 }
 
-// Available is CS-02: in no state but Normal, and ready for that long. A pod
+// IsAvailable is CS-02: in no state but Normal, and ready for that long. A pod
 // whose in-place update has not been seen to complete is not available, gate or
 // no gate; nor is one that must have been ready for some time and does not say
 // since when it is.
-func (p *Pod) Available(minReady time.Duration, now time.Time) bool {
+func (p *Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 	if !p.Ready || !p.InPlaceDone || (p.State != "" && p.State != kruise.LifecycleStateNormal) {
 		return false
 	}
 	return minReady <= 0 || (!p.ReadySince.IsZero() && !now.Before(p.ReadySince.Add(minReady)))
 }
 
-// ready is: running, Ready, and InPlaceUpdateReady absent or True.
-func ready(pod *corev1.Pod) (bool, time.Time) {
-	c := inplace.Condition(pod, corev1.PodReady)
+// podReadiness is: running, Ready, and InPlaceUpdateReady absent or True.
+func podReadiness(pod *corev1.Pod) (bool, time.Time) {
+	c := inplace.FindCondition(pod, corev1.PodReady)
 	if pod.Status.Phase != corev1.PodRunning || c == nil || c.Status != corev1.ConditionTrue {
 		return false, time.Time{}
 	}
-	if g := inplace.Condition(pod, kruise.InPlaceUpdateReady); g != nil && g.Status != corev1.ConditionTrue {
+	if g := inplace.FindCondition(pod, kruise.InPlaceUpdateReady); g != nil && g.Status != corev1.ConditionTrue {
 		return false, time.Time{}
 	}
 	return true, c.LastTransitionTime.Time
 }
 
-// phase is in the order of A-13; a phase that is not listed sorts first.
-func phase(p corev1.PodPhase) int {
+// phaseOrder is in the order of A-13; a phase that is not listed sorts first.
+func phaseOrder(p corev1.PodPhase) int {
 	switch p {
 	case corev1.PodUnknown:
 		return 1
@@ -76,21 +76,21 @@ func phase(p corev1.PodPhase) int {
 	return 0
 }
 
-func seconds(t time.Time) int64 {
+func unixSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return rollout.MaxTime
 	}
 	return t.Unix()
 }
 
-func flag(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func restarts(pod *corev1.Pod) int {
+func maxRestarts(pod *corev1.Pod) int {
 	most := int32(0)
 	for i := range pod.Status.ContainerStatuses {
 		most = max(most, pod.Status.ContainerStatuses[i].RestartCount)
@@ -112,36 +112,36 @@ func deletionCost(pod *corev1.Pod) int {
 	return int(n)
 }
 
-func (s *Set) build(pod *corev1.Pod, updated bool, terms Terms, topology *Topology) *Pod {
+func (s *Set) buildPod(pod *corev1.Pod, updated bool, terms Terms, topology *Topology) *Pod {
 	// A pod of a list stands in one array with all others, which would stay in
 	// memory for as long as any pod of it is kept: a megabyte for each round.
 	own := *pod
 	pod = &own
-	p := &Pod{Pod: pod, State: lifecycle.State(pod), InPlaceDone: inplace.Incomplete(pod) == "", updated: updated}
-	p.Ready, p.ReadySince = ready(pod)
-	node := s.node(pod)
-	place := topology.Of(node)
+	p := &Pod{Pod: pod, State: lifecycle.PodState(pod), InPlaceDone: inplace.IncompleteReason(pod) == "", updated: updated}
+	p.Ready, p.ReadySince = podReadiness(pod)
+	node := s.podNode(pod)
+	place := topology.NodePlace(node)
 	p.Facts = rollout.PodFacts{
 		Name: pod.Name, Namespace: pod.Namespace, NamespacedName: pod.Namespace + "/" + pod.Name,
 		Labels: policyLabels(pod.Labels), Node: node, Zone: place.Zone, Region: place.Region,
 		Updated: updated, State: string(p.State),
-		Assigned: flag(pod.Spec.NodeName != ""), Phase: phase(pod.Status.Phase), Ready: flag(p.Ready),
-		Created: seconds(pod.CreationTimestamp.Time), Restarts: restarts(pod), DeletionCost: deletionCost(pod),
+		Assigned: boolToInt(pod.Spec.NodeName != ""), Phase: phaseOrder(pod.Status.Phase), Ready: boolToInt(p.Ready),
+		Created: unixSeconds(pod.CreationTimestamp.Time), Restarts: maxRestarts(pod), DeletionCost: deletionCost(pod),
 	}
 	if p.Ready {
-		p.Facts.ReadySince = seconds(p.ReadySince)
+		p.Facts.ReadySince = unixSeconds(p.ReadySince)
 	}
-	if n, ok := Ordinal(pod.Name); ok && s.ordinals {
+	if n, ok := PodOrdinal(pod.Name); ok && s.ordinals {
 		p.Facts.Ordinal = &n
 	}
 	if s.nodeOf != nil {
-		p.Facts.OnNode = topology.Node(node)
+		p.Facts.OnNode = topology.NodeFacts(node)
 	}
 	if in := s.namespaces[pod.Namespace]; in != nil {
 		p.Facts.NamespaceLabels = in.labels
 	}
-	p.Facts.Matches = terms.matches(pod.Labels)
-	p.Facts.OrderLevel, p.Facts.OrderValue = terms.order(pod.Labels)
+	p.Facts.Matches = terms.matchingSelectors(pod.Labels)
+	p.Facts.OrderLevel, p.Facts.OrderValue = terms.orderPriority(pod.Labels)
 	return p
 }
 
@@ -197,15 +197,15 @@ func WithOrdinals(yes bool) Option { return func(s *Set) { s.ordinals = yes } }
 // which a function names: it may be that of a pod which is not scheduled yet. It may be nil.
 func WithNodes(of func(*corev1.Pod) string) Option { return func(s *Set) { s.nodeOf = of } }
 
-func (s *Set) node(pod *corev1.Pod) string {
+func (s *Set) podNode(pod *corev1.Pod) string {
 	if s.nodeOf == nil {
 		return pod.Spec.NodeName
 	}
 	return s.nodeOf(pod)
 }
 
-// Ordinal is the number at the end of a pod's name, after a dash (ASTS-02).
-func Ordinal(name string) (int, bool) {
+// PodOrdinal is the number at the end of a pod's name, after a dash (ASTS-02).
+func PodOrdinal(name string) (int, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 || i+1 == len(name) || strings.TrimLeft(name[i+1:], "0123456789") != "" {
 		return 0, false
@@ -218,7 +218,7 @@ func Ordinal(name string) (int, bool) {
 // is that of last time. updated says whether a pod is at the
 // update revision. Pods that are not given any more are forgotten.
 func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, updated func(*corev1.Pod) bool) []*Pod {
-	if v := topology.Version(); v != s.topology || !terms.equal(s.terms) {
+	if v := topology.Version(); v != s.topology || !terms.isEqual(s.terms) {
 		s.pods, s.topology, s.terms = map[types.UID]*entry{}, v, terms
 	}
 	out := make([]*Pod, len(pods))
@@ -226,9 +226,9 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 		isUpdated := updated(pod)
 		e := s.pods[pod.UID]
 		in := s.namespaces[pod.Namespace]
-		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.Node(e.pod.Facts.Node) {
-			p := s.build(pod, isUpdated, terms, topology)
-			p.Hash = rank.Hash(s.seed, &p.Facts)
+		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.NodeFacts(e.pod.Facts.Node) {
+			p := s.buildPod(pod, isUpdated, terms, topology)
+			p.Hash = rank.HashFacts(s.seed, &p.Facts)
 			e = &entry{pod: p, in: in}
 			s.pods[pod.UID] = e
 		}

@@ -82,9 +82,9 @@ func TestAvailable(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := NewSet().build(tc.pod, false, Terms{}, NewTopology())
-			if p.Ready != tc.ready || p.Available(tc.minReady, tc.now) != tc.ok {
-				t.Errorf("ready %v, available %v; want %v, %v", p.Ready, p.Available(tc.minReady, tc.now), tc.ready, tc.ok)
+			p := NewSet().buildPod(tc.pod, false, Terms{}, NewTopology())
+			if p.Ready != tc.ready || p.IsAvailable(tc.minReady, tc.now) != tc.ok {
+				t.Errorf("ready %v, available %v; want %v, %v", p.Ready, p.IsAvailable(tc.minReady, tc.now), tc.ready, tc.ok)
 			}
 		})
 	}
@@ -97,24 +97,24 @@ func TestFactsOfAPod(t *testing.T) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}, {RestartCount: 5}}
 	})
 	topology := NewTopology()
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"})
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"})
 	want := rollout.PodFacts{
 		Name: "web-a", Namespace: "shop", NamespacedName: "shop/web-a", Labels: map[string]string{"app": "web"}, Node: "n1", Zone: "z", Region: "r", Updated: true, State: "Normal",
 		Assigned: 1, Phase: 2, Ready: 1, ReadySince: 1000, Created: 900, Restarts: 5, OrderLevel: -1, DeletionCost: -7,
 	}
-	if diff := cmp.Diff(want, NewSet().build(pod, true, Terms{}, topology).Facts); diff != "" {
+	if diff := cmp.Diff(want, NewSet().buildPod(pod, true, Terms{}, topology).Facts); diff != "" {
 		t.Error(diff)
 	}
 	want = rollout.PodFacts{NamespacedName: "/", Labels: map[string]string{}, Created: rollout.MaxTime, OrderLevel: -1}
-	if diff := cmp.Diff(want, NewSet().build(&corev1.Pod{}, false, Terms{}, NewTopology()).Facts); diff != "" {
+	if diff := cmp.Diff(want, NewSet().buildPod(&corev1.Pod{}, false, Terms{}, NewTopology()).Facts); diff != "" {
 		t.Error("an empty pod: ", diff)
 	}
 	unknown := with(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} })
-	if got := NewSet().build(unknown, false, Terms{}, NewTopology()).Facts.ReadySince; got != rollout.MaxTime {
+	if got := NewSet().buildPod(unknown, false, Terms{}, NewTopology()).Facts.ReadySince; got != rollout.MaxTime {
 		t.Errorf("ready since an unknown time is %d", got)
 	}
 	for phase, want := range map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2, "": 0, "Odd": 0} {
-		if got := NewSet().build(with(func(p *corev1.Pod) { p.Status.Phase = phase }), false, Terms{}, NewTopology()).Facts.Phase; got != want {
+		if got := NewSet().buildPod(with(func(p *corev1.Pod) { p.Status.Phase = phase }), false, Terms{}, NewTopology()).Facts.Phase; got != want {
 			t.Errorf("phase %q is %d, want %d", phase, got, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestOrder(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if level, value := terms(t, orderBy(tc.keys...)).order(tc.labels); level != tc.level || value != tc.value {
+			if level, value := terms(t, orderBy(tc.keys...)).orderPriority(tc.labels); level != tc.level || value != tc.value {
 				t.Errorf("level %d, value %d; want %d, %d", level, value, tc.level, tc.value)
 			}
 		})
@@ -181,7 +181,7 @@ func TestTheTrailingNumberIsTheOneThatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 1<<40).Draw(t, "number")
 		front := rapid.StringMatching(`([a-z0-9._-]*[a-z._-])?`).Draw(t, "front")
-		level, value := by.order(map[string]string{"k": front + strings.Repeat("0", rapid.IntRange(0, 3).Draw(t, "zeros")) + strconv.Itoa(n)})
+		level, value := by.orderPriority(map[string]string{"k": front + strings.Repeat("0", rapid.IntRange(0, 3).Draw(t, "zeros")) + strconv.Itoa(n)})
 		if level != 0 || value != n {
 			t.Fatalf("level %d, value %d", level, value)
 		}
@@ -201,7 +201,7 @@ func TestMatches(t *testing.T) {
 	}{
 		{map[string]string{"tier": "gold", "app": "x"}, []int{0, 1}}, {map[string]string{"app": "x"}, []int{1, 2}}, {nil, []int{2}},
 	} {
-		if got := by.matches(tc.labels); !slices.Equal(got, tc.want) {
+		if got := by.matchingSelectors(tc.labels); !slices.Equal(got, tc.want) {
 			t.Errorf("%v matches %v, want %v", tc.labels, got, tc.want)
 		}
 	}
@@ -210,7 +210,7 @@ func TestMatches(t *testing.T) {
 	}}}); err == nil {
 		t.Error("a selector that cannot be read is no error")
 	}
-	if got, err := NewTerms(nil); err != nil || !got.equal(Terms{}) {
+	if got, err := NewTerms(nil); err != nil || !got.isEqual(Terms{}) {
 		t.Error("no strategy is not no terms")
 	}
 }
@@ -219,7 +219,7 @@ func TestMatches(t *testing.T) {
 // nothing anew that did not change.
 func TestASetRemembersWhatDidNotChange(t *testing.T) {
 	topology := NewTopology()
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z1"})
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z1"})
 	none := func(*corev1.Pod) bool { return false }
 	all := func(*corev1.Pod) bool { return true }
 	other := readyPod()
@@ -244,7 +244,7 @@ func TestASetRemembersWhatDidNotChange(t *testing.T) {
 	if got := s.Update([]*corev1.Pod{moved}, terms(t, orderBy("app")), topology, all); got[0].Facts.OrderLevel != 0 {
 		t.Error("other terms were not seen")
 	}
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z2"})
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z2"})
 	if got := s.Update([]*corev1.Pod{moved}, terms(t, orderBy("app")), topology, all); got[0].Facts.Zone != "z2" {
 		t.Error("another place of the node was not seen")
 	}
@@ -280,7 +280,7 @@ func TestFactsOfTheNode(t *testing.T) {
 	if now := at(); !now.Facts.OnNode.Unschedulable || now.Hash == first.Hash {
 		t.Error("the pod does not show it")
 	}
-	topology.Forget("n1")
+	topology.ForgetNode("n1")
 	if now := at(); now.Facts.OnNode == nil || now.Facts.OnNode.Labels != nil {
 		t.Error("a node that is gone is still there")
 	}
@@ -313,21 +313,21 @@ func TestFactsOfTheNamespace(t *testing.T) {
 
 func TestTopology(t *testing.T) {
 	topology := NewTopology()
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "7"})
-	if got := topology.Of("n1"); got != (Place{"z", "r"}) || topology.Label("n1", "rack") != "7" {
-		t.Errorf("n1 is at %v, rack %s", got, topology.Label("n1", "rack"))
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "7"})
+	if got := topology.NodePlace("n1"); got != (Place{"z", "r"}) || topology.NodeLabel("n1", "rack") != "7" {
+		t.Errorf("n1 is at %v, rack %s", got, topology.NodeLabel("n1", "rack"))
 	}
 	before := topology.Version()
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "8"})
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "8"})
 	if topology.Version() != before {
 		t.Error("a label that is no place made everything anew")
 	}
-	topology.Observe("n1", map[string]string{corev1.LabelTopologyZone: "y", corev1.LabelTopologyRegion: "r"})
+	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "y", corev1.LabelTopologyRegion: "r"})
 	if topology.Version() == before {
 		t.Error("another place did not")
 	}
-	topology.Forget("n1")
-	if topology.Of("n1") != (Place{}) || topology.Label("n1", "rack") != "" {
+	topology.ForgetNode("n1")
+	if topology.NodePlace("n1") != (Place{}) || topology.NodeLabel("n1", "rack") != "" {
 		t.Error("a node that is gone is still there")
 	}
 }
@@ -355,7 +355,7 @@ func FuzzFacts(f *testing.F) {
 		s := NewSet()
 		p := s.Update([]*corev1.Pod{pod}, by, NewTopology(), func(*corev1.Pod) bool { return true })[0]
 		for _, minReady := range []time.Duration{0, time.Second, 1 << 62} {
-			_ = p.Available(minReady, time.Unix(0, 0))
+			_ = p.IsAvailable(minReady, time.Unix(0, 0))
 		}
 		if p.Facts.OrderLevel < -1 || p.Facts.OrderValue < 0 || p.Facts.Phase < 0 || p.Facts.Phase > 2 || p.Facts.Ready&^1 != 0 || p.Facts.Assigned&^1 != 0 {
 			t.Errorf("facts out of bounds: %+v", p.Facts)

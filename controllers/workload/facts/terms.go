@@ -56,9 +56,9 @@ func SetPriority(s *rollout.Strategy, p *kruise.UpdatePriorityStrategy) {
 	}
 }
 
-func (t Terms) equal(o Terms) bool { return t.text == o.text }
+func (t Terms) isEqual(o Terms) bool { return t.text == o.text }
 
-func (t Terms) matches(l map[string]string) []int {
+func (t Terms) matchingSelectors(l map[string]string) []int {
 	var out []int
 	for i, s := range t.selectors {
 		if s.Matches(labels.Set(l)) {
@@ -68,9 +68,9 @@ func (t Terms) matches(l map[string]string) []int {
 	return out
 }
 
-// order finds the first key the pod has and the number its value ends with
+// orderPriority finds the first key the pod has and the number its value ends with
 // (A-14): -1 without a key, 0 without a number.
-func (t Terms) order(l map[string]string) (level, value int) {
+func (t Terms) orderPriority(l map[string]string) (level, value int) {
 	level = slices.IndexFunc(t.keys, func(k string) bool { _, ok := l[k]; return ok })
 	if level < 0 {
 		return -1, 0

@@ -29,15 +29,15 @@ func NewTopology() *Topology {
 	return &Topology{places: map[string]Place{}, labels: map[string]map[string]string{}, nodes: map[string]*rollout.NodeFacts{}}
 }
 
-// Of is the place of a node, empty if it is not known.
-func (t *Topology) Of(node string) Place {
+// NodePlace is the place of a node, empty if it is not known.
+func (t *Topology) NodePlace(node string) Place {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.places[node]
 }
 
-// Label is the value of any label of a node, "" if it has none.
-func (t *Topology) Label(node, key string) string {
+// NodeLabel is the value of any label of a node, "" if it has none.
+func (t *Topology) NodeLabel(node, key string) string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.labels[node][key]
@@ -50,8 +50,8 @@ func (t *Topology) Version() uint64 {
 	return t.version
 }
 
-// Observe records a node's labels.
-func (t *Topology) Observe(node string, labels map[string]string) {
+// ObserveLabels records a node's labels.
+func (t *Topology) ObserveLabels(node string, labels map[string]string) {
 	p := Place{Zone: labels[corev1.LabelTopologyZone], Region: labels[corev1.LabelTopologyRegion]}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *Topology) Observe(node string, labels map[string]string) {
 
 // ObserveNode records all that policies see of a node.
 func (t *Topology) ObserveNode(n *corev1.Node) {
-	t.Observe(n.Name, n.Labels)
+	t.ObserveLabels(n.Name, n.Labels)
 	now := nodeFacts(n)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func nodeFacts(n *corev1.Node) *rollout.NodeFacts {
 // unknown is what is known of a node that is gone.
 var unknown = &rollout.NodeFacts{}
 
-// Node is what policies see of a node. It is the same for as long as nothing of it changes.
-func (t *Topology) Node(name string) *rollout.NodeFacts {
+// NodeFacts is what policies see of a node. It is the same for as long as nothing of it changes.
+func (t *Topology) NodeFacts(name string) *rollout.NodeFacts {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if n := t.nodes[name]; n != nil {
@@ -97,8 +97,8 @@ func (t *Topology) Node(name string) *rollout.NodeFacts {
 	return unknown
 }
 
-// Forget drops a node. Pods that were on it keep their place until they go.
-func (t *Topology) Forget(node string) {
+// ForgetNode drops a node. Pods that were on it keep their place until they go.
+func (t *Topology) ForgetNode(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.places, node)

@@ -41,9 +41,9 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 	}
 }
 
-// Set sets the condition in a status, a pointer to a struct with conditions. It reports whether it was another one before; it was not
+// SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether it was another one before; it was not
 // in a status whose conditions are of no known type.
-func Set(status any, cause error, generation int64, now time.Time) (changed bool) {
+func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
 	text, at := message.Shorten(cause.Error()), metav1.NewTime(now).Rfc3339Copy()
 	switch all := conditionsOf(status).(type) {
 	case *[]metav1.Condition:
@@ -92,8 +92,8 @@ func conditionsOf(status any) any {
 	return field.Addr().Interface()
 }
 
-// Clear takes the condition out of a status, and reports whether it was there.
-func Clear(status any) bool {
+// ClearCondition takes the condition out of a status, and reports whether it was there.
+func ClearCondition(status any) bool {
 	switch all := conditionsOf(status).(type) {
 	case *[]metav1.Condition:
 		return meta.RemoveStatusCondition(all, ConditionType)
@@ -110,7 +110,7 @@ func Write[T client.Object](ctx context.Context, c client.Client, o T, status fu
 	if !ok {
 		return nil
 	}
-	if cause == nil && !Clear(status(changed)) || cause != nil && !Set(status(changed), cause, o.GetGeneration(), now) {
+	if cause == nil && !ClearCondition(status(changed)) || cause != nil && !SetCondition(status(changed), cause, o.GetGeneration(), now) {
 		return nil
 	}
 	// A patch would leave out zeros that a schema requires.

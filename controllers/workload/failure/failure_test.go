@@ -23,14 +23,14 @@ func TestTheConditionOfEachKindOfStatus(t *testing.T) {
 		&kruise.SidecarSetStatus{}, &kruise.BroadcastJobStatus{}, &kruise.DaemonSetStatus{}, &kruise.StatefulSetStatus{}, &kruise.CloneSetStatus{},
 	} {
 		t.Run(fmt.Sprintf("%T", status), func(t *testing.T) {
-			if !failure.Set(status, errors.New("listing pods: no answer"), 3, first) || failure.Set(status, errors.New("listing pods: no answer"), 3, later) {
+			if !failure.SetCondition(status, errors.New("listing pods: no answer"), 3, first) || failure.SetCondition(status, errors.New("listing pods: no answer"), 3, later) {
 				t.Error("the first is not new, or the second is")
 			}
 			text := fmt.Sprintf("%+v", status)
 			if !strings.Contains(text, "FailedReconcile") || !strings.Contains(text, "listing pods: no answer") {
 				t.Errorf("the status is %s", text)
 			}
-			if !failure.Set(status, errors.New(strings.Repeat("x", 1<<20)), 3, later) {
+			if !failure.SetCondition(status, errors.New(strings.Repeat("x", 1<<20)), 3, later) {
 				t.Error("another error is not new")
 			}
 			text = fmt.Sprintf("%+v", status)
@@ -39,7 +39,7 @@ func TestTheConditionOfEachKindOfStatus(t *testing.T) {
 			}
 		})
 	}
-	if failure.Set(&struct{ Conditions []string }{}, errors.New("no"), 1, first) || failure.Set(&struct{}{}, errors.New("no"), 1, first) {
+	if failure.SetCondition(&struct{ Conditions []string }{}, errors.New("no"), 1, first) || failure.SetCondition(&struct{}{}, errors.New("no"), 1, first) {
 		t.Error("a status without conditions has one")
 	}
 }

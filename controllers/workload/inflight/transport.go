@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Transport watches the writes of pods that go through another transport.
-func (w *Window) Transport(next http.RoundTripper) http.RoundTripper { return &watcher{w, next} }
+// WrapTransport watches the writes of pods that go through another transport.
+func (w *Window) WrapTransport(next http.RoundTripper) http.RoundTripper { return &watcher{w, next} }
 
 type watcher struct {
 	window *Window
@@ -26,9 +26,9 @@ func (t *watcher) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil: // there was no answer, or the caller gave up
 	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout:
-		t.window.Answered(sort, 0, true)
+		t.window.RecordAnswer(sort, 0, true)
 	default:
-		t.window.Answered(sort, t.window.now().Sub(started), false)
+		t.window.RecordAnswer(sort, t.window.now().Sub(started), false)
 	}
 	return response, err
 }

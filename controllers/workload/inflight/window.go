@@ -29,7 +29,7 @@ type Window struct {
 	fixed    bool
 	inFlight int
 	// turns are the holders that wait, each once, the next first.
-	turns []*Holder
+	turns []*Share
 	// short is true where a write had to wait since the bound was last looked at: what is not
 	// used is not raised.
 	short bool
@@ -45,54 +45,54 @@ func New(now func() time.Time) *Window {
 	return &Window{now: now, limit: first, bases: map[string]*base{}}
 }
 
-// Fixed makes a Window whose bound stays as it is.
-func Fixed(limit int) *Window {
+// NewFixed makes a Window whose bound stays as it is.
+func NewFixed(limit int) *Window {
 	return &Window{now: time.Now, limit: limit, fixed: true, bases: map[string]*base{}}
 }
 
-// Limit is how many writes may be under way now.
-func (w *Window) Limit() int {
+// CurrentLimit is how many writes may be under way now.
+func (w *Window) CurrentLimit() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.limit
 }
 
-// Most is what Limit never exceeds.
-func (w *Window) Most() int {
+// MaxLimit is what Limit never exceeds.
+func (w *Window) MaxLimit() int {
 	if w.fixed {
 		return w.limit
 	}
 	return most
 }
 
-// Typical is how long answers take of late, 0 before the first.
-func (w *Window) Typical() time.Duration {
+// TypicalLatency is how long answers take of late, 0 before the first.
+func (w *Window) TypicalLatency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.typical
 }
 
-// Holder is one of those that share a Window, such as a round of a workload.
-type Holder struct {
+// Share is one of those that share a Window, such as a round of a workload.
+type Share struct {
 	w       *Window
 	waiting []chan struct{}
 }
 
-// Holder makes one that has its turn beside the others.
-func (w *Window) Holder() *Holder { return &Holder{w: w} }
+// NewShare makes one that has its turn beside the others.
+func (w *Window) NewShare() *Share { return &Share{w: w} }
 
-// Do does an act when it is the holder's turn and returns its error. The act must not call Do:
+// RunInTurn does an act when it is the holder's turn and returns its error. The act must not call Do:
 // once as many wait so as may be under way, none ends.
-func (h *Holder) Do(act func() error) error {
-	if turn := h.ask(); turn != nil {
+func (h *Share) RunInTurn(act func() error) error {
+	if turn := h.acquireSlot(); turn != nil {
 		<-turn
 	}
-	defer h.w.done()
+	defer h.w.releaseSlot()
 	return act()
 }
 
-// ask takes a place, or returns what is closed when there is one.
-func (h *Holder) ask() <-chan struct{} {
+// acquireSlot takes a place, or returns what is closed when there is one.
+func (h *Share) acquireSlot() <-chan struct{} {
 	w := h.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,16 +109,16 @@ func (h *Holder) ask() <-chan struct{} {
 	return turn
 }
 
-// done gives a place back.
-func (w *Window) done() {
+// releaseSlot gives a place back.
+func (w *Window) releaseSlot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inFlight--
-	w.admit()
+	w.admitWaiting()
 }
 
-// admit lets those in whose turn it is.
-func (w *Window) admit() {
+// admitWaiting lets those in whose turn it is.
+func (w *Window) admitWaiting() {
 	for w.inFlight < w.limit && len(w.turns) > 0 {
 		h := w.turns[0]
 		w.turns = w.turns[1:]
@@ -141,7 +141,7 @@ type base struct {
 // baseLasts is how long the fastest answer is remembered, at least.
 const baseLasts = 30 * time.Second
 
-func (b *base) fastest(took time.Duration, now time.Time) time.Duration {
+func (b *base) observeFastest(took time.Duration, now time.Time) time.Duration {
 	switch {
 	case b.current == 0:
 		b.since, b.current = now, took
@@ -159,12 +159,12 @@ func (b *base) fastest(took time.Duration, now time.Time) time.Duration {
 // grace is what an answer may take beyond the fastest, however fast that is, and not be late.
 const grace = 50 * time.Millisecond
 
-// Answered notes the answer to a write of a sort, such as "PATCH pods/status". busy says that
+// RecordAnswer notes the answer to a write of a sort, such as "PATCH pods/status". busy says that
 // the API server refused it because it has too much to do.
-func (w *Window) Answered(sort string, took time.Duration, busy bool) {
+func (w *Window) RecordAnswer(sort string, took time.Duration, busy bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	defer w.admit()
+	defer w.admitWaiting()
 	if w.fixed {
 		return
 	}
@@ -183,7 +183,7 @@ func (w *Window) Answered(sort string, took time.Duration, busy bool) {
 		w.bases[sort] = b
 	}
 	w.typical += (took - w.typical) / 8
-	fastest := b.fastest(took, now)
+	fastest := b.observeFastest(took, now)
 	w.answers++
 	if took > max(4*fastest, fastest+grace) {
 		w.late++

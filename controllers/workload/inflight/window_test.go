@@ -27,8 +27,8 @@ func newWorld() *world {
 // answers has a whole bound of answers come, of writes that others waited behind.
 func (w *world) answers(took time.Duration) {
 	w.short = true
-	for range w.Limit() {
-		w.Answered("PATCH pods", took, false)
+	for range w.CurrentLimit() {
+		w.RecordAnswer("PATCH pods", took, false)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestBound(t *testing.T) {
 		}, func(n int) bool { return n == most }},
 		"does not grow while no write waits": {func(w *world) {
 			for range 2000 {
-				w.Answered("PATCH pods", near, false)
+				w.RecordAnswer("PATCH pods", near, false)
 			}
 		}, func(n int) bool { return n == first }},
 		"does not shrink for a few milliseconds more of a fast server": {func(w *world) {
@@ -77,30 +77,30 @@ func TestBound(t *testing.T) {
 		}, func(n int) bool { return n == most }},
 		"stays while some are late": {func(w *world) {
 			w.answers(near)
-			n := w.Limit()
+			n := w.CurrentLimit()
 			for range 50 {
 				w.short = true
-				for i := range w.Limit() {
+				for i := range w.CurrentLimit() {
 					took := near
 					if i%3 == 0 {
 						took = 20 * near
 					}
-					w.Answered("PATCH pods", took, false)
+					w.RecordAnswer("PATCH pods", took, false)
 				}
 			}
-			if w.Limit() != n {
+			if w.CurrentLimit() != n {
 				w.limit = -1
 			}
 		}, func(n int) bool { return n > 0 }},
 		"each sort of write has a pace of its own": {func(w *world) {
 			for range 20 {
 				w.short = true
-				for i := range w.Limit() {
+				for i := range w.CurrentLimit() {
 					sort, took := "PATCH pods/status", near
 					if i%2 == 0 { // its webhooks take their time
 						sort, took = "POST pods", 20*near
 					}
-					w.Answered(sort, took, false)
+					w.RecordAnswer(sort, took, false)
 				}
 			}
 		}, func(n int) bool { return n == most }},
@@ -118,19 +118,19 @@ func TestBound(t *testing.T) {
 		}, func(n int) bool { return n == most }},
 		"is halved once for all writes that are refused together": {func(w *world) {
 			for range first {
-				w.Answered("PATCH pods", near, true)
+				w.RecordAnswer("PATCH pods", near, true)
 			}
 		}, func(n int) bool { return n == first/2 }},
 		"falls below the least while the server refuses": {func(w *world) {
 			for range 10 {
-				w.Answered("PATCH pods", near, true)
+				w.RecordAnswer("PATCH pods", near, true)
 				w.at = w.at.Add(2 * time.Second)
 			}
 		}, func(n int) bool { return n == 1 }},
 		"is not raised by late answers after that": {func(w *world) {
 			w.answers(near)
 			for range 10 {
-				w.Answered("PATCH pods", near, true)
+				w.RecordAnswer("PATCH pods", near, true)
 				w.at = w.at.Add(2 * time.Second)
 			}
 			for range 10 {
@@ -139,7 +139,7 @@ func TestBound(t *testing.T) {
 		}, func(n int) bool { return n == 1 }},
 		"recovers from that": {func(w *world) {
 			for range 10 {
-				w.Answered("PATCH pods", near, true)
+				w.RecordAnswer("PATCH pods", near, true)
 				w.at = w.at.Add(2 * time.Second)
 			}
 			for range 60 {
@@ -151,8 +151,8 @@ func TestBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			tc.events(w)
-			if !tc.want(w.Limit()) {
-				t.Errorf("the bound is %d", w.Limit())
+			if !tc.want(w.CurrentLimit()) {
+				t.Errorf("the bound is %d", w.CurrentLimit())
 			}
 		})
 	}
@@ -167,10 +167,10 @@ func TestHoldersTakeTurns(t *testing.T) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var order []string
-	do := func(h *Holder, name string, waits bool) {
+	do := func(h *Share, name string, waits bool) {
 		before := waitersOf(w)
 		group.Go(func() {
-			_ = h.Do(func() error {
+			_ = h.RunInTurn(func() error {
 				if waits {
 					<-blocked
 				}
@@ -184,7 +184,7 @@ func TestHoldersTakeTurns(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	many, few := w.Holder(), w.Holder()
+	many, few := w.NewShare(), w.NewShare()
 	do(many, "m", true)
 	for range 4 {
 		do(many, "m", false)
@@ -215,10 +215,10 @@ func TestNoMoreThanTheBoundAreUnderWay(t *testing.T) {
 	now, highest := 0, 0
 	var group sync.WaitGroup
 	for range 4 {
-		h := w.Holder()
+		h := w.NewShare()
 		for range 50 {
 			group.Go(func() {
-				_ = h.Do(func() error {
+				_ = h.RunInTurn(func() error {
 					mu.Lock()
 					now++
 					highest = max(highest, now)
@@ -242,21 +242,21 @@ func TestNoMoreThanTheBoundAreUnderWay(t *testing.T) {
 }
 
 func TestAFixedBoundStays(t *testing.T) {
-	w := Fixed(3)
+	w := NewFixed(3)
 	for range 100 {
 		w.short = true
-		w.Answered("PATCH pods", time.Millisecond, false)
-		w.Answered("PATCH pods", time.Millisecond, true)
+		w.RecordAnswer("PATCH pods", time.Millisecond, false)
+		w.RecordAnswer("PATCH pods", time.Millisecond, true)
 	}
-	if w.Limit() != 3 || w.Most() != 3 {
-		t.Errorf("the bound is %d, %d at most", w.Limit(), w.Most())
+	if w.CurrentLimit() != 3 || w.MaxLimit() != 3 {
+		t.Errorf("the bound is %d, %d at most", w.CurrentLimit(), w.MaxLimit())
 	}
 }
 
 func TestTheErrorOfAnActIsReturnedAndItsPlaceIsFree(t *testing.T) {
 	w := newWorld()
 	want := errors.New("no")
-	if err := w.Holder().Do(func() error { return want }); !errors.Is(err, want) || w.inFlight != 0 {
+	if err := w.NewShare().RunInTurn(func() error { return want }); !errors.Is(err, want) || w.inFlight != 0 {
 		t.Errorf("got %v, %d under way", err, w.inFlight)
 	}
 }
@@ -287,13 +287,13 @@ func TestWhatIsWatched(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := w.Transport(http.DefaultTransport).RoundTrip(request)
+			response, err := w.WrapTransport(http.DefaultTransport).RoundTrip(request)
 			if err != nil || response.StatusCode != tc.code {
 				t.Fatalf("got %v, %v", response, err)
 			}
 			response.Body.Close()
-			if w.Limit() != tc.limit {
-				t.Errorf("the bound is %d, want %d", w.Limit(), tc.limit)
+			if w.CurrentLimit() != tc.limit {
+				t.Errorf("the bound is %d, want %d", w.CurrentLimit(), tc.limit)
 			}
 			if known := w.bases[tc.sort] != nil; known != (tc.sort != "") {
 				t.Errorf("the sorts are %v, want %q", w.bases, tc.sort)

@@ -59,7 +59,7 @@ func labelsComeWithTheStatus(t *testing.T, c client.Client) {
 		t.Fatal(err)
 	}
 	u := inplace.Updater{Client: c, Now: time.Now}
-	opened, err := u.MarkReady(t.Context(), pod, func(p *corev1.Pod) { lifecycle.Set(p, kruise.LifecycleStateNormal, time.Now()) })
+	opened, err := u.MarkReady(t.Context(), pod, func(p *corev1.Pod) { lifecycle.SetState(p, kruise.LifecycleStateNormal, time.Now()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func labelsComeWithTheStatus(t *testing.T, c client.Client) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(pod), stored); err != nil {
 		t.Fatal(err)
 	}
-	if stored.ResourceVersion != opened.ResourceVersion || inplace.WantsReady(stored) || lifecycle.State(stored) != kruise.LifecycleStateNormal ||
+	if stored.ResourceVersion != opened.ResourceVersion || inplace.WantsReady(stored) || lifecycle.PodState(stored) != kruise.LifecycleStateNormal ||
 		stored.Labels["app"] != "web" || stored.Annotations[kruise.LifecycleTimestampKey] == "" {
 		t.Errorf("stored are the labels %v, the annotations %v and the conditions %v", stored.Labels, stored.Annotations, stored.Status.Conditions)
 	}
@@ -167,14 +167,14 @@ func TestOnAnAPIServer(t *testing.T) {
 			if want := tc.spec.ContainerImages["main"]; want != "" && image != want {
 				t.Errorf("image %s", image)
 			}
-			if inplace.Incomplete(got) == "" {
+			if inplace.IncompleteReason(got) == "" {
 				t.Error("it is complete before the kubelet has seen it")
 			}
 			if len(tc.spec.ContainerImages) > 0 {
 				return
 			}
 			tell(t, c, got, &two)
-			if why := inplace.Incomplete(got); why != "" {
+			if why := inplace.IncompleteReason(got); why != "" {
 				t.Errorf("it is not complete, %s", why)
 			}
 		})

@@ -12,43 +12,43 @@ import (
 	"github.com/regatta-sh/regatta/controllers/launchpriority"
 )
 
-// work is what an update still has to do, by container.
-type work struct {
+// pendingWork is what an update still has to do, by container.
+type pendingWork struct {
 	images    map[string]string
 	metadata  map[string]kruise.ContainerRefMetadata
 	resources map[string]corev1.ResourceRequirements
 }
 
-func (w work) has(name string) bool {
+func (w pendingWork) hasContainer(name string) bool {
 	_, image := w.images[name]
 	_, meta := w.metadata[name]
 	_, res := w.resources[name]
 	return image || meta || res
 }
 
-// keep leaves only the work of some containers. What is for a container that the
+// retainContainers leaves only the work of some containers. What is for a container that the
 // pod does not have is for none, and would be waited for for ever.
-func (w work) keep(names []string) {
+func (w pendingWork) retainContainers(names []string) {
 	others := func(name string) bool { return !slices.Contains(names, name) }
 	maps.DeleteFunc(w.images, func(k string, _ string) bool { return others(k) })
 	maps.DeleteFunc(w.metadata, func(k string, _ kruise.ContainerRefMetadata) bool { return others(k) })
 	maps.DeleteFunc(w.resources, func(k string, _ corev1.ResourceRequirements) bool { return others(k) })
 }
 
-// batch splits the containers to change into those changed now and those that
+// splitBatch splits the containers to change into those changed now and those that
 // wait until the first ones are ready. Both are in the pod's order.
-func batch(pod *corev1.Pod, w work) (now, later []string) {
+func splitBatch(pod *corev1.Pod, w pendingWork) (now, later []string) {
 	highest, found := int64(0), false
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if p, ok := launchpriority.PriorityOf(c); ok && w.has(c.Name) && (!found || p > highest) {
+		if p, ok := launchpriority.PriorityOf(c); ok && w.hasContainer(c.Name) && (!found || p > highest) {
 			highest, found = p, true
 		}
 	}
 	chosen := map[string]bool{}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if p, ok := launchpriority.PriorityOf(c); w.has(c.Name) && (!ok || p == highest) {
+		if p, ok := launchpriority.PriorityOf(c); w.hasContainer(c.Name) && (!ok || p == highest) {
 			chosen[c.Name] = true
 		}
 	}
@@ -59,7 +59,7 @@ func batch(pod *corev1.Pod, w work) (now, later []string) {
 			mine := Metadata(m)
 			for other, o := range w.metadata {
 				theirs := Metadata(o)
-				if !chosen[name] && chosen[other] && mine.shares(&theirs) {
+				if !chosen[name] && chosen[other] && mine.sharesKey(&theirs) {
 					chosen[name], grew = true, true
 				}
 			}
@@ -69,7 +69,7 @@ func batch(pod *corev1.Pod, w work) (now, later []string) {
 		switch name := pod.Spec.Containers[i].Name; {
 		case chosen[name]:
 			now = append(now, name)
-		case w.has(name):
+		case w.hasContainer(name):
 			later = append(later, name)
 		}
 	}

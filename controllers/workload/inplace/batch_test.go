@@ -54,60 +54,60 @@ func TestBatch(t *testing.T) {
 	type refs = map[string]kruise.ContainerRefMetadata
 	tests := map[string]struct {
 		pod        *corev1.Pod
-		w          work
+		w          pendingWork
 		now, later []string
 	}{
 		"without barriers all go at once, by name": {
-			barriered("b", "a", "c"), work{images: images("a", "b")}, []string{"a", "b"}, nil,
+			barriered("b", "a", "c"), pendingWork{images: images("a", "b")}, []string{"a", "b"}, nil,
 		},
 		"the highest barrier goes first": {
-			barriered("a/p_1", "b/p_9", "c/p_5"), work{images: images("a", "b", "c")}, []string{"b"}, []string{"a", "c"},
+			barriered("a/p_1", "b/p_9", "c/p_5"), pendingWork{images: images("a", "b", "c")}, []string{"b"}, []string{"a", "c"},
 		},
 		"barriers may be negative": {
-			barriered("a/p_-1", "b/p_-9"), work{images: images("a", "b")}, []string{"a"}, []string{"b"},
+			barriered("a/p_-1", "b/p_-9"), pendingWork{images: images("a", "b")}, []string{"a"}, []string{"b"},
 		},
 		"barriers have 64 bits": {
-			barriered("a/p_9223372036854775806", "b/p_9223372036854775807", "c/p_-9223372036854775808"), work{images: images("a", "b", "c")}, []string{"b"}, []string{"a", "c"},
+			barriered("a/p_9223372036854775806", "b/p_9223372036854775807", "c/p_-9223372036854775808"), pendingWork{images: images("a", "b", "c")}, []string{"b"}, []string{"a", "c"},
 		},
 		"a container without a barrier goes with the first": {
-			barriered("a/p_1", "b/p_9", "c"), work{images: images("a", "b", "c")}, []string{"b", "c"}, []string{"a"},
+			barriered("a/p_1", "b/p_9", "c"), pendingWork{images: images("a", "b", "c")}, []string{"b", "c"}, []string{"a"},
 		},
 		"a barrier of a container that does not change counts for nothing": {
-			barriered("a/p_1", "b/p_9"), work{images: images("a")}, []string{"a"}, nil,
+			barriered("a/p_1", "b/p_9"), pendingWork{images: images("a")}, []string{"a"}, nil,
 		},
 		"equal barriers go together": {
-			barriered("a/p_5", "b/p_5", "c/p_1"), work{images: images("a", "b", "c")}, []string{"a", "b"}, []string{"c"},
+			barriered("a/p_5", "b/p_5", "c/p_1"), pendingWork{images: images("a", "b", "c")}, []string{"a", "b"}, []string{"c"},
 		},
 		"a barrier that is no number is none": {
-			barriered("a/p_x", "b/p_9", "c/9"), work{images: images("a", "b", "c")}, []string{"a", "b", "c"}, nil,
+			barriered("a/p_x", "b/p_9", "c/9"), pendingWork{images: images("a", "b", "c")}, []string{"a", "b", "c"}, nil,
 		},
 		"containers that read one key go together": {
 			barriered("a/p_9", "b/p_1", "c/p_1"),
-			work{metadata: refs{"a": reads("k"), "b": reads("k"), "c": reads("l")}}, []string{"a", "b"}, []string{"c"},
+			pendingWork{metadata: refs{"a": reads("k"), "b": reads("k"), "c": reads("l")}}, []string{"a", "b"}, []string{"c"},
 		},
 		"and so do those that read a key of them": {
 			barriered("a/p_9", "b/p_1", "c/p_2", "d/p_3"),
-			work{metadata: refs{"a": reads("k"), "b": reads("k", "l"), "c": reads("l", "m"), "d": reads("n")}}, []string{"a", "b", "c"}, []string{"d"},
+			pendingWork{metadata: refs{"a": reads("k"), "b": reads("k", "l"), "c": reads("l", "m"), "d": reads("n")}}, []string{"a", "b", "c"}, []string{"d"},
 		},
 		"a label and an annotation of one name are two keys": {
 			barriered("a/p_9", "b/p_1"),
-			work{metadata: refs{"a": reads("k"), "b": {Annotations: map[string]string{"k": "2"}}}}, []string{"a"}, []string{"b"},
+			pendingWork{metadata: refs{"a": reads("k"), "b": {Annotations: map[string]string{"k": "2"}}}}, []string{"a"}, []string{"b"},
 		},
 		"images do not bind containers together": {
-			barriered("a/p_9", "b/p_1"), work{images: images("a", "b"), metadata: refs{"b": reads("k")}}, []string{"a"}, []string{"b"},
+			barriered("a/p_9", "b/p_1"), pendingWork{images: images("a", "b"), metadata: refs{"b": reads("k")}}, []string{"a"}, []string{"b"},
 		},
 		"resources have their turn too": {
 			barriered("a/p_9", "b/p_1"),
-			work{images: images("a"), resources: map[string]corev1.ResourceRequirements{"b": {}}}, []string{"a"}, []string{"b"},
+			pendingWork{images: images("a"), resources: map[string]corev1.ResourceRequirements{"b": {}}}, []string{"a"}, []string{"b"},
 		},
-		"nothing to do is no batch": {barriered("a/p_9", "b"), work{}, nil, nil},
+		"nothing to do is no batch": {barriered("a/p_9", "b"), pendingWork{}, nil, nil},
 		"a container that the pod does not have has no turn": {
-			barriered("a"), work{images: images("gone")}, nil, nil,
+			barriered("a"), pendingWork{images: images("gone")}, nil, nil,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			now, later := batch(tc.pod, tc.w)
+			now, later := splitBatch(tc.pod, tc.w)
 			if !slices.Equal(now, tc.now) || !slices.Equal(later, tc.later) {
 				t.Errorf("now %v, later %v; want %v, %v", now, later, tc.now, tc.later)
 			}
@@ -121,7 +121,7 @@ func TestBatch(t *testing.T) {
 func TestBatchesCoverAllContainersOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := &corev1.Pod{}
-		w := work{images: map[string]string{}, metadata: map[string]kruise.ContainerRefMetadata{}, resources: map[string]corev1.ResourceRequirements{}}
+		w := pendingWork{images: map[string]string{}, metadata: map[string]kruise.ContainerRefMetadata{}, resources: map[string]corev1.ResourceRequirements{}}
 		var specs []string
 		for i := range rapid.IntRange(1, 6).Draw(t, "containers") {
 			name := fmt.Sprint("c", i)
@@ -143,13 +143,13 @@ func TestBatchesCoverAllContainersOnce(t *testing.T) {
 		pod = barriered(specs...)
 		changed := 0
 		for i := range pod.Spec.Containers {
-			if w.has(pod.Spec.Containers[i].Name) {
+			if w.hasContainer(pod.Spec.Containers[i].Name) {
 				changed++
 			}
 		}
 		done, keyBatch := map[string]bool{}, map[string]int{}
 		for round := 0; len(w.images)+len(w.metadata)+len(w.resources) > 0; round++ {
-			now, later := batch(pod, w)
+			now, later := splitBatch(pod, w)
 			if len(now) == 0 {
 				t.Fatalf("no container has its turn, but %v wait", later)
 			}
@@ -168,7 +168,7 @@ func TestBatchesCoverAllContainersOnce(t *testing.T) {
 					keyBatch[k] = round
 				}
 			}
-			w.keep(later)
+			w.retainContainers(later)
 		}
 		if len(done) != changed {
 			t.Fatalf("%d containers of %d had their turn", len(done), changed)

@@ -33,29 +33,29 @@ type Difference struct {
 	metadata  []jsonpatch.Operation
 }
 
-// paths holds the patterns of template paths that have a class of their own.
-type paths struct{ image, resource *regexp.Regexp }
+// templatePaths holds the patterns of template paths that have a class of their own.
+type templatePaths struct{ image, resource *regexp.Regexp }
 
 // Classifier tells what differs between revisions.
-type Classifier struct{ paths paths }
+type Classifier struct{ paths templatePaths }
 
 // NewClassifier makes a Classifier.
 func NewClassifier() *Classifier {
-	return &Classifier{paths{
+	return &Classifier{templatePaths{
 		image:    regexp.MustCompile(`^/spec/containers/([0-9]+)/image$`),
 		resource: regexp.MustCompile(`^/spec/containers/([0-9]+)/resources/(limits|requests)/(cpu|memory)$`),
 	}}
 }
 
-// Between classifies each operation of the JSON patch from one revision's
+// CompareRevisions classifies each operation of the JSON patch from one revision's
 // template to another's (A-01, rule 3).
-func (c *Classifier) Between(from, to *appsv1.ControllerRevision) (Difference, error) {
+func (c *Classifier) CompareRevisions(from, to *appsv1.ControllerRevision) (Difference, error) {
 	d := Difference{images: map[string]string{}, resources: map[string]corev1.ResourceRequirements{}}
 	var err error
-	if d.Old, err = revision.Template(from); err != nil {
+	if d.Old, err = revision.DecodeTemplate(from); err != nil {
 		return d, err
 	}
-	if d.New, err = revision.Template(to); err != nil {
+	if d.New, err = revision.DecodeTemplate(to); err != nil {
 		return d, err
 	}
 	a, err := json.Marshal(d.Old)
@@ -71,12 +71,12 @@ func (c *Classifier) Between(from, to *appsv1.ControllerRevision) (Difference, e
 		return d, fmt.Errorf("comparing templates of %s and %s: %w", from.Name, to.Name, err)
 	}
 	for _, op := range ops {
-		d.Changes = append(d.Changes, c.classify(&d, op))
+		d.Changes = append(d.Changes, c.classifyOperation(&d, op))
 	}
 	return d, nil
 }
 
-func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) points.TemplateChange {
+func (c *Classifier) classifyOperation(d *Difference, op jsonpatch.Operation) points.TemplateChange {
 	change := points.TemplateChange{Class: points.ChangeOther, Op: op.Operation, Path: op.Path}
 	if strings.HasPrefix(op.Path, "/metadata/") {
 		change.Class = points.ChangeMetadata
@@ -101,7 +101,7 @@ func (c *Classifier) classify(d *Difference, op jsonpatch.Operation) points.Temp
 			return change
 		}
 		change.Class, change.Container = points.ChangeResources, name
-		d.resources[name] = withResource(d.resources[name], named(d.New.Spec.Containers, name), m[2], corev1.ResourceName(m[3]), quantity)
+		d.resources[name] = withResource(d.resources[name], containerByName(d.New.Spec.Containers, name), m[2], corev1.ResourceName(m[3]), quantity)
 	}
 	return change
 }
@@ -129,11 +129,11 @@ func (d Difference) EnvRefresh() map[string]Metadata {
 			if !ok {
 				continue
 			}
-			if value, ok := changed.get(kind, key); ok {
-				read.set(kind, key, value)
+			if value, ok := changed.getEntry(kind, key); ok {
+				read.setEntry(kind, key, value)
 			}
 		}
-		if !read.empty() {
+		if !read.isEmpty() {
 			refs[c.Name] = read
 		}
 	}
@@ -152,7 +152,7 @@ func (d Difference) changedMetadata() Metadata {
 			continue
 		}
 		if kind := parts[2]; kind == labels || kind == annotations {
-			out.set(kind, unescape.Replace(parts[3]), value)
+			out.setEntry(kind, unescape.Replace(parts[3]), value)
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ import (
 )
 
 func revisionOf(name string, template *corev1.PodTemplateSpec) (*appsv1.ControllerRevision, error) {
-	raw, err := revision.Encode(template)
+	raw, err := revision.EncodeTemplate(template)
 	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}, err
 }
 
@@ -30,7 +30,7 @@ func classify(from, to *corev1.PodTemplateSpec) (Difference, error) {
 	if err := errors.Join(errA, errB); err != nil {
 		return Difference{}, err
 	}
-	return NewClassifier().Between(a, b)
+	return NewClassifier().CompareRevisions(a, b)
 }
 
 // twoContainers is a template with a main and a side container.
@@ -204,10 +204,10 @@ func TestRevisionsThatCannotBeReadAreErrors(t *testing.T) {
 		"containers that are no list": `{"spec":{"template":{"spec":{"containers":7}}}}`,
 	} {
 		bad := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}, Data: runtime.RawExtension{Raw: []byte(raw)}}
-		if _, err := NewClassifier().Between(good, bad); err == nil {
+		if _, err := NewClassifier().CompareRevisions(good, bad); err == nil {
 			t.Errorf("%s: no error for the new revision", name)
 		}
-		if _, err := NewClassifier().Between(bad, good); err == nil {
+		if _, err := NewClassifier().CompareRevisions(bad, good); err == nil {
 			t.Errorf("%s: no error for the old revision", name)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
-// Incomplete says why a pod's last in-place update is not done yet, "" when it
+// IncompleteReason says why a pod's last in-place update is not done yet, "" when it
 // is or there was none.
-func Incomplete(pod *corev1.Pod) string {
+func IncompleteReason(pod *corev1.Pod) string {
 	if InGrace(pod) {
 		return "still in grace period of in-place update"
 	}
-	s, err := State(pod)
+	s, err := DecodeState(pod)
 	if err != nil {
 		return err.Error()
 	}
@@ -34,7 +34,7 @@ func Incomplete(pod *corev1.Pod) string {
 // batchIncomplete looks only at the containers of the batch that runs.
 func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	if s.UpdateResources {
-		if why := sizing(pod); why != "" {
+		if why := pendingResizeReason(pod); why != "" {
 			return why
 		}
 	}
@@ -46,7 +46,7 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 		if st == nil {
 			return fmt.Sprintf("not found statuses of containers: %s has none", name)
 		}
-		if !replaced(pod, st, before, changedAt(s, name)) {
+		if !isReplaced(pod, st, before, changedAt(s, name)) {
 			return waitsFor(st, before)
 		}
 	}
@@ -56,28 +56,28 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	return ""
 }
 
-// Replacing says which of the named containers an update recorded and has not
+// UnreplacedReason says which of the named containers an update recorded and has not
 // replaced yet, "" if none: what is left of A-05 for updates that others record in
 // the same way (SS-11).
-func Replacing(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) string {
+func UnreplacedReason(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) string {
 	for _, name := range names {
 		before, recorded := s.LastContainerStatuses[name]
 		st := statusOf(pod, name)
-		if recorded && (st == nil || !replaced(pod, st, before, changedAt(s, name))) {
+		if recorded && (st == nil || !isReplaced(pod, st, before, changedAt(s, name))) {
 			return fmt.Sprintf("container %s does not run its new image yet", name)
 		}
 	}
 	return ""
 }
 
-// replaced says whether a container runs what the spec says, as far as the
+// isReplaced says whether a container runs what the spec says, as far as the
 // kubelet has told of the pod as it is now. Another imageID, the image's name or
 // digest prove it. Where two tags have one digest the imageID never changes and
 // the name may be that of either, so that a new container proves it too:
 // OpenKruise hangs there for ever. And a container that was started by the very
 // image need not be replaced: an update was undone before it was seen.
-func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
-	if stale(pod) {
+func isReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
+	if isStatusStale(pod) {
 		return false
 	}
 	if containerstatus.HasEnded(pod, st.Name) { // it runs nothing, and nothing comes in its place
@@ -95,8 +95,8 @@ func replaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlace
 	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st) || toldBySpec(pod, st)
 }
 
-// stale says whether the status is of the pod before its last change.
-func stale(pod *corev1.Pod) bool {
+// isStatusStale says whether the status is of the pod before its last change.
+func isStatusStale(pod *corev1.Pod) bool {
 	g := pod.Status.ObservedGeneration
 	return g != 0 && g < pod.Generation
 }

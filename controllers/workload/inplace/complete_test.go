@@ -122,7 +122,7 @@ func TestIncomplete(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if why := Incomplete(tc.pod); (why == "") != tc.done {
+			if why := IncompleteReason(tc.pod); (why == "") != tc.done {
 				t.Errorf("Incomplete says %q, want done %v", why, tc.done)
 			}
 		})
@@ -136,7 +136,7 @@ func TestFullImageNames(t *testing.T) {
 		"localhost/nginx": "localhost/nginx:latest", "reg:5000/nginx": "reg:5000/nginx:latest", "reg:5000/a/b:2": "reg:5000/a/b:2",
 		"ghcr.io/a/b": "ghcr.io/a/b:latest",
 	} {
-		if got := full(image); got != want {
+		if got := normalizeImage(image); got != want {
 			t.Errorf("full(%q) = %q, want %q", image, got, want)
 		}
 	}

@@ -13,27 +13,27 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
-// Next is what a pod in the middle of an update needs.
-type Next string
+// NextStep is what a pod in the middle of an update needs.
+type NextStep string
 
 const (
 	// Nothing: the pod waits for its containers, or was never updated.
-	Nothing Next = ""
+	Nothing NextStep = ""
 	// Batch: the next containers may be changed.
-	Batch Next = "Batch"
+	Batch NextStep = "Batch"
 	// Grace: the grace period is over.
-	Grace Next = "Grace"
+	Grace NextStep = "Grace"
 	// Done: the update is complete.
-	Done Next = "Done"
+	Done NextStep = "Done"
 )
 
-// Step says what a pod's update needs now, and when to look again.
-func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
-	s, err := State(pod)
+// NextStep says what a pod's update needs now, and when to look again.
+func (u Updater) NextStep(pod *corev1.Pod) (NextStep, time.Duration, error) {
+	s, err := DecodeState(pod)
 	if err != nil {
 		return Nothing, 0, err
 	}
-	spec, err := grace(pod)
+	spec, err := decodeGrace(pod)
 	if err != nil {
 		return Nothing, 0, err
 	}
@@ -68,8 +68,8 @@ func (u Updater) Step(pod *corev1.Pod) (Next, time.Duration, error) {
 // BatchTrouble is what keeps the containers of the next batch of an update from ever being changed, "" if nothing
 // does: a container of the batch before has failed and is not started again.
 func BatchTrouble(pod *corev1.Pod) string {
-	s, err := State(pod)
-	if err != nil || s == nil || s.PreCheckBeforeNext == nil || stale(pod) {
+	s, err := DecodeState(pod)
+	if err != nil || s == nil || s.PreCheckBeforeNext == nil || isStatusStale(pod) {
 		return ""
 	}
 	for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
@@ -80,13 +80,13 @@ func BatchTrouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// Continue does what Step said: the change after the grace period, or the next
+// ContinueUpdate does what Step said: the change after the grace period, or the next
 // batch. A pod that was meanwhile given another revision only loses its grace.
 // It returns the pod as it was written last, nil if it was not.
-func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*corev1.Pod, error) {
+func (u Updater) ContinueUpdate(ctx context.Context, pod *corev1.Pod, next NextStep) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	before := pod.DeepCopy()
-	s, err := State(pod)
+	s, err := DecodeState(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*cor
 	}
 	switch next {
 	case Grace:
-		spec, err := grace(pod)
+		spec, err := decodeGrace(pod)
 		if err != nil {
 			return nil, err
 		}
@@ -103,12 +103,12 @@ func (u Updater) Continue(ctx context.Context, pod *corev1.Pod, next Next) (*cor
 			break
 		}
 		dropGrace(pod)
-		if !revision.Same(pod.Labels[revisionLabel], spec.Revision) {
-			return u.patch(ctx, pod, before)
+		if !revision.SameHash(pod.Labels[revisionLabel], spec.Revision) {
+			return u.patchPod(ctx, pod, before)
 		}
-		return u.apply(ctx, pod, before, s, spec)
+		return u.applyFirstBatch(ctx, pod, before, s, spec)
 	case Batch:
-		w := work{s.NextContainerImages, s.NextContainerRefMetadata, s.NextContainerResources}
+		w := pendingWork{s.NextContainerImages, s.NextContainerRefMetadata, s.NextContainerResources}
 		return u.applyBatch(ctx, pod, before, s, w)
 	}
 	return nil, fmt.Errorf("continuing pod %s: nothing is to be done", pod.Name)

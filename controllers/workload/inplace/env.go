@@ -12,13 +12,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 )
 
-// Refreshing names the containers that have to restart now for the labels and annotations
+// ContainersToRefresh names the containers that have to restart now for the labels and annotations
 // that their env reads, unless they run with them already (PL-06): those that the update
 // of the pod has begun with. Containers that wait for their batch do not, and none does
 // before the pod has left its services or while it waits for its grace period.
-func Refreshing(pod *corev1.Pod) (names []string) {
-	c := Condition(pod, kruise.InPlaceUpdateReady)
-	s, err := State(pod)
+func ContainersToRefresh(pod *corev1.Pod) (names []string) {
+	c := FindCondition(pod, kruise.InPlaceUpdateReady)
+	s, err := DecodeState(pod)
 	if c == nil || c.Status != corev1.ConditionFalse || InGrace(pod) || err != nil || s == nil {
 		return nil
 	}
@@ -26,7 +26,7 @@ func Refreshing(pod *corev1.Pod) (names []string) {
 		c := &pod.Spec.Containers[i]
 		last, recorded := s.LastContainerStatuses[c.Name]
 		begun := recorded && onlyEnv(last) || s.UpdateEnvFromMetadata && inBatches(s, c.Name)
-		if begun && !waits(s, c.Name) && runtimemeta.ReadsMetadata(c) {
+		if begun && !awaitsBatch(s, c.Name) && runtimemeta.ReadsMetadata(c) {
 			names = append(names, c.Name)
 		}
 	}
@@ -45,8 +45,8 @@ func inBatches(s *kruise.InPlaceUpdateState, name string) bool {
 	})
 }
 
-// waits says whether a container is to change with a batch that has not begun.
-func waits(s *kruise.InPlaceUpdateState, name string) bool {
+// awaitsBatch says whether a container is to change with a batch that has not begun.
+func awaitsBatch(s *kruise.InPlaceUpdateState, name string) bool {
 	_, image := s.NextContainerImages[name]
 	_, meta := s.NextContainerRefMetadata[name]
 	return image || meta
@@ -63,11 +63,11 @@ const (
 
 // envTold is A-05, rule 4, for one container.
 func envTold(pod *corev1.Pod, st *corev1.ContainerStatus) env {
-	told, ok := runtimemeta.Told(pod, st)
+	told, ok := runtimemeta.ContainerMeta(pod, st)
 	switch {
 	case !ok || told.Hashes.ExtractedEnvFromMetadataHash == 0:
 		return untold
-	case told.Hashes.ExtractedEnvFromMetadataHash == runtimemeta.Expected(pod, container(pod, st.Name)):
+	case told.Hashes.ExtractedEnvFromMetadataHash == runtimemeta.ExpectedEnvHash(pod, findContainer(pod, st.Name)):
 		return refreshed
 	}
 	return outdated
@@ -93,16 +93,16 @@ func envReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, restarted bool) bo
 // tellsLater says whether the node agent writes on the pod, but has not come to this run
 // of the container yet.
 func tellsLater(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
-	set, err := runtimemeta.Of(pod)
-	_, told := runtimemeta.Told(pod, st)
+	set, err := runtimemeta.DecodeAnnotation(pod)
+	_, told := runtimemeta.ContainerMeta(pod, st)
 	return err == nil && len(set.Containers) > 0 && !told
 }
 
 // toldBySpec says whether the node agent saw that a container was started by the image
 // that the spec names (A-05, rule 6).
 func toldBySpec(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
-	told, ok := runtimemeta.Told(pod, st)
-	return ok && slices.Contains(runtimemeta.PlainHashes(container(pod, st.Name)), told.Hashes.PlainHash)
+	told, ok := runtimemeta.ContainerMeta(pod, st)
+	return ok && slices.Contains(runtimemeta.PlainHashes(findContainer(pod, st.Name)), told.Hashes.PlainHash)
 }
 
 // waitsFor says what a container that is not replaced yet waits for.

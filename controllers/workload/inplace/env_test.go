@@ -43,7 +43,7 @@ func tells(t *testing.T, run, color, image string) func(*corev1.Pod) {
 		e := kruise.RuntimeContainerMeta{Name: "main", ContainerID: run}
 		e.Hashes.PlainHash = runtimemeta.PlainHashes(c)[0]
 		if color != "" {
-			e.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.Actual(c, map[string]string{"COLOR": color})
+			e.Hashes.ExtractedEnvFromMetadataHash = runtimemeta.ActualEnvHash(c, map[string]string{"COLOR": color})
 		}
 		raw, err := json.Marshal(kruise.RuntimeContainerMetaSet{Containers: []kruise.RuntimeContainerMeta{e}})
 		if err != nil {
@@ -81,7 +81,7 @@ func TestTheNodeAgentTellsThatAnUpdateIsComplete(t *testing.T) {
 		"what the agent wrote cannot be read, and the run is new": {agented(t, "c2", func(p *corev1.Pod) { p.Annotations[kruise.RuntimeContainerMetaKey] = "{" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if why := Incomplete(tc.pod); why != tc.why {
+			if why := IncompleteReason(tc.pod); why != tc.why {
 				t.Errorf("Incomplete says %q, want %q", why, tc.why)
 			}
 		})
@@ -91,7 +91,7 @@ func TestTheNodeAgentTellsThatAnUpdateIsComplete(t *testing.T) {
 // Two tags of one image: neither its ID nor, with some runtimes, its name changes.
 func TestTheNodeAgentTellsOfTheNewImage(t *testing.T) {
 	sameDigest := func(p *corev1.Pod) {
-		s, err := State(p)
+		s, err := DecodeState(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestTheNodeAgentTellsOfTheNewImage(t *testing.T) {
 		"the kubelet has not seen the new tag yet": {agented(t, "c1", sameDigest, tells(t, "c1", "red", "web:2"), func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if why := Incomplete(tc.pod); (why == "") != tc.done {
+			if why := IncompleteReason(tc.pod); (why == "") != tc.done {
 				t.Errorf("Incomplete says %q, want done %v", why, tc.done)
 			}
 		})

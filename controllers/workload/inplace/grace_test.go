@@ -22,15 +22,15 @@ func TestTheGracePeriodComesBetweenNotReadyAndTheChange(t *testing.T) {
 	if left != 30*time.Second || got.Spec.Containers[0].Image != "main:1" || got.Labels["tier"] != "" || got.Labels[revisionLabel] != "web-2" {
 		t.Errorf("after the start: %s left, image %s, labels %v", left, got.Spec.Containers[0].Image, got.Labels)
 	}
-	if Condition(got, corev1.PodReady).Status != corev1.ConditionFalse || Incomplete(got) == "" {
+	if FindCondition(got, corev1.PodReady).Status != corev1.ConditionFalse || IncompleteReason(got) == "" {
 		t.Error("it is ready, or complete, in its grace period")
 	}
 	w.now = w.now.Add(28500 * time.Millisecond)
-	if next, left, err := w.u.Step(w.pod()); next != Nothing || left != 2*time.Second || err != nil {
+	if next, left, err := w.u.NextStep(w.pod()); next != Nothing || left != 2*time.Second || err != nil {
 		t.Errorf("after 28.5 s: %q, %s, %v; want to wait 2 s", next, left, err)
 	}
 	w.now = w.now.Add(1500 * time.Millisecond)
-	if next, _, _ := w.u.Step(w.pod()); next != Grace {
+	if next, _, _ := w.u.NextStep(w.pod()); next != Grace {
 		t.Errorf("after 30 s: %q", next)
 	}
 	w.finish()

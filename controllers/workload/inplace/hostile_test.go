@@ -16,14 +16,14 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := &corev1.Pod{}
 		pod.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: text}
-		if s, err := State(pod); err == nil && (s == nil || s.LastContainerStatuses == nil) {
+		if s, err := DecodeState(pod); err == nil && (s == nil || s.LastContainerStatuses == nil) {
 			t.Error("the state is nil, or has a nil map")
 		}
 		pod.Annotations[kruise.InPlaceUpdateGraceKey] = text
-		if s, err := grace(pod); err == nil && s == nil {
+		if s, err := decodeGrace(pod); err == nil && s == nil {
 			t.Error("the update is nil")
 		}
-		Incomplete(pod)
-		Refreshing(pod)
+		IncompleteReason(pod)
+		ContainersToRefresh(pod)
 	})
 }

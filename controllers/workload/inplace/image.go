@@ -14,11 +14,11 @@ func sameImage(spec string, st *corev1.ContainerStatus) bool {
 	if _, digest, ok := strings.Cut(spec, "@"); ok {
 		return strings.HasSuffix(st.ImageID, "@"+digest) || strings.HasSuffix(st.Image, "@"+digest)
 	}
-	return spec != "" && full(spec) == full(st.Image)
+	return spec != "" && normalizeImage(spec) == normalizeImage(st.Image)
 }
 
-// full is a name with its registry, its folder and its tag.
-func full(image string) string {
+// normalizeImage is a name with its registry, its folder and its tag.
+func normalizeImage(image string) string {
 	name, tag := image, ":latest"
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		name, tag = image[:i], image[i:]

@@ -15,33 +15,33 @@ const (
 // Metadata is labels and annotations that the env of a container reads.
 type Metadata kruise.ContainerRefMetadata
 
-func (m *Metadata) of(kind string) *map[string]string {
+func (m *Metadata) kindEntries(kind string) *map[string]string {
 	if kind == labels {
 		return &m.Labels
 	}
 	return &m.Annotations
 }
 
-func (m *Metadata) get(kind, key string) (string, bool) {
-	v, ok := (*m.of(kind))[key]
+func (m *Metadata) getEntry(kind, key string) (string, bool) {
+	v, ok := (*m.kindEntries(kind))[key]
 	return v, ok
 }
 
-func (m *Metadata) set(kind, key, value string) {
-	kv := m.of(kind)
+func (m *Metadata) setEntry(kind, key, value string) {
+	kv := m.kindEntries(kind)
 	if *kv == nil {
 		*kv = map[string]string{}
 	}
 	(*kv)[key] = value
 }
 
-func (m *Metadata) empty() bool { return len(m.Labels) == 0 && len(m.Annotations) == 0 }
+func (m *Metadata) isEmpty() bool { return len(m.Labels) == 0 && len(m.Annotations) == 0 }
 
-// shares says whether two containers read one key in common.
-func (m *Metadata) shares(o *Metadata) bool {
+// sharesKey says whether two containers read one key in common.
+func (m *Metadata) sharesKey(o *Metadata) bool {
 	for _, kind := range []string{labels, annotations} {
-		for k := range *m.of(kind) {
-			if _, ok := o.get(kind, k); ok {
+		for k := range *m.kindEntries(kind) {
+			if _, ok := o.getEntry(kind, k); ok {
 				return true
 			}
 		}

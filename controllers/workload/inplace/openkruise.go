@@ -32,7 +32,7 @@ func byOpenKruise(s *kruise.InPlaceUpdateState) bool {
 // readyAgain says whether the readiness gate of a pod was opened again. It is closed
 // ahead of an update, and opened when that is complete.
 func readyAgain(pod *corev1.Pod) bool {
-	c := Condition(pod, kruise.InPlaceUpdateReady)
+	c := FindCondition(pod, kruise.InPlaceUpdateReady)
 	return HasGate(pod) && c != nil && c.Status == corev1.ConditionTrue
 }
 
@@ -44,15 +44,15 @@ func envPending(pod *corev1.Pod, s *kruise.InPlaceUpdateState) (names []string) 
 	}
 	for _, batch := range s.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
-			c := container(pod, name)
+			c := findContainer(pod, name)
 			if _, image := s.LastContainerStatuses[name]; image || !runtimemeta.ReadsMetadata(c) {
 				continue
 			}
 			st := statusOf(pod, name)
-			if containerstatus.HasEnded(pod, name) && !stale(pod) {
+			if containerstatus.HasEnded(pod, name) && !isStatusStale(pod) {
 				continue
 			}
-			if st == nil || stale(pod) || !(envTold(pod, st) == refreshed || startedSince(st, batch.Timestamp.Time)) {
+			if st == nil || isStatusStale(pod) || !(envTold(pod, st) == refreshed || startedSince(st, batch.Timestamp.Time)) {
 				names = append(names, name)
 			}
 		}

@@ -52,7 +52,7 @@ func TestPodsThatOpenKruiseUpdated(t *testing.T) {
 		st.Image, st.ImageID = "docker.io/library/nginx:1.25", openKruiseImage
 	}
 	inFlight := func(p *corev1.Pod) {
-		c := Condition(p, kruise.InPlaceUpdateReady)
+		c := FindCondition(p, kruise.InPlaceUpdateReady)
 		c.Status, c.Reason = corev1.ConditionFalse, kruise.StartInPlaceUpdateReason
 	}
 	noAgent := func(p *corev1.Pod) { delete(p.Annotations, kruise.RuntimeContainerMetaKey) }
@@ -64,7 +64,7 @@ func TestPodsThatOpenKruiseUpdated(t *testing.T) {
 	crashed := func(p *corev1.Pod) { mainStatus(p).State = corev1.ContainerState{} }
 	unseen := func(p *corev1.Pod) { p.Status.ObservedGeneration-- }
 	onlyEnv := func(p *corev1.Pod) {
-		s, err := State(p)
+		s, err := DecodeState(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestPodsThatOpenKruiseUpdated(t *testing.T) {
 			for _, edit := range tc.edits {
 				edit(p)
 			}
-			if why := Incomplete(p); (why == "") != tc.done {
+			if why := IncompleteReason(p); (why == "") != tc.done {
 				t.Errorf("Incomplete says %q, want done %v", why, tc.done)
 			}
 		})
@@ -126,14 +126,14 @@ func TestHashesOfTheNodeAgent(t *testing.T) {
 	for name, p := range openKruisePods(t) {
 		for i := range p.Spec.Containers {
 			c := &p.Spec.Containers[i]
-			saw, told := runtimemeta.Told(p, statusOf(p, c.Name))
+			saw, told := runtimemeta.ContainerMeta(p, statusOf(p, c.Name))
 			if !told {
 				t.Errorf("the annotation has no container %s of pod %s", c.Name, name)
 			}
 			if want := name != "stuck-cgwbc"; slices.Contains(runtimemeta.PlainHashes(c), saw.Hashes.PlainHash) != want {
 				t.Errorf("container %s of pod %s was started by its spec: %v, want %v", c.Name, name, !want, want)
 			}
-			if got := runtimemeta.Expected(p, c); got != saw.Hashes.ExtractedEnvFromMetadataHash {
+			if got := runtimemeta.ExpectedEnvHash(p, c); got != saw.Hashes.ExtractedEnvFromMetadataHash {
 				t.Errorf("the env of container %s of pod %s has hash %d, want %d", c.Name, name, got, saw.Hashes.ExtractedEnvFromMetadataHash)
 			}
 		}
@@ -152,15 +152,15 @@ func TestTheNextUpdateWaitsForWhatOpenKruiseHasBegun(t *testing.T) {
 			p.Status.ContainerStatuses[1].State.Running.StartedAt = metav1.Time{}
 		}, containers{}},
 		"the image is not there yet": {func(p *corev1.Pod) {
-			Condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
+			FindCondition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
 			st := statusOf(p, "main")
 			st.ImageID, st.Image, st.State = openKruiseImage, "docker.io/library/nginx:1.25", corev1.ContainerState{}
 			delete(p.Annotations, kruise.RuntimeContainerMetaKey)
 		}, containers{"main": {ImageID: openKruiseImage}}},
 		"the env is not there yet": {func(p *corev1.Pod) {
-			Condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
+			FindCondition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
 			statusOf(p, "main").State, statusOf(p, "main").ContainerID = corev1.ContainerState{}, "containerd://old"
-			s, err := State(p)
+			s, err := DecodeState(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestTheNextUpdateWaitsForWhatOpenKruiseHasBegun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := openKruisePods(t)["web-wx7nd"]
 			tc.edit(p)
-			if diff := cmp.Diff(tc.want, unfinished(p)); diff != "" {
+			if diff := cmp.Diff(tc.want, unfinishedContainers(p)); diff != "" {
 				t.Error(diff)
 			}
 		})

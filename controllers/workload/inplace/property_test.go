@@ -62,11 +62,11 @@ func TestAPodBecomesWhatItsLastTemplateSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := from.Spec(fmt.Sprint("web-", i+2), int32(rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "grace")), true)
+			spec, err := from.UpdateSpec(fmt.Sprint("web-", i+2), int32(rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "grace")), true)
 			if err != nil {
 				t.Fatal(err)
 			}
-			from.Resume(spec, w.pod())
+			from.ResumePending(spec, w.pod())
 			if _, _, err := w.u.Start(context.Background(), w.pod(), spec, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -76,25 +76,25 @@ func TestAPodBecomesWhatItsLastTemplateSays(t *testing.T) {
 					w.kubelet()
 					continue
 				}
-				next, left, err := w.u.Step(w.pod())
+				next, left, err := w.u.NextStep(w.pod())
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.now = w.now.Add(left)
 				if next == Batch || next == Grace {
-					if _, err := w.u.Continue(context.Background(), w.pod(), next); err != nil {
+					if _, err := w.u.ContinueUpdate(context.Background(), w.pod(), next); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			for InGrace(w.pod()) { // such a pod is no candidate
-				next, left, err := w.u.Step(w.pod())
+				next, left, err := w.u.NextStep(w.pod())
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.now = w.now.Add(left)
 				if next == Grace {
-					if _, err := w.u.Continue(context.Background(), w.pod(), next); err != nil {
+					if _, err := w.u.ContinueUpdate(context.Background(), w.pod(), next); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -105,7 +105,7 @@ func TestAPodBecomesWhatItsLastTemplateSays(t *testing.T) {
 		got := w.pod()
 		for i := range at.Spec.Containers {
 			want, has := at.Spec.Containers[i], got.Spec.Containers[i]
-			want.Resources.Requests = requests(&want)
+			want.Resources.Requests = defaultedRequests(&want)
 			if has.Image != want.Image {
 				t.Fatalf("container %s has image %s, want %s", want.Name, has.Image, want.Image)
 			}
@@ -143,13 +143,13 @@ func FuzzAnnotationsOfAPod(f *testing.F) {
 		pod.Labels = map[string]string{revisionLabel: "web-1"}
 		u := Updater{Client: accepting{}, Now: func() time.Time { return time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC) }}
 		for range 10 {
-			_, _ = Incomplete(pod), WantsReady(pod)
-			Difference{New: twoContainers()}.Resume(&kruise.UpdateSpec{}, pod)
-			next, left, err := u.Step(pod)
+			_, _ = IncompleteReason(pod), WantsReady(pod)
+			Difference{New: twoContainers()}.ResumePending(&kruise.UpdateSpec{}, pod)
+			next, left, err := u.NextStep(pod)
 			if err != nil || left > 0 || (next != Batch && next != Grace) {
 				return
 			}
-			if pod, err = u.Continue(context.Background(), pod, next); err != nil {
+			if pod, err = u.ContinueUpdate(context.Background(), pod, next); err != nil {
 				return
 			}
 			for i := range pod.Spec.Containers {

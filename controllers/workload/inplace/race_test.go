@@ -34,7 +34,7 @@ func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 			}
 			return nil
 		}
-		spec, err := d.Spec("web-2", 0, true)
+		spec, err := d.UpdateSpec("web-2", 0, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestAKubeletThatIsFasterCostsNoWriteMore(t *testing.T) {
 				}
 				return conflict()
 			}
-			spec, err := d.Spec("web-2", 0, true)
+			spec, err := d.UpdateSpec("web-2", 0, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,10 +131,10 @@ func TestAPodWithoutTheGateHasOnlyTheOtherOpened(t *testing.T) {
 	if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := Condition(w.pod(), kruise.InPlaceUpdateReady); got != nil {
+	if got := FindCondition(w.pod(), kruise.InPlaceUpdateReady); got != nil {
 		t.Errorf("it has the condition %+v", got)
 	}
-	if got := Condition(w.pod(), kruise.KruisePodReady); got == nil || got.Status != corev1.ConditionTrue {
+	if got := FindCondition(w.pod(), kruise.KruisePodReady); got == nil || got.Status != corev1.ConditionTrue {
 		t.Errorf("its gate is %+v", got)
 	}
 }

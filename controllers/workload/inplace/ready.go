@@ -17,24 +17,24 @@ import (
 )
 
 // HasGate says whether the pod's readiness waits for InPlaceUpdateReady.
-func HasGate(pod *corev1.Pod) bool { return gated(pod, kruise.InPlaceUpdateReady) }
+func HasGate(pod *corev1.Pod) bool { return hasReadinessGate(pod, kruise.InPlaceUpdateReady) }
 
 // AddGate has the pod's readiness wait for a condition, and says whether it did not
 // already.
 func AddGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
-	if gated(pod, t) {
+	if hasReadinessGate(pod, t) {
 		return false
 	}
 	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: t})
 	return true
 }
 
-func gated(pod *corev1.Pod, t corev1.PodConditionType) bool {
+func hasReadinessGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
 }
 
-// Condition finds a condition of the pod, nil if it has none of that type.
-func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+// FindCondition finds a condition of the pod, nil if it has none of that type.
+func FindCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == t {
 			return &pod.Status.Conditions[i]
@@ -53,17 +53,19 @@ func WantsReady(pod *corev1.Pod) bool {
 	if !HasGate(pod) {
 		return false
 	}
-	c := Condition(pod, kruise.InPlaceUpdateReady)
+	c := FindCondition(pod, kruise.InPlaceUpdateReady)
 	return c == nil || c.Status != corev1.ConditionTrue || c.Reason != "" || c.Message != ""
 }
 
 // WantsKruiseReady says whether the gate KruisePodReady of a pod was never opened.
 func WantsKruiseReady(pod *corev1.Pod) bool {
-	return gated(pod, kruise.KruisePodReady) && Condition(pod, kruise.KruisePodReady) == nil
+	return hasReadinessGate(pod, kruise.KruisePodReady) && FindCondition(pod, kruise.KruisePodReady) == nil
 }
 
-// Opened says whether the gate of a pod was ever opened or shut.
-func Opened(pod *corev1.Pod) bool { return Condition(pod, kruise.InPlaceUpdateReady) != nil }
+// HasGateCondition says whether the gate of a pod was ever opened or shut.
+func HasGateCondition(pod *corev1.Pod) bool {
+	return FindCondition(pod, kruise.InPlaceUpdateReady) != nil
+}
 
 // MarkReady opens the gates, both in one write. edit, which may be nil, changes labels and
 // annotations in that write: the API server takes them with the status. A pod whose gates
@@ -71,13 +73,13 @@ func Opened(pod *corev1.Pod) bool { return Condition(pod, kruise.InPlaceUpdateRe
 // kubelet write to it at that very moment, which is no reason not to.
 func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod, edit func(*corev1.Pod)) (*corev1.Pod, error) {
 	version := ""
-	if Opened(pod) {
+	if HasGateCondition(pod) {
 		version = pod.ResourceVersion
 	}
-	return u.open(ctx, pod, version, edit)
+	return u.openGates(ctx, pod, version, edit)
 }
 
-func (u Updater) open(ctx context.Context, pod *corev1.Pod, version string, edit func(*corev1.Pod)) (*corev1.Pod, error) {
+func (u Updater) openGates(ctx context.Context, pod *corev1.Pod, version string, edit func(*corev1.Pod)) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	if err := u.setReady(ctx, pod, metav1.ConditionTrue, version, edit); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 	}
 	if status == metav1.ConditionFalse {
 		conditions[0].Reason = kruise.StartInPlaceUpdateReason
-		if ready := Condition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+		if ready := FindCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
 			conditions = append(conditions, corev1.PodCondition{
 				Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: now,
 				Reason: "ReadinessGatesNotReady", Message: "the pod is being updated in place",
@@ -122,7 +124,7 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 	if edit != nil {
 		edited := pod.DeepCopy()
 		edit(edited)
-		metadata["labels"], metadata["annotations"] = added(pod.Labels, edited.Labels), added(pod.Annotations, edited.Annotations)
+		metadata["labels"], metadata["annotations"] = changedEntries(pod.Labels, edited.Labels), changedEntries(pod.Annotations, edited.Annotations)
 	}
 	raw, err := json.Marshal(map[string]any{
 		"metadata": metadata,
@@ -137,8 +139,8 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 	return nil
 }
 
-// added are the entries of after that before has not, or has otherwise.
-func added(before, after map[string]string) map[string]string {
+// changedEntries are the entries of after that before has not, or has otherwise.
+func changedEntries(before, after map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range after {
 		if was, ok := before[k]; !ok || was != v {

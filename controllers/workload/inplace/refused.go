@@ -41,25 +41,25 @@ type rollout struct {
 // server is asked once more.
 const mostRollouts = 10_000
 
-// taken says whether a change of a pod may be taken to be allowed, without asking.
-func (r *Refusals) taken(pod *corev1.Pod, revision string) bool {
+// isAssumedAllowed says whether a change of a pod may be taken to be allowed, without asking.
+func (r *Refusals) isAssumedAllowed(pod *corev1.Pod, revision string) bool {
 	if r == nil {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.of[workload(pod)] == rollout{revision: revision}
+	return r.of[workloadUID(pod)] == rollout{revision: revision}
 }
 
-// set notes how the change of a pod went. What was refused stays so until there is
+// recordOutcome notes how the change of a pod went. What was refused stays so until there is
 // another revision.
-func (r *Refusals) set(pod *corev1.Pod, revision string, refused bool) {
+func (r *Refusals) recordOutcome(pod *corev1.Pod, revision string, refused bool) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	uid := workload(pod)
+	uid := workloadUID(pod)
 	last, known := r.of[uid]
 	if r.of == nil || !known && len(r.of) >= mostRollouts {
 		r.of = map[types.UID]rollout{}
@@ -67,17 +67,17 @@ func (r *Refusals) set(pod *corev1.Pod, revision string, refused bool) {
 	r.of[uid] = rollout{revision, refused || last == rollout{revision, true}}
 }
 
-// workload is the UID of the controller of a pod, or that of a pod without a controller.
-func workload(pod *corev1.Pod) types.UID {
+// workloadUID is the UID of the controller of a pod, or that of a pod without a controller.
+func workloadUID(pod *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID
 	}
 	return pod.UID
 }
 
-// refused says whether an API server will not have a write, whatever the moment:
+// isRefused says whether an API server will not have a write, whatever the moment:
 // not one that lost a race, came too fast or was about something that is gone.
-func refused(err error) bool {
+func isRefused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -90,12 +90,12 @@ func refused(err error) bool {
 	}
 }
 
-// try asks by a dry run whether the change of a pod would be taken; nothing is
+// dryRunChange asks by a dry run whether the change of a pod would be taken; nothing is
 // said against it unless it is refused.
-func (u Updater) try(ctx context.Context, pod *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
+func (u Updater) dryRunChange(ctx context.Context, pod *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
 	dry := u
 	dry.Client = client.NewDryRunClient(u.Client)
-	if _, _, err := dry.change(ctx, pod, earlier, spec, edit); refused(err) && !noDryRun(err) {
+	if _, _, err := dry.changePod(ctx, pod, earlier, spec, edit); isRefused(err) && !noDryRun(err) {
 		return err
 	}
 	return nil
@@ -110,7 +110,7 @@ func noDryRun(err error) bool {
 // putBack returns a pod to its services whose change was refused, as err says.
 // It is the one that was taken out, as it is stored now.
 func (u Updater) putBack(ctx context.Context, pod *corev1.Pod, err error) (*corev1.Pod, error) {
-	back, failed := u.open(ctx, pod, "", nil) // the kubelet has written since, more likely than not
+	back, failed := u.openGates(ctx, pod, "", nil) // the kubelet has written since, more likely than not
 	if failed != nil {
 		return pod, errors.Join(err, fmt.Errorf("returning the pod to its services: %w", failed))
 	}

@@ -45,12 +45,12 @@ func TestAPodWhoseUpdateIsRefusedStaysInItsServices(t *testing.T) {
 			if _, err := w.u.MarkReady(context.Background(), w.pod(), nil); err != nil {
 				t.Fatal(err)
 			}
-			spec, err := between(t, from, to).Spec("web-2", 0, true)
+			spec, err := between(t, from, to).UpdateSpec("web-2", 0, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(name, "after another") {
-				w.u.Refused.set(w.pod(), "web-2", false)
+				w.u.Refused.recordOutcome(w.pod(), "web-2", false)
 			}
 			no := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("it is lunch time"))
 			for _, step := range steps {
@@ -108,9 +108,9 @@ func TestARolloutIsKnownByItsWorkloadAndRevision(t *testing.T) {
 		return pod
 	}
 	r := &Refusals{}
-	r.set(of("web"), "2", false)
-	r.set(of("db"), "2", true)
-	r.set(of("db"), "2", false) // a rule may be about some of its pods
+	r.recordOutcome(of("web"), "2", false)
+	r.recordOutcome(of("db"), "2", true)
+	r.recordOutcome(of("db"), "2", false) // a rule may be about some of its pods
 	for _, tc := range []struct {
 		name, revision string
 		owner          types.UID
@@ -121,12 +121,12 @@ func TestARolloutIsKnownByItsWorkloadAndRevision(t *testing.T) {
 		{"one that a pod was refused for", "2", "db", false},
 		{"one that nothing is known of", "2", "cache", false},
 	} {
-		if got := r.taken(of(tc.owner), tc.revision); got != tc.want {
+		if got := r.isAssumedAllowed(of(tc.owner), tc.revision); got != tc.want {
 			t.Errorf("%s: %t", tc.name, got)
 		}
 	}
-	r.set(of("db"), "3", false)
-	if !r.taken(of("db"), "3") {
+	r.recordOutcome(of("db"), "3", false)
+	if !r.isAssumedAllowed(of("db"), "3") {
 		t.Error("what was refused of the last revision is held against the next")
 	}
 }
@@ -147,7 +147,7 @@ func TestWhatIsRefusedAndWhatOnlyFailed(t *testing.T) {
 		{"a connection that broke", errors.New("EOF"), false},
 		{"nothing", nil, false},
 	} {
-		if got := refused(tc.err); got != tc.want {
+		if got := isRefused(tc.err); got != tc.want {
 			t.Errorf("%s: %t", tc.name, got)
 		}
 	}
@@ -156,7 +156,7 @@ func TestWhatIsRefusedAndWhatOnlyFailed(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	r := &Refusals{}
 	for i := range mostRollouts + 1 {
-		r.set(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune(i))}}, "1", true)
+		r.recordOutcome(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune(i))}}, "1", true)
 	}
 	if len(r.of) > mostRollouts {
 		t.Errorf("%d are remembered", len(r.of))

@@ -23,37 +23,37 @@ var sizes = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 // the resize would change the QoS class of the pod.
 func withResource(r corev1.ResourceRequirements, c *corev1.Container, list string, name corev1.ResourceName, q resource.Quantity) corev1.ResourceRequirements {
 	if list == "requests" {
-		r.Requests = with(r.Requests, name, q)
+		r.Requests = setMapKey(r.Requests, name, q)
 		return r
 	}
-	r.Limits = with(r.Limits, name, q)
+	r.Limits = setMapKey(r.Limits, name, q)
 	if _, own := c.Resources.Requests[name]; !own {
-		r.Requests = with(r.Requests, name, q)
+		r.Requests = setMapKey(r.Requests, name, q)
 	}
 	return r
 }
 
-// requests are those of a container as the API server defaults them: a limit stands for
+// defaultedRequests are those of a container as the API server defaults them: a limit stands for
 // both.
-func requests(c *corev1.Container) corev1.ResourceList {
+func defaultedRequests(c *corev1.Container) corev1.ResourceList {
 	out := c.Resources.Requests.DeepCopy()
 	for _, name := range sizes {
 		if q, ok := c.Resources.Limits[name]; ok {
 			if _, own := out[name]; !own {
-				out = with(out, name, q)
+				out = setMapKey(out, name, q)
 			}
 		}
 	}
 	return out
 }
 
-// resize gives a container of a pod new resources; it keeps those that r does not name.
-func resize(c *corev1.Container, r corev1.ResourceRequirements) {
+// setResources gives a container of a pod new resources; it keeps those that r does not name.
+func setResources(c *corev1.Container, r corev1.ResourceRequirements) {
 	for name, q := range r.Limits {
-		c.Resources.Limits = with(c.Resources.Limits, name, q)
+		c.Resources.Limits = setMapKey(c.Resources.Limits, name, q)
 	}
 	for name, q := range r.Requests {
-		c.Resources.Requests = with(c.Resources.Requests, name, q)
+		c.Resources.Requests = setMapKey(c.Resources.Requests, name, q)
 	}
 }
 
@@ -97,7 +97,7 @@ func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*co
 	err := u.patchResize(ctx, sized, before)
 	switch {
 	case apierrors.IsNotFound(err): // older API servers take resources with the rest
-		return u.patch(ctx, pod, before)
+		return u.patchPod(ctx, pod, before)
 	case err != nil:
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*co
 	for i := range pod.Spec.Containers {
 		pod.Spec.Containers[i].Resources = *sized.Spec.Containers[i].Resources.DeepCopy()
 	}
-	written, err := u.patch(ctx, pod, sized)
+	written, err := u.patchPod(ctx, pod, sized)
 	switch {
 	case err == nil:
 		return written, nil
-	case !refused(err):
+	case !isRefused(err):
 		return sized, err
 	}
 	back := withResourcesOf(sized, before)

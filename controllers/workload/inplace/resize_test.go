@@ -38,7 +38,7 @@ func TestResourcesAreWrittenBeforeTheLabel(t *testing.T) {
 		}
 		return nil
 	}
-	spec, err := between(t, from, to).Spec("web-2", 0, true)
+	spec, err := between(t, from, to).UpdateSpec("web-2", 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestResourcesAreWrittenBeforeTheLabel(t *testing.T) {
 	if got.Labels[revisionLabel] != "web-2" || cpuOf(got) != "2" {
 		t.Errorf("after all writes: label %s, cpu %s", got.Labels[revisionLabel], cpuOf(got))
 	}
-	if Incomplete(got) == "" {
+	if IncompleteReason(got) == "" {
 		t.Error("it is complete before the kubelet has seen it")
 	}
 	w.finish()
@@ -90,8 +90,8 @@ func TestAKubeletThatAnswersTheResizeFirstCostsNoRound(t *testing.T) {
 		return nil
 	}
 	start(t, w, between(t, from, to), 0)
-	if got := w.pod(); w.writes != 3 || got.Labels[revisionLabel] != "web-2" || Incomplete(got) != "" {
-		t.Errorf("%d writes, label %s, %q", w.writes, got.Labels[revisionLabel], Incomplete(got))
+	if got := w.pod(); w.writes != 3 || got.Labels[revisionLabel] != "web-2" || IncompleteReason(got) != "" {
+		t.Errorf("%d writes, label %s, %q", w.writes, got.Labels[revisionLabel], IncompleteReason(got))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestWhichResizeTakesAPodOutOfItsServices(t *testing.T) {
 			w.kubelet()
 			before := statusOf(w.pod(), "main").ContainerID
 			start(t, w, between(t, from, to), 0)
-			ready := Condition(w.pod(), kruise.InPlaceUpdateReady)
+			ready := FindCondition(w.pod(), kruise.InPlaceUpdateReady)
 			if out := ready != nil && ready.Status == corev1.ConditionFalse; out != tc.out {
 				t.Errorf("the gate is %+v", ready)
 			}
@@ -167,7 +167,7 @@ func TestAPodGetsItsResourcesBackWhenTheRestIsRefused(t *testing.T) {
 				}
 				return nil
 			}
-			spec, err := between(t, from, to).Spec("web-2", 0, true)
+			spec, err := between(t, from, to).UpdateSpec("web-2", 0, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestAPodGetsItsResourcesBackWhenTheRestIsRefused(t *testing.T) {
 			if !apierrors.IsForbidden(err) || w.writes != tc.writes || cpuOf(got) != tc.cpu || got.Labels[revisionLabel] != "web-1" {
 				t.Errorf("%v after %d writes, cpu %s, label %s", err, w.writes, cpuOf(got), got.Labels[revisionLabel])
 			}
-			if c := Condition(got, kruise.InPlaceUpdateReady); c.Status != corev1.ConditionTrue {
+			if c := FindCondition(got, kruise.InPlaceUpdateReady); c.Status != corev1.ConditionTrue {
 				t.Errorf("it is out of its services: %+v", c)
 			}
 			if told != nil && told.ResourceVersion != got.ResourceVersion {
@@ -197,16 +197,16 @@ func TestABatchOfResourcesAloneStarts(t *testing.T) {
 	w := newWorld(t, podOf(template("1", "1"), true))
 	w.kubelet()
 	start(t, w, between(t, template("1", "1"), template("2", "2")), 0)
-	s, err := State(w.pod())
+	s, err := DecodeState(w.pod())
 	if err != nil || len(s.NextContainerImages)+len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) != 1 {
 		t.Fatalf("the record is %+v, %v", s, err)
 	}
 	w.kubelet()
-	if next, _, _ := w.u.Step(w.pod()); next != Batch {
+	if next, _, _ := w.u.NextStep(w.pod()); next != Batch {
 		t.Fatalf("next is %q", next)
 	}
 	w.finish()
-	s, _ = State(w.pod())
+	s, _ = DecodeState(w.pod())
 	if got := w.pod().Spec.Containers[1].Resources.Limits.Cpu().String(); got != "2" || len(s.ContainerBatchesRecord) != 2 || !slices.Equal(s.ContainerBatchesRecord[1].Containers, []string{"second"}) {
 		t.Errorf("cpu %s, record %+v", got, s)
 	}
@@ -251,11 +251,11 @@ func TestWhatANodeCannotGiveIsUndoneInPlace(t *testing.T) {
 	start(t, w, between(t, from, to), 0)
 	w.kubelet()
 	trouble := ResizeTrouble(w.pod())
-	if trouble == nil || trouble.Reason != corev1.PodReasonInfeasible || !strings.Contains(Incomplete(w.pod()), trouble.Message) {
-		t.Fatalf("the trouble is %+v, incomplete is %q", trouble, Incomplete(w.pod()))
+	if trouble == nil || trouble.Reason != corev1.PodReasonInfeasible || !strings.Contains(IncompleteReason(w.pod()), trouble.Message) {
+		t.Fatalf("the trouble is %+v, incomplete is %q", trouble, IncompleteReason(w.pod()))
 	}
 	container := statusOf(w.pod(), "main").ContainerID
-	spec, err := between(t, to, from).Spec("web-1", 0, true)
+	spec, err := between(t, to, from).UpdateSpec("web-1", 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestTheNextUpdateWaitsForResourcesToo(t *testing.T) {
 	w.cannot = corev1.PodReasonDeferred
 	start(t, w, between(t, from, to), 0)
 	w.kubelet()
-	spec, err := between(t, to, next).Spec("web-3", 0, true)
+	spec, err := between(t, to, next).UpdateSpec("web-3", 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestTheNextUpdateWaitsForResourcesToo(t *testing.T) {
 	}
 	w.kubelet()
 	if trouble := ResizeTrouble(w.pod()); trouble == nil || trouble.Reason != corev1.PodReasonDeferred {
-		t.Errorf("the trouble is %+v, incomplete is %q", trouble, Incomplete(w.pod()))
+		t.Errorf("the trouble is %+v, incomplete is %q", trouble, IncompleteReason(w.pod()))
 	}
 	w.cannot = ""
 	w.finish()

@@ -10,9 +10,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
-// Trouble is what keeps a node from giving a pod the resources that its spec asks for, in
+// ResizeFailure is what keeps a node from giving a pod the resources that its spec asks for, in
 // the words of the kubelet.
-type Trouble struct {
+type ResizeFailure struct {
 	// Reason is Infeasible if the node can never give them, Deferred if it cannot now,
 	// Error if changing them failed, "" if it is under way.
 	Reason string
@@ -21,7 +21,7 @@ type Trouble struct {
 }
 
 // String is a sentence without its subject, which is the pod, for people.
-func (t Trouble) String() string {
+func (t ResizeFailure) String() string {
 	switch t.Reason {
 	case "":
 		return "its node is changing its resources"
@@ -35,9 +35,9 @@ func (t Trouble) String() string {
 
 // ResizeTrouble is what keeps the last update of a pod from completing that changed its
 // resources; nil if the kubelet has told of nothing.
-func ResizeTrouble(pod *corev1.Pod) *Trouble {
-	s, err := State(pod)
-	if err != nil || s == nil || !s.UpdateResources || InGrace(pod) || stale(pod) {
+func ResizeTrouble(pod *corev1.Pod) *ResizeFailure {
+	s, err := DecodeState(pod)
+	if err != nil || s == nil || !s.UpdateResources || InGrace(pod) || isStatusStale(pod) {
 		return nil
 	}
 	c := resizeCondition(pod)
@@ -48,28 +48,30 @@ func ResizeTrouble(pod *corev1.Pod) *Trouble {
 	return &t
 }
 
-func troubleOf(c *corev1.PodCondition) Trouble { return Trouble{Reason: c.Reason, Message: c.Message} }
+func troubleOf(c *corev1.PodCondition) ResizeFailure {
+	return ResizeFailure{Reason: c.Reason, Message: c.Message}
+}
 
 // resizeCondition is the condition by which the kubelet says that a resize is not done,
 // nil if it says nothing of the kind. One that is pending goes ahead of an earlier one that
 // is under way.
 func resizeCondition(pod *corev1.Pod) *corev1.PodCondition {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
-		if c := Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue {
+		if c := FindCondition(pod, t); c != nil && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}
 	return nil
 }
 
-// unsized says whether an earlier update has changed resources of the pod that its
+// hasPendingResize says whether an earlier update has changed resources of the pod that its
 // containers do not have yet. The next update waits for them too.
-func unsized(pod *corev1.Pod) bool {
-	s, err := State(pod)
-	return err == nil && s != nil && s.UpdateResources && sizing(pod) != ""
+func hasPendingResize(pod *corev1.Pod) bool {
+	s, err := DecodeState(pod)
+	return err == nil && s != nil && s.UpdateResources && pendingResizeReason(pod) != ""
 }
 
-// sizing says why the containers of a pod may not have the resources of its spec yet,
+// pendingResizeReason says why the containers of a pod may not have the resources of its spec yet,
 // "" if they have.
 //
 // The status tells the resources of each container. It is right about those of a new
@@ -77,8 +79,8 @@ func unsized(pod *corev1.Pod) bool {
 // kubelet repeats what it told before of all that the runtime does not report (containerd
 // before 1.7, or a CPU limit without CFS quotas), and it may leave values out. A kubelet
 // that names the generation it has seen says by its conditions when it is done.
-func sizing(pod *corev1.Pod) string {
-	if stale(pod) {
+func pendingResizeReason(pod *corev1.Pod) string {
+	if isStatusStale(pod) {
 		return "the kubelet has not seen the new resources yet"
 	}
 	if c := resizeCondition(pod); c != nil {
@@ -93,7 +95,7 @@ func sizing(pod *corev1.Pod) string {
 		if containerstatus.HasEnded(pod, c.Name) {
 			continue
 		}
-		for _, name := range differing(c, st) {
+		for _, name := range differingResources(c, st) {
 			if restartsFor(c, name) || pod.Status.ObservedGeneration == 0 {
 				return fmt.Sprintf("container %s does not have its new resources yet", c.Name)
 			}
@@ -102,22 +104,22 @@ func sizing(pod *corev1.Pod) string {
 	return ""
 }
 
-// differing names the resources of a container of which its status tells other values.
-func differing(c *corev1.Container, st *corev1.ContainerStatus) (out []corev1.ResourceName) {
+// differingResources names the resources of a container of which its status tells other values.
+func differingResources(c *corev1.Container, st *corev1.ContainerStatus) (out []corev1.ResourceName) {
 	has := corev1.ResourceRequirements{}
 	if st.Resources != nil {
 		has = *st.Resources
 	}
 	for _, name := range sizes {
-		if !equal(c.Resources.Limits, has.Limits, name) || !equal(c.Resources.Requests, has.Requests, name) {
+		if !resourceMatches(c.Resources.Limits, has.Limits, name) || !resourceMatches(c.Resources.Requests, has.Requests, name) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// equal says whether a list has the value of another, if that has one.
-func equal(want, has corev1.ResourceList, name corev1.ResourceName) bool {
+// resourceMatches says whether a list has the value of another, if that has one.
+func resourceMatches(want, has corev1.ResourceList, name corev1.ResourceName) bool {
 	w, wanted := want[name]
 	h, ok := has[name]
 	return !wanted || ok && w.Cmp(h) == 0

@@ -83,7 +83,7 @@ func TestWhenAContainerHasItsNewResources(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Incomplete(tc.pod); (got == "") != (tc.why == "") || !strings.Contains(got, tc.why) {
+			if got := IncompleteReason(tc.pod); (got == "") != (tc.why == "") || !strings.Contains(got, tc.why) {
 				t.Errorf("Incomplete says %q, want %q", got, tc.why)
 			}
 		})
@@ -110,7 +110,7 @@ func TestTroubleIsToldOfWhatWeHaveResized(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Trouble{}
+			got := ResizeFailure{}
 			if trouble := ResizeTrouble(tc.pod); trouble != nil {
 				got = *trouble
 			}

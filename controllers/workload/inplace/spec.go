@@ -14,10 +14,10 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Spec makes the update of a difference. refreshEnv says whether
+// UpdateSpec makes the update of a difference. refreshEnv says whether
 // containers are restarted for metadata that their env reads; else all metadata
 // is only written.
-func (d Difference) Spec(target string, graceSeconds int32, refreshEnv bool) (*kruise.UpdateSpec, error) {
+func (d Difference) UpdateSpec(target string, graceSeconds int32, refreshEnv bool) (*kruise.UpdateSpec, error) {
 	spec := &kruise.UpdateSpec{
 		Revision:           target,
 		ContainerImages:    maps.Clone(d.images),
@@ -39,8 +39,8 @@ func (d Difference) Spec(target string, graceSeconds int32, refreshEnv bool) (*k
 			spec.ContainerRefMetadata[name] = kruise.ContainerRefMetadata(read)
 			spec.UpdateEnvFromMetadata = true
 			for _, kind := range []string{labels, annotations} {
-				for k, v := range *read.of(kind) {
-					apart.set(kind, k, v)
+				for k, v := range *read.kindEntries(kind) {
+					apart.setEntry(kind, k, v)
 				}
 			}
 		}
@@ -53,51 +53,51 @@ func (d Difference) Spec(target string, graceSeconds int32, refreshEnv bool) (*k
 	return spec, nil
 }
 
-// Resume adds what an earlier update left undone on the pod: batches that had
+// ResumePending adds what an earlier update left undone on the pod: batches that had
 // not begun. The pod's label says it has them, so no difference of revisions
 // tells of them, and the record of the earlier update is about to be replaced.
-func (d Difference) Resume(spec *kruise.UpdateSpec, pod *corev1.Pod) {
-	s, err := State(pod)
+func (d Difference) ResumePending(spec *kruise.UpdateSpec, pod *corev1.Pod) {
+	s, err := DecodeState(pod)
 	if err != nil || s == nil { // a record that cannot be read tells of nothing
 		return
 	}
 	for i := range d.New.Spec.Containers {
 		c := &d.New.Spec.Containers[i]
 		if _, pending := s.NextContainerImages[c.Name]; pending {
-			spec.ContainerImages = with(spec.ContainerImages, c.Name, c.Image)
+			spec.ContainerImages = setMapKey(spec.ContainerImages, c.Name, c.Image)
 		}
 		if pending, ok := s.NextContainerResources[c.Name]; ok {
 			r := spec.ContainerResources[c.Name]
-			r.Limits = resume(r.Limits, pending.Limits, c.Resources.Limits)
-			r.Requests = resume(r.Requests, pending.Requests, requests(c))
+			r.Limits = mergePending(r.Limits, pending.Limits, c.Resources.Limits)
+			r.Requests = mergePending(r.Requests, pending.Requests, defaultedRequests(c))
 			if len(r.Limits)+len(r.Requests) > 0 {
-				spec.ContainerResources = with(spec.ContainerResources, c.Name, r)
+				spec.ContainerResources = setMapKey(spec.ContainerResources, c.Name, r)
 			}
 		}
 		if pending, ok := s.NextContainerRefMetadata[c.Name]; ok {
 			m := spec.ContainerRefMetadata[c.Name]
-			m.Labels = resume(m.Labels, pending.Labels, d.New.Labels)
-			m.Annotations = resume(m.Annotations, pending.Annotations, d.New.Annotations)
+			m.Labels = mergePending(m.Labels, pending.Labels, d.New.Labels)
+			m.Annotations = mergePending(m.Annotations, pending.Annotations, d.New.Annotations)
 			if len(m.Labels)+len(m.Annotations) > 0 {
-				spec.ContainerRefMetadata = with(spec.ContainerRefMetadata, c.Name, m)
+				spec.ContainerRefMetadata = setMapKey(spec.ContainerRefMetadata, c.Name, m)
 				spec.UpdateEnvFromMetadata = true
 			}
 		}
 	}
 }
 
-// resume gives each pending key the value it is to have now, if any.
-func resume[M ~map[K]V, K comparable, V any](m, pending, now M) M {
+// mergePending gives each pending key the value it is to have now, if any.
+func mergePending[M ~map[K]V, K comparable, V any](m, pending, now M) M {
 	m = maps.Clone(m) // the difference it came from is that of other pods too
 	for k := range pending {
 		if v, ok := now[k]; ok {
-			m = with(m, k, v)
+			m = setMapKey(m, k, v)
 		}
 	}
 	return m
 }
 
-func with[M ~map[K]V, K comparable, V any](m M, k K, v V) M {
+func setMapKey[M ~map[K]V, K comparable, V any](m M, k K, v V) M {
 	if m == nil {
 		m = M{}
 	}

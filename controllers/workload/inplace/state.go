@@ -13,9 +13,9 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// annotation reads a pod's annotation under its name or the one it had before
+// podAnnotation reads a pod's annotation under its name or the one it had before
 // release 1.0.
-func annotation(pod *corev1.Pod, key, legacy string) (string, bool) {
+func podAnnotation(pod *corev1.Pod, key, legacy string) (string, bool) {
 	if v, ok := pod.Annotations[key]; ok {
 		return v, true
 	}
@@ -23,9 +23,9 @@ func annotation(pod *corev1.Pod, key, legacy string) (string, bool) {
 	return v, ok
 }
 
-// State reads the record of a pod's last in-place update, nil if it has none.
-func State(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
-	raw, ok := annotation(pod, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateLegacyKey)
+// DecodeState reads the record of a pod's last in-place update, nil if it has none.
+func DecodeState(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
+	raw, ok := podAnnotation(pod, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateLegacyKey)
 	if !ok {
 		return nil, nil
 	}
@@ -41,12 +41,12 @@ func State(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
 
 // InGrace says whether a pod waits for its grace period to end.
 func InGrace(pod *corev1.Pod) bool {
-	_, ok := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
+	_, ok := podAnnotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
 	return ok
 }
 
-func grace(pod *corev1.Pod) (*kruise.UpdateSpec, error) {
-	raw, ok := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
+func decodeGrace(pod *corev1.Pod) (*kruise.UpdateSpec, error) {
+	raw, ok := podAnnotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
 	if !ok {
 		return nil, nil
 	}

@@ -48,26 +48,26 @@ const races = 3
 // not, even where it fails half-way; and, when a grace period has to pass, how
 // long. A pod whose change is refused goes back to its services.
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
-	return u.start(ctx, pod, spec, RestartsContainers(pod, spec) && HasGate(pod), edit)
+	return u.startUpdate(ctx, pod, spec, RestartsContainers(pod, spec) && HasGate(pod), edit)
 }
 
 // StartReady begins an update as Start does, but leaves the readiness gate of the pod open.
 func (u Updater) StartReady(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
-	return u.start(ctx, pod, spec, false, edit)
+	return u.startUpdate(ctx, pod, spec, false, edit)
 }
 
-// start begins an update. leaves is true where the pod is made not ready first.
-func (u Updater) start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, leaves bool, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+// startUpdate begins an update. leaves is true where the pod is made not ready first.
+func (u Updater) startUpdate(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, leaves bool, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
-	earlier, served, resizes := unfinished(pod), false, len(spec.ContainerResources) > 0
+	earlier, served, resizes := unfinishedContainers(pod), false, len(spec.ContainerResources) > 0
 	if leaves {
-		c := Condition(pod, kruise.InPlaceUpdateReady)
+		c := FindCondition(pod, kruise.InPlaceUpdateReady)
 		served = c != nil && c.Status == corev1.ConditionTrue
 	}
 	// A resize is a write of its own: no pod is to get half of an update.
-	if (served || resizes) && !u.Refused.taken(pod, spec.Revision) {
-		if err := u.try(ctx, pod, earlier, spec, edit); err != nil {
+	if (served || resizes) && !u.Refused.isAssumedAllowed(pod, spec.Revision) {
+		if err := u.dryRunChange(ctx, pod, earlier, spec, edit); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -79,21 +79,21 @@ func (u Updater) start(ctx context.Context, pod *corev1.Pod, spec *kruise.Update
 		}
 		written = pod.DeepCopy()
 	}
-	changed, grace, err := u.race(ctx, pod, written, earlier, spec, edit)
-	if (leaves || resizes) && (err == nil || refused(err)) {
-		u.Refused.set(pod, spec.Revision, err != nil)
+	changed, grace, err := u.changeWithRetries(ctx, pod, written, earlier, spec, edit)
+	if (leaves || resizes) && (err == nil || isRefused(err)) {
+		u.Refused.recordOutcome(pod, spec.Revision, err != nil)
 	}
-	if served && refused(err) {
+	if served && isRefused(err) {
 		changed, err = u.putBack(ctx, changed, err)
 	}
 	return changed, grace, err
 }
 
-// race makes the change of a pod. The kubelet answers a write of the status or of resources
+// changeWithRetries makes the change of a pod. The kubelet answers a write of the status or of resources
 // with one of its own, often before we are back; then it is made once more on the pod as it
 // is now. written is the pod if it was written before, else nil. It returns what change does.
-func (u Updater) race(ctx context.Context, pod, written *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
-	changed, grace, err := u.change(ctx, pod, earlier, spec, edit)
+func (u Updater) changeWithRetries(ctx context.Context, pod, written *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+	changed, grace, err := u.changePod(ctx, pod, earlier, spec, edit)
 	for range races {
 		if changed != nil {
 			written = changed
@@ -101,12 +101,12 @@ func (u Updater) race(ctx context.Context, pod, written *corev1.Pod, earlier con
 		if !apierrors.IsConflict(err) || written == nil {
 			break
 		}
-		now := u.overtaken(ctx, written)
+		now := u.rereadIfSameSpec(ctx, written)
 		if now == nil {
 			break // the first error says what happened
 		}
 		written = now
-		changed, grace, err = u.change(ctx, now, earlier, spec, edit)
+		changed, grace, err = u.changePod(ctx, now, earlier, spec, edit)
 	}
 	if changed == nil {
 		changed = written
@@ -114,8 +114,8 @@ func (u Updater) race(ctx context.Context, pod, written *corev1.Pod, earlier con
 	return changed, grace, err
 }
 
-// overtaken is the pod as it is now, if only its status was written since; else nil.
-func (u Updater) overtaken(ctx context.Context, written *corev1.Pod) *corev1.Pod {
+// rereadIfSameSpec is the pod as it is now, if only its status was written since; else nil.
+func (u Updater) rereadIfSameSpec(ctx context.Context, written *corev1.Pod) *corev1.Pod {
 	now := &corev1.Pod{}
 	if u.Live == nil || u.Live.Get(ctx, client.ObjectKeyFromObject(written), now) != nil || !sameButStatus(written, now) {
 		return nil
@@ -126,10 +126,10 @@ func (u Updater) overtaken(ctx context.Context, written *corev1.Pod) *corev1.Pod
 // containers are containers by their names, as an update records them.
 type containers = map[string]kruise.InPlaceUpdateContainerStatus
 
-// change records an update of a pod as the API server has it, and makes the
+// changePod records an update of a pod as the API server has it, and makes the
 // change, or leaves it to the end of the grace period. earlier are the containers
 // that an earlier update has left unfinished.
-func (u Updater) change(ctx context.Context, before *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
+func (u Updater) changePod(ctx context.Context, before *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod := before.DeepCopy()
 	setRevision(pod, spec.Revision)
 	dropGrace(pod) // of an update that this one replaces
@@ -138,12 +138,12 @@ func (u Updater) change(ctx context.Context, before *corev1.Pod, earlier contain
 	}
 	state := newState(spec.Revision, u.Now())
 	maps.Copy(state.LastContainerStatuses, earlier)
-	state.UpdateResources = unsized(before)
+	state.UpdateResources = hasPendingResize(before)
 	if spec.GraceSeconds > 0 {
-		written, err := u.wait(ctx, pod, before, state, spec)
+		written, err := u.recordGrace(ctx, pod, before, state, spec)
 		return written, time.Duration(spec.GraceSeconds) * time.Second, err
 	}
-	written, err := u.apply(ctx, pod, before, state, spec)
+	written, err := u.applyFirstBatch(ctx, pod, before, state, spec)
 	return written, 0, err
 }
 
@@ -162,18 +162,18 @@ func newState(target string, now time.Time) *kruise.InPlaceUpdateState {
 	}
 }
 
-// unfinished are the containers that an earlier update has changed and that were
+// unfinishedContainers are the containers that an earlier update has changed and that were
 // not replaced yet, as far as their ids tell. The next update waits for them too,
 // and has to know by which image they were started.
-func unfinished(pod *corev1.Pod) containers {
+func unfinishedContainers(pod *corev1.Pod) containers {
 	out := containers{}
-	s, err := State(pod)
+	s, err := DecodeState(pod)
 	if err != nil || s == nil || (byOpenKruise(s) && readyAgain(pod)) {
 		return out
 	}
 	for name, before := range s.LastContainerStatuses {
 		st := statusOf(pod, name)
-		if container(pod, name).Name != "" && (st == nil || st.ContainerID == before.ContainerID || !replaced(pod, st, before, changedAt(s, name))) {
+		if findContainer(pod, name).Name != "" && (st == nil || st.ContainerID == before.ContainerID || !isReplaced(pod, st, before, changedAt(s, name))) {
 			out[name] = before
 		}
 	}
@@ -185,8 +185,8 @@ func unfinished(pod *corev1.Pod) containers {
 	return out
 }
 
-// wait records what to do when the grace period is over.
-func (u Updater) wait(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
+// recordGrace records what to do when the grace period is over.
+func (u Updater) recordGrace(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding update of pod %s: %w", pod.Name, err)
@@ -195,32 +195,32 @@ func (u Updater) wait(ctx context.Context, pod, before *corev1.Pod, state *kruis
 	if err := setState(pod, state); err != nil {
 		return nil, err
 	}
-	return u.patch(ctx, pod, before)
+	return u.patchPod(ctx, pod, before)
 }
 
-// apply makes the first batch's change and records it, in one write.
-func (u Updater) apply(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
+// applyFirstBatch makes the first batch's change and records it, in one write.
+func (u Updater) applyFirstBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
 	if err := patchMetadata(pod, spec.MetaDataPatch); err != nil {
 		return nil, err
 	}
 	state.UpdateEnvFromMetadata = spec.UpdateEnvFromMetadata
 	state.UpdateImages = len(spec.ContainerImages) > 0
 	state.UpdateResources = state.UpdateResources || len(spec.ContainerResources) > 0
-	w := work{maps.Clone(spec.ContainerImages), maps.Clone(spec.ContainerRefMetadata), maps.Clone(spec.ContainerResources)}
+	w := pendingWork{maps.Clone(spec.ContainerImages), maps.Clone(spec.ContainerRefMetadata), maps.Clone(spec.ContainerResources)}
 	return u.applyBatch(ctx, pod, before, state, w)
 }
 
 // applyBatch changes the containers whose turn it is. before is the pod as the
 // API server has it.
-func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, w work) (*corev1.Pod, error) {
-	now, later := batch(pod, w)
+func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, w pendingWork) (*corev1.Pod, error) {
+	now, later := splitBatch(pod, w)
 	resized := false
 	for _, name := range now {
-		c := container(pod, name)
+		c := findContainer(pod, name)
 		_, image := w.images[name]
 		_, meta := w.metadata[name]
 		if image || meta {
-			state.LastContainerStatuses[name] = remember(before, name, image)
+			state.LastContainerStatuses[name] = recordContainer(before, name, image)
 		}
 		if image {
 			c.Image = w.images[name]
@@ -230,11 +230,11 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 		}
 		if r, ok := w.resources[name]; ok {
 			was := c.Resources.DeepCopy()
-			resize(c, r)
+			setResources(c, r)
 			resized = resized || !equality.Semantic.DeepEqual(*was, c.Resources)
 		}
 	}
-	w.keep(later)
+	w.retainContainers(later)
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = w.images, w.metadata, w.resources
 	state.PreCheckBeforeNext = nil
 	if len(later) > 0 {
@@ -247,15 +247,15 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 		return nil, err
 	}
 	if !resized {
-		return u.patch(ctx, pod, before)
+		return u.patchPod(ctx, pod, before)
 	}
 	return u.patchResized(ctx, pod, before)
 }
 
-// remember is what tells later that a container was replaced. Its imageID is
+// recordContainer is what tells later that a container was replaced. Its imageID is
 // kept only where its image changes: where only what its env reads does, nothing
 // but a new container is a sign.
-func remember(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateContainerStatus {
+func recordContainer(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateContainerStatus {
 	last := kruise.InPlaceUpdateContainerStatus{}
 	st := statusOf(pod, name)
 	if st == nil {
@@ -264,7 +264,7 @@ func remember(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateCont
 	last.ContainerID = st.ContainerID
 	if image {
 		last.ImageID, last.Image = st.ImageID, imageOf(pod, name)
-		if s, err := State(pod); err == nil && s != nil {
+		if s, err := DecodeState(pod); err == nil && s != nil {
 			if earlier, ok := s.LastContainerStatuses[name]; ok && earlier.Image != "" && earlier.ContainerID == st.ContainerID {
 				last.Image = earlier.Image // the container is still the one of before that update
 			}
@@ -273,8 +273,8 @@ func remember(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateCont
 	return last
 }
 
-// patch writes the difference. It fails if another client wrote the pod since.
-func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
+// patchPod writes the difference. It fails if another client wrote the pod since.
+func (u Updater) patchPod(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := u.Client.Patch(ctx, pod, p); err != nil {
 		return nil, fmt.Errorf("updating pod %s in place: %w", pod.Name, err)
@@ -282,12 +282,12 @@ func (u Updater) patch(ctx context.Context, pod, before *corev1.Pod) (*corev1.Po
 	return pod, nil
 }
 
-// container is that of a name; an empty one if the pod has none.
-func container(pod *corev1.Pod, name string) *corev1.Container {
-	return named(pod.Spec.Containers, name)
+// findContainer is that of a name; an empty one if the pod has none.
+func findContainer(pod *corev1.Pod, name string) *corev1.Container {
+	return containerByName(pod.Spec.Containers, name)
 }
 
-func named(all []corev1.Container, name string) *corev1.Container {
+func containerByName(all []corev1.Container, name string) *corev1.Container {
 	for i := range all {
 		if all[i].Name == name {
 			return &all[i]
@@ -312,5 +312,5 @@ func setRevision(pod *corev1.Pod, name string) {
 		pod.Labels = map[string]string{}
 	}
 	pod.Labels[revisionLabel] = name
-	pod.Labels[shortLabel] = revision.Short(name)
+	pod.Labels[shortLabel] = revision.ShortHash(name)
 }

@@ -17,7 +17,7 @@ import (
 
 func start(t testing.TB, w *world, d Difference, grace int32) (*corev1.Pod, time.Duration) {
 	t.Helper()
-	spec, err := d.Spec("web-2", grace, true)
+	spec, err := d.UpdateSpec("web-2", grace, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestAnImageIsChangedInTwoWrites(t *testing.T) {
 	if diff := cmp.Diff([]string{"InPlaceUpdateReady=False StartInPlaceUpdate", "Ready=False ReadinessGatesNotReady"}, conditions(got)); diff != "" {
 		t.Error(diff)
 	}
-	s, err := State(got)
+	s, err := DecodeState(got)
 	if err != nil || s.Revision != "web-2" || !s.UpdateImages || s.UpdateResources || len(s.LastContainerStatuses) != 1 || s.LastContainerStatuses["main"].ContainerID != "c1" {
 		t.Errorf("the record is %+v, %v", s, err)
 	}
@@ -64,7 +64,7 @@ func TestAnImageIsChangedInTwoWrites(t *testing.T) {
 	if WantsReady(w.pod()) {
 		t.Error("the gate is still to be opened")
 	}
-	if Condition(w.pod(), corev1.PodReady).Status != corev1.ConditionFalse {
+	if FindCondition(w.pod(), corev1.PodReady).Status != corev1.ConditionFalse {
 		t.Error("Ready is the kubelet's to set")
 	}
 }
@@ -76,7 +76,7 @@ func TestAPodStaysReady(t *testing.T) {
 	to.Spec.Containers[0].Image = "main:2"
 	w := newWorld(t, podOf(from, true))
 	w.kubelet()
-	spec, err := between(t, from, to).Spec("web-2", 0, true)
+	spec, err := between(t, from, to).UpdateSpec("web-2", 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +84,14 @@ func TestAPodStaysReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.pod()
-	if c := Condition(got, kruise.InPlaceUpdateReady); w.writes != 1 || got.Spec.Containers[0].Image != "main:2" || c.Status != corev1.ConditionTrue {
+	if c := FindCondition(got, kruise.InPlaceUpdateReady); w.writes != 1 || got.Spec.Containers[0].Image != "main:2" || c.Status != corev1.ConditionTrue {
 		t.Errorf("after %d writes the image is %s and the gate %+v", w.writes, got.Spec.Containers[0].Image, c)
 	}
-	if Incomplete(got) == "" {
+	if IncompleteReason(got) == "" {
 		t.Error("the update is complete already")
 	}
 	w.finish()
-	if message := Incomplete(w.pod()); message != "" || WantsReady(w.pod()) {
+	if message := IncompleteReason(w.pod()); message != "" || WantsReady(w.pod()) {
 		t.Errorf("the update is not complete (%s), or the gate is to be opened", message)
 	}
 }
@@ -104,13 +104,13 @@ func TestMetadataAloneIsOneWriteAndLeavesThePodReady(t *testing.T) {
 	w.kubelet()
 	start(t, w, between(t, from, to), 0)
 	got := w.pod()
-	if w.writes != 1 || Condition(got, corev1.PodReady).Status != corev1.ConditionTrue {
+	if w.writes != 1 || FindCondition(got, corev1.PodReady).Status != corev1.ConditionTrue {
 		t.Errorf("%d writes, %v", w.writes, conditions(got))
 	}
 	if _, ok := got.Labels["app"]; ok || got.Labels["tier"] != "gold" || got.Labels["instance"] != "a" || got.Annotations["note"] != "x" {
 		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
 	}
-	if why := Incomplete(got); why != "" {
+	if why := IncompleteReason(got); why != "" {
 		t.Errorf("it is not complete at once: %s", why)
 	}
 }
@@ -130,8 +130,8 @@ func TestEqualTemplatesOnlyChangeTheLabel(t *testing.T) {
 	w.kubelet()
 	start(t, w, between(t, twoContainers(), twoContainers()), 0)
 	got := w.pod()
-	if w.writes != 1 || got.Labels[revisionLabel] != "web-2" || Incomplete(got) != "" {
-		t.Errorf("%d writes, label %s, %q", w.writes, got.Labels[revisionLabel], Incomplete(got))
+	if w.writes != 1 || got.Labels[revisionLabel] != "web-2" || IncompleteReason(got) != "" {
+		t.Errorf("%d writes, label %s, %q", w.writes, got.Labels[revisionLabel], IncompleteReason(got))
 	}
 }
 
@@ -147,7 +147,7 @@ func TestBatchesWaitUntilTheContainersBeforeThemAreReady(t *testing.T) {
 	w.kubelet()
 	start(t, w, between(t, template("1"), template("2")), 0)
 	got := w.pod()
-	if s, _ := State(got); !slices.Equal(s.PreCheckBeforeNext.ContainersRequiredReady, []string{"b", "c"}) || s.NextContainerImages["a"] != "a:2" {
+	if s, _ := DecodeState(got); !slices.Equal(s.PreCheckBeforeNext.ContainersRequiredReady, []string{"b", "c"}) || s.NextContainerImages["a"] != "a:2" {
 		t.Errorf("the record is %+v", s)
 	}
 	if got.Spec.Containers[0].Image != "a:1" || got.Spec.Containers[1].Image != "b:2" || got.Spec.Containers[2].Image != "c:2" {
@@ -159,16 +159,16 @@ func TestBatchesWaitUntilTheContainersBeforeThemAreReady(t *testing.T) {
 	if err := w.client.Status().Update(context.Background(), notReady); err != nil {
 		t.Fatal(err)
 	}
-	if next, _, _ := w.u.Step(w.pod()); next != Nothing {
+	if next, _, _ := w.u.NextStep(w.pod()); next != Nothing {
 		t.Errorf("%q, though a container is not ready", next)
 	}
 	w.kubelet()
-	if next, _, _ := w.u.Step(w.pod()); next != Batch {
+	if next, _, _ := w.u.NextStep(w.pod()); next != Batch {
 		t.Errorf("%q, though all are ready", next)
 	}
 	w.finish()
 	got = w.pod()
-	s, _ := State(got)
+	s, _ := DecodeState(got)
 	if got.Spec.Containers[0].Image != "a:2" || len(s.ContainerBatchesRecord) != 2 || s.PreCheckBeforeNext != nil {
 		t.Errorf("image %s, record %+v", got.Spec.Containers[0].Image, s)
 	}
@@ -178,7 +178,7 @@ func TestBatchesKnowContainersThatHaveEnded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy  corev1.RestartPolicy
 		code    int32
-		want    Next
+		want    NextStep
 		trouble string
 	}{
 		"one that has succeeded is not waited for":    {corev1.RestartPolicyNever, 0, Batch, ""},
@@ -195,7 +195,7 @@ func TestBatchesKnowContainersThatHaveEnded(t *testing.T) {
 				s.NextContainerImages = map[string]string{"side": "side:2"}
 				s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: []string{"main"}}
 			})
-			next, _, err := Updater{Now: time.Now}.Step(pod)
+			next, _, err := Updater{Now: time.Now}.NextStep(pod)
 			if trouble := BatchTrouble(pod); err != nil || next != tc.want || trouble != tc.trouble {
 				t.Errorf("%q with trouble %q (%v), want %q with %q", next, trouble, err, tc.want, tc.trouble)
 			}

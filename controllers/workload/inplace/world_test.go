@@ -123,7 +123,7 @@ func (w *world) size(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		st := statusOf(pod, c.Name)
-		changed := differing(c, st)
+		changed := differingResources(c, st)
 		switch {
 		case st.Resources != nil && len(changed) > 0 && w.cannot != "":
 			late = true
@@ -146,7 +146,7 @@ func (w *world) size(pod *corev1.Pod) {
 // its image stays: that is what a node agent goes by. The values that it reads
 // may well be what they were, when one update has undone another.
 func awaited(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
-	s, err := State(pod)
+	s, err := DecodeState(pod)
 	if err != nil || s == nil {
 		return false
 	}
@@ -164,7 +164,7 @@ func (w *world) wants(pod *corev1.Pod, c *corev1.Container) string {
 		}
 		if kind, key, ok := runtimemeta.FieldRef(e.ValueFrom.FieldRef.FieldPath); ok {
 			m := Metadata{Labels: pod.Labels, Annotations: pod.Annotations}
-			value, _ := m.get(kind, key)
+			value, _ := m.getEntry(kind, key)
 			text += fmt.Sprintf(" %s=%s", key, value)
 		}
 	}
@@ -187,23 +187,23 @@ func digest(image string) string {
 func (w *world) finish() {
 	w.t.Helper()
 	for range 50 {
-		next, left, err := w.u.Step(w.pod())
+		next, left, err := w.u.NextStep(w.pod())
 		switch {
 		case err != nil:
 			w.t.Fatal(err)
 		case left > 0:
 			w.now = w.now.Add(left)
 		case next == Batch || next == Grace:
-			if _, err := w.u.Continue(context.Background(), w.pod(), next); err != nil {
+			if _, err := w.u.ContinueUpdate(context.Background(), w.pod(), next); err != nil {
 				w.t.Fatal(err)
 			}
-		case Incomplete(w.pod()) == "":
+		case IncompleteReason(w.pod()) == "":
 			return
 		default:
 			w.kubelet()
 		}
 	}
-	w.t.Fatal("the update does not come to an end: ", Incomplete(w.pod()), " ", w.pod().Annotations)
+	w.t.Fatal("the update does not come to an end: ", IncompleteReason(w.pod()), " ", w.pod().Annotations)
 }
 
 // podOf is a pod of a template, as a workload creates it.
@@ -216,7 +216,7 @@ func podOf(template *corev1.PodTemplateSpec, gated bool) *corev1.Pod {
 	pod.Labels[revisionLabel], pod.Labels["instance"] = "web-1", "a"
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		c.Resources.Requests = requests(c) // by the API server
+		c.Resources.Requests = defaultedRequests(c) // by the API server
 	}
 	if gated {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}

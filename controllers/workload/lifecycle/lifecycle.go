@@ -10,14 +10,14 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// State is the pod's state, "" when it has none.
-func State(pod *corev1.Pod) kruise.LifecycleStateType {
+// PodState is the pod's state, "" when it has none.
+func PodState(pod *corev1.Pod) kruise.LifecycleStateType {
 	return kruise.LifecycleStateType(pod.Labels[kruise.LifecycleStateKey])
 }
 
-// Hooked says whether any of a hook's marks is on the pod: it holds the pod
+// IsHooked says whether any of a hook's marks is on the pod: it holds the pod
 // back before an update or a delete.
-func Hooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
+func IsHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
 		return false
 	}
@@ -73,13 +73,13 @@ type Facts struct {
 // WaitsForPreNormal says whether the preNormal hook keeps a new pod from state Normal. Pods
 // without that hook are in PreparingNormal too, until they have a node.
 func WaitsForPreNormal(pod *corev1.Pod, l *kruise.Lifecycle) bool {
-	return State(pod) == kruise.LifecycleStatePreparingNormal && l != nil && l.PreNormal != nil && !AllHooked(l.PreNormal, pod)
+	return PodState(pod) == kruise.LifecycleStatePreparingNormal && l != nil && l.PreNormal != nil && !AllHooked(l.PreNormal, pod)
 }
 
-// Refresh is the state a pod should be in now, its own when nothing changes
+// NextState is the state a pod should be in now, its own when nothing changes
 // . It never starts anything.
-func Refresh(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStateType {
-	switch s := State(pod); s {
+func NextState(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStateType {
+	switch s := PodState(pod); s {
 	case kruise.LifecycleStatePreparingNormal:
 		if l == nil || l.PreNormal == nil {
 			if pod.Spec.NodeName != "" {
@@ -91,12 +91,12 @@ func Refresh(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStat
 		return s
 	case kruise.LifecycleStatePreparingUpdate:
 		if f.AtTarget { // the user went back while the pod waited
-			return after(pod, l)
+			return stateAfterUpdate(pod, l)
 		}
 		return s
 	case kruise.LifecycleStateUpdating:
 		if f.Complete {
-			return after(pod, l)
+			return stateAfterUpdate(pod, l)
 		}
 		return s
 	case kruise.LifecycleStateUpdated:
@@ -109,7 +109,7 @@ func Refresh(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStat
 	}
 }
 
-func after(pod *corev1.Pod, l *kruise.Lifecycle) kruise.LifecycleStateType {
+func stateAfterUpdate(pod *corev1.Pod, l *kruise.Lifecycle) kruise.LifecycleStateType {
 	if l != nil && !AllHooked(l.InPlaceUpdate, pod) {
 		return kruise.LifecycleStateUpdated
 	}
@@ -139,9 +139,9 @@ func BeforeUpdate(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	if l != nil {
 		hook = l.InPlaceUpdate
 	}
-	switch State(pod) {
+	switch PodState(pod) {
 	case "", kruise.LifecycleStatePreparingNormal, kruise.LifecycleStateNormal:
-		if Hooked(hook, pod) {
+		if IsHooked(hook, pod) {
 			return Prepare
 		}
 		return Go
@@ -151,7 +151,7 @@ func BeforeUpdate(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 		}
 		return Rehook
 	case kruise.LifecycleStatePreparingUpdate:
-		if Hooked(hook, pod) {
+		if IsHooked(hook, pod) {
 			return Wait
 		}
 		return Go
@@ -163,10 +163,10 @@ func BeforeUpdate(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 
 // BeforeDelete says how a delete of the pod starts.
 func BeforeDelete(pod *corev1.Pod, l *kruise.Lifecycle) Step {
-	if l == nil || !Hooked(l.PreDelete, pod) {
+	if l == nil || !IsHooked(l.PreDelete, pod) {
 		return Go
 	}
-	if State(pod) == kruise.LifecycleStatePreparingDelete {
+	if PodState(pod) == kruise.LifecycleStatePreparingDelete {
 		return Wait
 	}
 	return Prepare
@@ -175,8 +175,8 @@ func BeforeDelete(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 // TakeBack is the state of a pod whose update is called off while it prepares for it. It says
 // whether the pod is to go there: not before its hook has let go, as that drains it.
 func TakeBack(pod *corev1.Pod, l *kruise.Lifecycle) (kruise.LifecycleStateType, bool) {
-	if State(pod) != kruise.LifecycleStatePreparingUpdate || BeforeUpdate(pod, l) != Go {
-		return State(pod), false
+	if PodState(pod) != kruise.LifecycleStatePreparingUpdate || BeforeUpdate(pod, l) != Go {
+		return PodState(pod), false
 	}
-	return after(pod, l), true
+	return stateAfterUpdate(pod, l), true
 }

@@ -53,7 +53,7 @@ func TestHooked(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if some, all := Hooked(tc.hook, tc.pod), AllHooked(tc.hook, tc.pod); some != tc.any || all != tc.all {
+			if some, all := IsHooked(tc.hook, tc.pod), AllHooked(tc.hook, tc.pod); some != tc.any || all != tc.all {
 				t.Errorf("hooked %v, all hooked %v; want %v, %v", some, all, tc.any, tc.all)
 			}
 		})
@@ -101,7 +101,7 @@ func TestRefresh(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Refresh(tc.pod, tc.l, tc.f); got != tc.want {
+			if got := NextState(tc.pod, tc.l, tc.f); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -187,12 +187,12 @@ func TestRefreshSettles(t *testing.T) {
 		}
 		f := Facts{rapid.Bool().Draw(t, "at target"), rapid.Bool().Draw(t, "complete")}
 		for range 4 {
-			next := Refresh(p, l, f)
-			if next == State(p) {
+			next := NextState(p, l, f)
+			if next == PodState(p) {
 				return
 			}
 			p.Labels[kruise.LifecycleStateKey] = string(next)
 		}
-		t.Fatalf("it still changes: %s", State(p))
+		t.Fatalf("it still changes: %s", PodState(p))
 	})
 }

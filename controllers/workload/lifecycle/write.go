@@ -18,8 +18,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Set puts a state on a pod that is about to be written.
-func Set(pod *corev1.Pod, s kruise.LifecycleStateType, now time.Time) {
+// SetState puts a state on a pod that is about to be written.
+func SetState(pod *corev1.Pod, s kruise.LifecycleStateType, now time.Time) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
@@ -36,24 +36,24 @@ type Writer struct {
 	Now    func() time.Time
 }
 
-// Move brings a pod to a state. Where the hook says so the pod is made not
+// MoveToState brings a pod to a state. Where the hook says so the pod is made not
 // ready first, or, on leaving an update, ready again. It returns the pod as it
 // was written last, nil if it was not, even where it fails half-way.
 //
 // OpenKruise takes the mark of an update back only on the way to Updated, so
 // that a pod whose hook is already back stays out of its services for ever;
 // here every way out of an update takes it back.
-func (w Writer) Move(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
+func (w Writer) MoveToState(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
-	keyed, err := w.key(ctx, pod, s, l)
+	keyed, err := w.updateReadinessKey(ctx, pod, s, l)
 	if err != nil {
 		return nil, err
 	}
-	if State(pod) == s {
+	if PodState(pod) == s {
 		return keyed, nil
 	}
 	before := pod.DeepCopy()
-	Set(pod, s, w.Now())
+	SetState(pod, s, w.Now())
 	if rehook && l != nil && l.InPlaceUpdate != nil {
 		for k, v := range l.InPlaceUpdate.LabelsHandler {
 			pod.Labels[k] = v
@@ -70,9 +70,9 @@ func (w Writer) Move(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleSta
 	return pod, nil
 }
 
-// key does what a state does to the condition KruisePodReady. It writes into pod
+// updateReadinessKey does what a state does to the condition KruisePodReady. It writes into pod
 // and returns a copy of what it wrote, nil if nothing.
-func (w Writer) key(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle) (*corev1.Pod, error) {
+func (w Writer) updateReadinessKey(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle) (*corev1.Pod, error) {
 	name, hold := "", false
 	switch {
 	case s == kruise.LifecycleStatePreparingUpdate && l != nil && l.InPlaceUpdate != nil && l.InPlaceUpdate.MarkPodNotReady:
@@ -91,17 +91,17 @@ func (w Writer) key(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStat
 	return pod.DeepCopy(), nil
 }
 
-// Stale says whether a pod is out of its services for an update or a delete that it never
+// HasStaleHookKey says whether a pod is out of its services for an update or a delete that it never
 // began to prepare: it was made not ready, and the write of its state failed after that.
-func Stale(pod *corev1.Pod) bool {
-	if s := State(pod); s != "" && s != kruise.LifecycleStateNormal {
+func HasStaleHookKey(pod *corev1.Pod) bool {
+	if s := PodState(pod); s != "" && s != kruise.LifecycleStateNormal {
 		return false
 	}
-	return Held(pod)
+	return HasHookKey(pod)
 }
 
-// Held says whether a pod is kept out of its services by a key of a lifecycle hook.
-func Held(pod *corev1.Pod) bool {
+// HasHookKey says whether a pod is kept out of its services by a key of a lifecycle hook.
+func HasHookKey(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kruise.KruisePodReady && c.Status != corev1.ConditionTrue {
 			return strings.Contains(c.Message, `"`+kruise.LifecycleUserAgent+`"`)
@@ -110,9 +110,9 @@ func Held(pod *corev1.Pod) bool {
 	return false
 }
 
-// Release returns a pod that is Stale to its services. It returns the pod as it was
+// ReleaseHookKeys returns a pod that is Stale to its services. It returns the pod as it was
 // written last, nil if it was not.
-func (w Writer) Release(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+func (w Writer) ReleaseHookKeys(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
 	for _, key := range []string{kruise.PreUpdateHookKey, kruise.PreDeleteHookKey} {

@@ -52,7 +52,7 @@ func written(t *testing.T, p *corev1.Pod, s kruise.LifecycleStateType, l *kruise
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	told, err = Writer{Client: c, Now: func() time.Time { return now }}.Move(t.Context(), stored, s, l, rehook)
+	told, err = Writer{Client: c, Now: func() time.Time { return now }}.MoveToState(t.Context(), stored, s, l, rehook)
 	if e := c.Get(t.Context(), client.ObjectKeyFromObject(p), stored); e != nil {
 		t.Fatal(e)
 	}
@@ -118,8 +118,8 @@ func TestMove(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if State(got) != tc.to || writes != tc.writes || kruiseReady(got) != tc.ready {
-				t.Errorf("state %s, %d writes, %q; want %d writes, %q", State(got), writes, kruiseReady(got), tc.writes, tc.ready)
+			if PodState(got) != tc.to || writes != tc.writes || kruiseReady(got) != tc.ready {
+				t.Errorf("state %s, %d writes, %q; want %d writes, %q", PodState(got), writes, kruiseReady(got), tc.writes, tc.ready)
 			}
 			if (told != nil) != (writes > 0) || (told != nil && told.ResourceVersion != got.ResourceVersion) {
 				t.Error("the returned pod is not the one written")
@@ -163,8 +163,8 @@ func TestAFailureHalfWayTellsWhatWasWritten(t *testing.T) {
 		if !errors.Is(err, errDown) || (pod != nil) != told {
 			t.Fatalf("write %d fails: %v, told %v", failing, err, pod != nil)
 		}
-		if pod != nil && (State(pod) != "Normal" || pod.ResourceVersion != got.ResourceVersion || !strings.HasPrefix(kruiseReady(pod), "False")) {
-			t.Errorf("told %s %s", State(pod), kruiseReady(pod))
+		if pod != nil && (PodState(pod) != "Normal" || pod.ResourceVersion != got.ResourceVersion || !strings.HasPrefix(kruiseReady(pod), "False")) {
+			t.Errorf("told %s %s", PodState(pod), kruiseReady(pod))
 		}
 	}
 }

@@ -78,8 +78,8 @@ func (j joined) Error() string {
 // Unwrap gives all errors.
 func (j joined) Unwrap() []error { return j }
 
-// Recorder is a recorder of events whose messages are bounded.
-func Recorder(r record.EventRecorder) record.EventRecorder { return recorder{r} }
+// NewRecorder is a recorder of events whose messages are bounded.
+func NewRecorder(r record.EventRecorder) record.EventRecorder { return recorder{r} }
 
 type recorder struct{ record.EventRecorder }
 

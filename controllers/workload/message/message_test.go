@@ -71,7 +71,7 @@ func TestMessagesOverManyPodsAreBounded(t *testing.T) {
 		t.Error("nothing, or one error, is not as it is joined by package errors")
 	}
 	events := record.NewFakeRecorder(3)
-	r := message.Recorder(events)
+	r := message.NewRecorder(events)
 	r.Event(nil, "Warning", "A", err.Error())
 	r.Eventf(nil, "Warning", "A", "%v 100%%", err)
 	r.AnnotatedEventf(nil, nil, "Warning", "A", "%v 100%%", err)

@@ -23,14 +23,14 @@ func boundedElsewhere() map[string]string {
 	)
 	return map[string]string{
 		"controllers/cloneset/status.go setCondition":            copied,
-		"controllers/explain/serve/access.go fail":               answer,
-		"controllers/gatedkinds/admit.go Refuse":                 answer,
-		"controllers/imagepulljob/paced.go left":                 copied,
-		"controllers/protection/report.go Refuse":                answer,
+		"controllers/explain/serve/access.go writeFailure":               answer,
+		"controllers/gatedkinds/admit.go RefuseCreation":                 answer,
+		"controllers/imagepulljob/paced.go timeToWrite":                 copied,
+		"controllers/protection/report.go RefuseRequest":                answer,
 		"controllers/sidecarset/status.go writeVerdict":          list,
 		"controllers/workload/lifecycle/write.go SetKey":         list,
 		"controllers/workload/rollout/namespaces.go holdUnknown": holds,
-		"controllers/workloadspread/conditions.go Placed":        answer,
+		"controllers/workloadspread/conditions.go ExplainPlacement":        answer,
 	}
 }
 

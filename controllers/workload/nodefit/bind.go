@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bind lets the scheduler put a pod on this node and no other: each term of the required
+// BindToNode lets the scheduler put a pod on this node and no other: each term of the required
 // node affinity asks for the name of the node. It changes spec, and shares nothing with
 // the affinity that spec had.
-func Bind(spec *corev1.PodSpec, node string) {
+func BindToNode(spec *corev1.PodSpec, node string) {
 	byName := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
 	if spec.Affinity = spec.Affinity.DeepCopy(); spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}

@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Changed is whether a verdict, or a policy's, may be another one for the node as it is
+// NodeChanged is whether a verdict, or a policy's, may be another one for the node as it is
 // now. Heartbeats, images and addresses change none.
-func Changed(before, after *corev1.Node) bool {
+func NodeChanged(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		!maps.Equal(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
-		!maps.Equal(Conditions(before), Conditions(after)) ||
+		!maps.Equal(NodeConditions(before), NodeConditions(after)) ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 }
 
-// Conditions are the states of a node's conditions by their types, without the times of
+// NodeConditions are the states of a node's conditions by their types, without the times of
 // its heartbeats.
-func Conditions(node *corev1.Node) map[string]string {
+func NodeConditions(node *corev1.Node) map[string]string {
 	out := make(map[string]string, len(node.Status.Conditions))
 	for _, c := range node.Status.Conditions {
 		out[string(c.Type)] = string(c.Status)
@@ -32,11 +32,11 @@ func Conditions(node *corev1.Node) map[string]string {
 	return out
 }
 
-// Predicate lets the events of nodes through that may change a verdict.
-func Predicate() predicate.Predicate {
+// NodeChangePredicate lets the events of nodes through that may change a verdict.
+func NodeChangePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*corev1.Node)
 		after, is := e.ObjectNew.(*corev1.Node)
-		return !was || !is || Changed(before, after)
+		return !was || !is || NodeChanged(before, after)
 	}}
 }

@@ -56,8 +56,8 @@ func WithRequests() Option {
 	return func(r *Requirements, spec *corev1.PodSpec) { r.requests = requestsOf(spec) }
 }
 
-// Of reads the requirements of a template. The error names the field that cannot be read.
-func Of(spec *corev1.PodSpec, opts ...Option) (*Requirements, error) {
+// NewRequirements reads the requirements of a template. The error names the field that cannot be read.
+func NewRequirements(spec *corev1.PodSpec, opts ...Option) (*Requirements, error) {
 	if required := requiredAffinity(spec.Affinity); required != nil {
 		at := field.WithPath(field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
 		if _, err := nodeaffinity.NewNodeSelector(required, at); err != nil {
@@ -75,8 +75,8 @@ func Of(spec *corev1.PodSpec, opts ...Option) (*Requirements, error) {
 	return r, nil
 }
 
-// Judge says whether a pod may start on a node, and whether one that runs there may stay.
-func (r *Requirements) Judge(node *corev1.Node) Verdict {
+// EvaluateNode says whether a pod may start on a node, and whether one that runs there may stay.
+func (r *Requirements) EvaluateNode(node *corev1.Node) Verdict {
 	if r.nodeName != "" && r.nodeName != node.Name {
 		return Verdict{Reason: NodeName, Message: fmt.Sprintf("The template asks for node %s.", r.nodeName)}
 	}
@@ -84,18 +84,18 @@ func (r *Requirements) Judge(node *corev1.Node) Verdict {
 	if ok, err := r.affinity.Match(node); err != nil || !ok {
 		return Verdict{Reason: NodeAffinity, Message: "The node does not match the nodeSelector or the required node affinity of the template."}
 	}
-	if taint, found := r.untolerated(node, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule); found {
-		_, evicts := r.untolerated(node, corev1.TaintEffectNoExecute)
+	if taint, found := r.untoleratedTaint(node, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule); found {
+		_, evicts := r.untoleratedTaint(node, corev1.TaintEffectNoExecute)
 		return Verdict{Stay: !evicts, Reason: Tainted, Message: fmt.Sprintf("The template does not tolerate the taint %s of the node.", taint.ToString())}
 	}
-	if short := r.short(node); len(short) > 0 {
+	if short := r.insufficientResources(node); len(short) > 0 {
 		return Verdict{Stay: true, Reason: Insufficient, Message: fmt.Sprintf("The node can never allocate what a pod requests of %s.", strings.Join(short, ", "))}
 	}
 	return Verdict{Start: true, Stay: true}
 }
 
-// untolerated is the first taint of these effects that the template does not tolerate.
-func (r *Requirements) untolerated(node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
+// untoleratedTaint is the first taint of these effects that the template does not tolerate.
+func (r *Requirements) untoleratedTaint(node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
 	return schedulingv1.FindMatchingUntoleratedTaint(klog.Background(), taintsOf(node), r.tolerations, func(t *corev1.Taint) bool {
 		return slices.Contains(effects, t.Effect)
 	}, true)

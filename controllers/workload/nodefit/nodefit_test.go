@@ -74,11 +74,11 @@ func TestJudge(t *testing.T) {
 		"a node that takes no pods":                      {node: node(func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourcePods) }), opts: []Option{WithRequests()}, stay: true, reason: Insufficient},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Of(&tc.spec, tc.opts...)
+			r, err := NewRequirements(&tc.spec, tc.opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := r.Judge(tc.node)
+			v := r.EvaluateNode(tc.node)
 			if v.Start != tc.start || v.Stay != tc.stay || v.Reason != tc.reason || (v.Message == "") != tc.start {
 				t.Errorf("got %+v", v)
 			}
@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 
 func TestAnAffinityThatCannotBeRead(t *testing.T) {
 	spec := selecting("Near", "x")
-	if _, err := Of(&spec); err == nil || !strings.Contains(err.Error(), "requiredDuringSchedulingIgnoredDuringExecution") {
+	if _, err := NewRequirements(&spec); err == nil || !strings.Contains(err.Error(), "requiredDuringSchedulingIgnoredDuringExecution") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,20 +99,20 @@ func TestABoundPodFitsItsNodeAlone(t *testing.T) {
 	} {
 		before := spec.DeepCopy()
 		bound := spec
-		Bind(&bound, "n1")
-		r, err := Of(&bound)
+		BindToNode(&bound, "n1")
+		r, err := NewRequirements(&bound)
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := node()
 		other.Name = "n2"
-		if !r.Judge(node()).Start || r.Judge(other).Start {
-			t.Errorf("%s: it fits n1: %+v, n2: %+v", name, r.Judge(node()), r.Judge(other))
+		if !r.EvaluateNode(node()).Start || r.EvaluateNode(other).Start {
+			t.Errorf("%s: it fits n1: %+v, n2: %+v", name, r.EvaluateNode(node()), r.EvaluateNode(other))
 		}
 		if got := NodeOf(&corev1.Pod{Spec: bound}); got != "n1" {
 			t.Errorf("%s: it is bound to %q", name, got)
 		}
-		Bind(&bound, "n2")
+		BindToNode(&bound, "n2")
 		if got := NodeOf(&corev1.Pod{Spec: bound}); got != "n2" {
 			t.Errorf("%s: bound anew it is on %q", name, got)
 		}
@@ -155,7 +155,7 @@ func TestWhatChangesAVerdict(t *testing.T) {
 			n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("2000m")
 		}), false},
 	} {
-		if got := Changed(tc.before, tc.after); got != tc.want {
+		if got := NodeChanged(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

@@ -32,8 +32,8 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return requests
 }
 
-// short names the resources of which the node can allocate less than one pod requests.
-func (r *Requirements) short(node *corev1.Node) []string {
+// insufficientResources names the resources of which the node can allocate less than one pod requests.
+func (r *Requirements) insufficientResources(node *corev1.Node) []string {
 	var out []string
 	for name, want := range r.requests {
 		if have := node.Status.Allocatable[name]; want.Sign() > 0 && have.Cmp(want) < 0 {

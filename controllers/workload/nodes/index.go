@@ -15,14 +15,14 @@ const Index = "regatta.node"
 
 // AddIndex adds Index: once for each manager.
 func AddIndex(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, Index, Of); err != nil {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, Index, IndexValue); err != nil {
 		return fmt.Errorf("indexing pods by node: %w", err)
 	}
 	return nil
 }
 
-// Of is the value of Index for a pod.
-func Of(o client.Object) []string {
+// IndexValue is the value of Index for a pod.
+func IndexValue(o client.Object) []string {
 	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 		return []string{pod.Spec.NodeName}
 	}

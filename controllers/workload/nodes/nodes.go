@@ -81,7 +81,7 @@ func UnreadySince(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// Virtual says whether a node has no kubelet of its own, and so no node agent.
-func Virtual(node *corev1.Node) bool {
+// IsVirtual says whether a node has no kubelet of its own, and so no node agent.
+func IsVirtual(node *corev1.Node) bool {
 	return node.Labels[kruise.ServerlessNodeKey] == kruise.ServerlessNodeValue
 }

@@ -20,12 +20,12 @@ type Range struct {
 // span is a range of ordinals with both ends included.
 type span struct{ from, to int }
 
-// Of are the ordinals of a set: from the start on as many as there are replicas, but for those
+// NewRange are the ordinals of a set: from the start on as many as there are replicas, but for those
 // that are reserved. Entries that cannot be read count for nothing: admission refuses them.
-func Of(start, replicas int, reserve []intstr.IntOrString) Range {
-	r := Range{Start: start, End: start, reserved: reserved(reserve)}
+func NewRange(start, replicas int, reserve []intstr.IntOrString) Range {
+	r := Range{Start: start, End: start, reserved: parseReserved(reserve)}
 	for left := replicas; left > 0; r.End++ {
-		if s, ok := r.reservation(r.End); ok {
+		if s, ok := r.findReservation(r.End); ok {
 			r.End = s.to // the loop goes on behind it
 			continue
 		}
@@ -34,7 +34,7 @@ func Of(start, replicas int, reserve []intstr.IntOrString) Range {
 	return r
 }
 
-func reserved(entries []intstr.IntOrString) (out []span) {
+func parseReserved(entries []intstr.IntOrString) (out []span) {
 	for _, e := range entries {
 		if e.Type == intstr.Int {
 			out = append(out, span{e.IntValue(), e.IntValue()})
@@ -53,7 +53,7 @@ func reserved(entries []intstr.IntOrString) (out []span) {
 	return out
 }
 
-func (r Range) reservation(n int) (span, bool) {
+func (r Range) findReservation(n int) (span, bool) {
 	for _, s := range r.reserved {
 		if s.from <= n && n <= s.to {
 			return s, true
@@ -62,22 +62,22 @@ func (r Range) reservation(n int) (span, bool) {
 	return span{}, false
 }
 
-// Has says whether a pod of an ordinal is wanted.
-func (r Range) Has(n int) bool {
-	_, reserved := r.reservation(n)
-	return r.Spans(n) && !reserved
+// HasOrdinal says whether a pod of an ordinal is wanted.
+func (r Range) HasOrdinal(n int) bool {
+	_, reserved := r.findReservation(n)
+	return r.IsInBounds(n) && !reserved
 }
 
-// All are the ordinals that are wanted, the lowest first.
-func (r Range) All() []int {
+// AllOrdinals are the ordinals that are wanted, the lowest first.
+func (r Range) AllOrdinals() []int {
 	var out []int
 	for n := r.Start; n < r.End; n++ {
-		if r.Has(n) {
+		if r.HasOrdinal(n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// Spans says whether an ordinal lies between the first and the last of those wanted.
-func (r Range) Spans(n int) bool { return n >= r.Start && n < r.End }
+// IsInBounds says whether an ordinal lies between the first and the last of those wanted.
+func (r Range) IsInBounds(n int) bool { return n >= r.Start && n < r.End }

@@ -42,19 +42,19 @@ func New(now func() time.Time) *Overlay {
 	return &Overlay{now: now, clock: 1, owners: map[types.UID]map[types.UID]*entry{}, ended: newTombstones(now())}
 }
 
-// Mark is taken before pods are listed from the cache. What the cache shows
+// TakeMark is taken before pods are listed from the cache. What the cache shows
 // while they are listed may or may not be in the list.
-func (o *Overlay) Mark() Mark {
+func (o *Overlay) TakeMark() Mark {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clock++
 	return o.clock
 }
 
-func (o *Overlay) put(owner types.UID, e *entry) {
+func (o *Overlay) putEntry(owner types.UID, e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ended.has(e.pod.UID) { // our answer was slower than the whole life of the pod
+	if o.ended.hasPod(e.pod.UID) { // our answer was slower than the whole life of the pod
 		return
 	}
 	pods := o.owners[owner]
@@ -67,7 +67,7 @@ func (o *Overlay) put(owner types.UID, e *entry) {
 		if old.deleted && !e.deleted {
 			return // a delete is not undone by a write that came in late
 		}
-		if !e.deleted && versions.Newer(old.pod, e.pod) {
+		if !e.deleted && versions.IsNewer(old.pod, e.pod) {
 			return
 		}
 		e.known = old.known // a pod of our own may be written again before the cache shows it
@@ -75,28 +75,28 @@ func (o *Overlay) put(owner types.UID, e *entry) {
 	pods[e.pod.UID] = e
 }
 
-// Created notes a pod as the API server returned it.
-func (o *Overlay) Created(owner types.UID, pod *corev1.Pod) {
-	o.put(owner, &entry{pod: pod, since: o.now()})
+// RecordCreated notes a pod as the API server returned it.
+func (o *Overlay) RecordCreated(owner types.UID, pod *corev1.Pod) {
+	o.putEntry(owner, &entry{pod: pod, since: o.now()})
 }
 
-// Patched notes a pod as the API server returned it.
-func (o *Overlay) Patched(owner types.UID, pod *corev1.Pod) {
-	o.put(owner, &entry{pod: pod, since: o.now(), known: o.Mark()})
+// RecordPatched notes a pod as the API server returned it.
+func (o *Overlay) RecordPatched(owner types.UID, pod *corev1.Pod) {
+	o.putEntry(owner, &entry{pod: pod, since: o.now(), known: o.TakeMark()})
 }
 
-// Deleted notes that the deletion of a pod was accepted.
-func (o *Overlay) Deleted(owner types.UID, pod *corev1.Pod) {
+// RecordDeleted notes that the deletion of a pod was accepted.
+func (o *Overlay) RecordDeleted(owner types.UID, pod *corev1.Pod) {
 	pod = pod.DeepCopy()
 	if pod.DeletionTimestamp == nil {
 		now := metav1.NewTime(o.now())
 		pod.DeletionTimestamp = &now
 	}
-	o.put(owner, &entry{pod: pod, since: o.now(), known: o.Mark(), deleted: true})
+	o.putEntry(owner, &entry{pod: pod, since: o.now(), known: o.TakeMark(), deleted: true})
 }
 
-// Observe notes that the cache has shown a pod.
-func (o *Overlay) Observe(owner, pod types.UID) {
+// ObservePod notes that the cache has shown a pod.
+func (o *Overlay) ObservePod(owner, pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if e := o.owners[owner][pod]; e != nil && e.known == 0 {
@@ -104,26 +104,26 @@ func (o *Overlay) Observe(owner, pod types.UID) {
 	}
 }
 
-// Ended notes that the cache has shown the end of a pod.
-func (o *Overlay) Ended(owner, pod types.UID) {
-	o.Observe(owner, pod)
+// ObserveDeletion notes that the cache has shown the end of a pod.
+func (o *Overlay) ObserveDeletion(owner, pod types.UID) {
+	o.ObservePod(owner, pod)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ended.add(pod, o.now())
+	o.ended.addPod(pod, o.now())
 }
 
-// Forget drops all of an owner that is gone.
-func (o *Overlay) Forget(owner types.UID) {
+// ForgetOwner drops all of an owner that is gone.
+func (o *Overlay) ForgetOwner(owner types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.owners, owner)
 }
 
-// Apply lays the writes over the cache's pods, which were listed after the mark
+// ApplyWrites lays the writes over the cache's pods, which were listed after the mark
 // was taken, in place, and appends those it does not show yet. late has pods
 // whose write the cache should have shown by now: the caller reads them from
 // the API server and tells the outcome.
-func (o *Overlay) Apply(owner types.UID, mark Mark, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
+func (o *Overlay) ApplyWrites(owner types.UID, mark Mark, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	entries := o.owners[owner]
@@ -161,8 +161,8 @@ func (o *Overlay) Apply(owner types.UID, mark Mark, pods []*corev1.Pod, deadline
 	return pods, late
 }
 
-// Drop forgets one write, after its pod was read from the API server.
-func (o *Overlay) Drop(owner, pod types.UID) {
+// DropWrite forgets one write, after its pod was read from the API server.
+func (o *Overlay) DropWrite(owner, pod types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.owners[owner], pod)
@@ -172,5 +172,5 @@ func caughtUp(cached *corev1.Pod, e *entry) bool {
 	if e.deleted {
 		return cached.DeletionTimestamp != nil
 	}
-	return !versions.Newer(e.pod, cached)
+	return !versions.IsNewer(e.pod, cached)
 }

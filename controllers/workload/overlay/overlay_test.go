@@ -38,7 +38,7 @@ func fresh() (*Overlay, *clock) {
 
 // listed applies the overlay to a cache as it is now.
 func listed(o *Overlay, cached ...*corev1.Pod) []string {
-	out, _ := o.Apply(owner, o.Mark(), slices.Clone(cached), deadline)
+	out, _ := o.ApplyWrites(owner, o.TakeMark(), slices.Clone(cached), deadline)
 	return described(out)
 }
 
@@ -65,58 +65,62 @@ func TestOverlay(t *testing.T) {
 			func(*Overlay) {}, []*corev1.Pod{pod("a", 1)}, []string{"a@1"},
 		},
 		"a created pod is there before the cache shows it": {
-			func(o *Overlay) { o.Created(owner, pod("a", 5)) }, nil, []string{"a@5"},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 5)) }, nil, []string{"a@5"},
 		},
 		"a created pod that was written again is still there before the cache shows it": {
-			func(o *Overlay) { o.Created(owner, pod("a", 5)); o.Patched(owner, pod("a", 6)) }, nil, []string{"a@6"},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 5)); o.RecordPatched(owner, pod("a", 6)) }, nil, []string{"a@6"},
 		},
 		"a created pod that was deleted is on its way out before the cache shows it": {
-			func(o *Overlay) { o.Created(owner, pod("a", 5)); o.Deleted(owner, pod("a", 5)) }, nil, []string{"a@5 deleted"},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 5)); o.RecordDeleted(owner, pod("a", 5)) }, nil, []string{"a@5 deleted"},
 		},
 		"a created pod that the cache showed and does not have any more is gone": {
-			func(o *Overlay) { o.Created(owner, pod("a", 5)); o.Observe(owner, "a") }, nil, []string{},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 5)); o.ObservePod(owner, "a") }, nil, []string{},
 		},
 		"a created pod whose whole life the cache showed before we were told of it is gone": {
-			func(o *Overlay) { o.Observe(owner, "a"); o.Ended(owner, "a"); o.Created(owner, pod("a", 5)) }, nil, []string{},
+			func(o *Overlay) {
+				o.ObservePod(owner, "a")
+				o.ObserveDeletion(owner, "a")
+				o.RecordCreated(owner, pod("a", 5))
+			}, nil, []string{},
 		},
 		"a patched pod is as it was written": {
-			func(o *Overlay) { o.Patched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@5"},
+			func(o *Overlay) { o.RecordPatched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@5"},
 		},
 		"versions are numbers, not text": {
-			func(o *Overlay) { o.Patched(owner, pod("a", 10)) }, []*corev1.Pod{pod("a", 9)}, []string{"a@10"},
+			func(o *Overlay) { o.RecordPatched(owner, pod("a", 10)) }, []*corev1.Pod{pod("a", 9)}, []string{"a@10"},
 		},
 		"a pod that was written after us is as it is in the cache": {
-			func(o *Overlay) { o.Patched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 6)}, []string{"a@6"},
+			func(o *Overlay) { o.RecordPatched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 6)}, []string{"a@6"},
 		},
 		"a write that came in late does not replace a newer one": {
-			func(o *Overlay) { o.Patched(owner, pod("a", 6)); o.Patched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@6"},
+			func(o *Overlay) { o.RecordPatched(owner, pod("a", 6)); o.RecordPatched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@6"},
 		},
 		"a deleted pod is on its way out": {
-			func(o *Overlay) { o.Deleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4 deleted"},
+			func(o *Overlay) { o.RecordDeleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4 deleted"},
 		},
 		"a deleted pod that another client wrote is still terminating": {
-			func(o *Overlay) { o.Deleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 6)}, []string{"a@4 deleted"},
+			func(o *Overlay) { o.RecordDeleted(owner, pod("a", 4)) }, []*corev1.Pod{pod("a", 6)}, []string{"a@4 deleted"},
 		},
 		"a write that came in late does not undo a delete": {
-			func(o *Overlay) { o.Deleted(owner, pod("a", 4)); o.Patched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4 deleted"},
+			func(o *Overlay) { o.RecordDeleted(owner, pod("a", 4)); o.RecordPatched(owner, pod("a", 5)) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4 deleted"},
 		},
 		"a deleted pod that the cache does not have is gone": {
-			func(o *Overlay) { o.Deleted(owner, pod("a", 4)) }, nil, []string{},
+			func(o *Overlay) { o.RecordDeleted(owner, pod("a", 4)) }, nil, []string{},
 		},
 		"a pod that was patched and is not in the cache any more is gone": {
-			func(o *Overlay) { o.Patched(owner, pod("a", 4)) }, nil, []string{},
+			func(o *Overlay) { o.RecordPatched(owner, pod("a", 4)) }, nil, []string{},
 		},
 		"another owner's writes are another's": {
-			func(o *Overlay) { o.Created("other", pod("a", 4)) }, nil, []string{},
+			func(o *Overlay) { o.RecordCreated("other", pod("a", 4)) }, nil, []string{},
 		},
 		"an owner that is gone has written nothing": {
-			func(o *Overlay) { o.Created(owner, pod("a", 4)); o.Forget(owner) }, nil, []string{},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 4)); o.ForgetOwner(owner) }, nil, []string{},
 		},
 		"a write that was dropped is forgotten": {
-			func(o *Overlay) { o.Created(owner, pod("a", 4)); o.Drop(owner, "a") }, nil, []string{},
+			func(o *Overlay) { o.RecordCreated(owner, pod("a", 4)); o.DropWrite(owner, "a") }, nil, []string{},
 		},
 		"versions that are no numbers are as the cache has them": {
-			func(o *Overlay) { p := pod("a", 0); p.ResourceVersion = "x"; o.Patched(owner, p) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4"},
+			func(o *Overlay) { p := pod("a", 0); p.ResourceVersion = "x"; o.RecordPatched(owner, p) }, []*corev1.Pod{pod("a", 4)}, []string{"a@4"},
 		},
 	}
 	for name, tc := range tests {
@@ -136,11 +140,11 @@ func TestOverlay(t *testing.T) {
 // may be missing from the list, and is no less there for it.
 func TestAPodThatTheCacheShowsWhileItIsListedIsNotGone(t *testing.T) {
 	o, _ := fresh()
-	o.Created(owner, pod("a", 5))
-	mark := o.Mark()
+	o.RecordCreated(owner, pod("a", 5))
+	mark := o.TakeMark()
 	var list []*corev1.Pod // made before the cache had it
-	o.Observe(owner, "a")
-	got, _ := o.Apply(owner, mark, list, deadline)
+	o.ObservePod(owner, "a")
+	got, _ := o.ApplyWrites(owner, mark, list, deadline)
 	if !slices.Equal(described(got), []string{"a@5"}) {
 		t.Errorf("got %v, want a@5", described(got))
 	}
@@ -151,11 +155,11 @@ func TestAPodThatTheCacheShowsWhileItIsListedIsNotGone(t *testing.T) {
 
 func TestADeletedPodThatEndsWhileItIsListedIsNotBack(t *testing.T) {
 	o, _ := fresh()
-	o.Deleted(owner, pod("a", 5))
-	mark := o.Mark()
+	o.RecordDeleted(owner, pod("a", 5))
+	mark := o.TakeMark()
 	list := []*corev1.Pod{pod("a", 4)} // made before the cache knew
-	o.Ended(owner, "a")
-	got, _ := o.Apply(owner, mark, list, deadline)
+	o.ObserveDeletion(owner, "a")
+	got, _ := o.ApplyWrites(owner, mark, list, deadline)
 	if !slices.Equal(described(got), []string{"a@5 deleted"}) {
 		t.Errorf("got %v, want it deleted", described(got))
 	}
@@ -163,15 +167,15 @@ func TestADeletedPodThatEndsWhileItIsListedIsNotBack(t *testing.T) {
 
 func TestWritesThatTheCacheDoesNotShowInTimeAreLate(t *testing.T) {
 	o, c := fresh()
-	o.Created(owner, pod("a", 5))
-	o.Patched(owner, pod("b", 6))
+	o.RecordCreated(owner, pod("a", 5))
+	o.RecordPatched(owner, pod("b", 6))
 	c.now = c.now.Add(deadline + time.Second)
-	o.Patched(owner, pod("c", 7))
-	_, late := o.Apply(owner, o.Mark(), []*corev1.Pod{pod("b", 1), pod("c", 1)}, deadline)
+	o.RecordPatched(owner, pod("c", 7))
+	_, late := o.ApplyWrites(owner, o.TakeMark(), []*corev1.Pod{pod("b", 1), pod("c", 1)}, deadline)
 	if got := described(late); !slices.Equal(got, []string{"a@5", "b@6"}) {
 		t.Errorf("late are %v, want a and b", got)
 	}
-	_, late = o.Apply(owner, o.Mark(), []*corev1.Pod{pod("a", 5), pod("b", 6), pod("c", 1)}, deadline)
+	_, late = o.ApplyWrites(owner, o.TakeMark(), []*corev1.Pod{pod("a", 5), pod("b", 6), pod("c", 1)}, deadline)
 	if len(late) != 0 {
 		t.Errorf("what the cache shows by now is still late: %v", described(late))
 	}
@@ -180,13 +184,13 @@ func TestWritesThatTheCacheDoesNotShowInTimeAreLate(t *testing.T) {
 func TestEndsAreForgottenInTime(t *testing.T) {
 	o, c := fresh()
 	for i := range 1000 {
-		o.Ended(owner, types.UID(strconv.Itoa(i)))
+		o.ObserveDeletion(owner, types.UID(strconv.Itoa(i)))
 		c.now = c.now.Add(time.Second)
 	}
 	if n := len(o.ended.young) + len(o.ended.old); n > 130 {
 		t.Errorf("%d ends are remembered after 1000 s", n)
 	}
-	if !o.ended.has("999") {
+	if !o.ended.hasPod("999") {
 		t.Error("the last end is forgotten")
 	}
 }
@@ -201,13 +205,13 @@ type server struct {
 
 func (s *server) set(o *Overlay, p *corev1.Pod) {
 	s.pods[p.Name] = p
-	s.pending = append(s.pending, func() { s.cache[p.Name] = p; o.Observe(owner, p.UID) })
+	s.pending = append(s.pending, func() { s.cache[p.Name] = p; o.ObservePod(owner, p.UID) })
 }
 
 func (s *server) end(o *Overlay, name string) {
 	p := s.pods[name]
 	delete(s.pods, name)
-	s.pending = append(s.pending, func() { delete(s.cache, name); o.Ended(owner, p.UID) })
+	s.pending = append(s.pending, func() { delete(s.cache, name); o.ObserveDeletion(owner, p.UID) })
 }
 
 func (s *server) next(p *corev1.Pod) *corev1.Pod {
@@ -250,7 +254,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				p := s.next(pod("p"+strconv.Itoa(count), 0))
 				s.set(o, p)
 				answer(func() {
-					o.Created(owner, p)
+					o.RecordCreated(owner, p)
 					created[p.Name] = true
 					written[p.Name] = max(written[p.Name], number(p))
 				})
@@ -263,7 +267,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				p := s.next(s.pods[name])
 				s.set(o, p)
 				answer(func() {
-					o.Patched(owner, p)
+					o.RecordPatched(owner, p)
 					if !created[name] && s.cache[name] == nil && !finished[name] {
 						return // only the creator of a pod patches it before the cache shows it
 					}
@@ -279,7 +283,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				p.DeletionTimestamp = &metav1.Time{Time: o.now()}
 				before := s.pods[name]
 				s.set(o, p)
-				o.Deleted(owner, before)
+				o.RecordDeleted(owner, before)
 				deleted[name] = true
 			},
 			"another client writes": func(*rapid.T) {
@@ -312,7 +316,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				mark := o.Mark()
+				mark := o.TakeMark()
 				var list []*corev1.Pod
 				for _, name := range slices.Sorted(maps.Keys(s.cache)) {
 					list = append(list, s.cache[name])
@@ -327,7 +331,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 						}
 					}
 				}
-				out, late := o.Apply(owner, mark, slices.Clone(list), deadline)
+				out, late := o.ApplyWrites(owner, mark, slices.Clone(list), deadline)
 				if len(late) != 0 {
 					t.Fatalf("%v are late at once", described(late))
 				}
@@ -348,7 +352,7 @@ func TestTheOverlayIsNeverOlderThanOurWrites(t *testing.T) {
 					}
 					if finished[p.Name] && !inList[p.Name] && s.cache[p.Name] == nil {
 						// It may linger for the one list that was made while it ended.
-						again, _ := o.Apply(owner, o.Mark(), slices.Collect(maps.Values(s.cache)), deadline)
+						again, _ := o.ApplyWrites(owner, o.TakeMark(), slices.Collect(maps.Values(s.cache)), deadline)
 						for _, p := range again {
 							if finished[p.Name] {
 								t.Fatalf("%s is back", p.Name)

@@ -22,9 +22,9 @@ func newTombstones(now time.Time) tombstones {
 	return tombstones{young: map[types.UID]bool{}, turned: now}
 }
 
-func (t *tombstones) has(pod types.UID) bool { return t.young[pod] || t.old[pod] }
+func (t *tombstones) hasPod(pod types.UID) bool { return t.young[pod] || t.old[pod] }
 
-func (t *tombstones) add(pod types.UID, now time.Time) {
+func (t *tombstones) addPod(pod types.UID, now time.Time) {
 	if now.Sub(t.turned) > remembered {
 		t.young, t.old, t.turned = map[types.UID]bool{}, t.young, now
 	}

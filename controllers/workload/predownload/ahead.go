@@ -19,8 +19,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// ahead is what is known of the jobs of one workload.
-type ahead struct {
+// pullJobState is what is known of the jobs of one workload.
+type pullJobState struct {
 	kind     Kind
 	revision string
 	// jobs pull the images of the revision, by name. One that is gone is not among them: it
@@ -37,14 +37,14 @@ type job struct {
 	seen bool
 }
 
-// of forgets the jobs of other revisions.
-func (a *ahead) of(revision string) {
+// setRevision forgets the jobs of other revisions.
+func (a *pullJobState) setRevision(revision string) {
 	if a.revision != revision {
 		a.revision, a.jobs, a.complete = revision, nil, false
 	}
 }
 
-func (a *ahead) add(name, image string) {
+func (a *pullJobState) addJob(name, image string) {
 	if a.jobs == nil {
 		a.jobs = map[string]*job{}
 	}
@@ -53,28 +53,28 @@ func (a *ahead) add(name, image string) {
 	}
 }
 
-// follow finds out which jobs there still are.
-func (a *ahead) follow(ctx context.Context, r *rollout.Round, update *appsv1.ControllerRevision) error {
+// refreshJobs finds out which jobs there still are.
+func (a *pullJobState) refreshJobs(ctx context.Context, r *rollout.Round, update *appsv1.ControllerRevision) error {
 	if !a.complete {
-		template, err := revision.Template(update)
+		template, err := revision.DecodeTemplate(update)
 		if err != nil {
 			return fmt.Errorf("reading revision %s: %w", update.Name, err)
 		}
 		for i := range template.Spec.Containers {
 			c := &template.Spec.Containers[i]
-			a.add(jobName(update.Name, c.Name), c.Image)
+			a.addJob(jobName(update.Name, c.Name), c.Image)
 		}
 		a.complete = true
 	}
 	for name, j := range a.jobs {
 		key := client.ObjectKey{Namespace: r.Workload.GetNamespace(), Name: name}
-		err := r.Client().Get(ctx, key, &kruise.ImagePullJob{}, client.UnsafeDisableDeepCopy)
+		err := r.CachedClient().Get(ctx, key, &kruise.ImagePullJob{}, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			j.seen = true
 			continue
 		}
 		if apierrors.IsNotFound(err) && !j.seen {
-			err = r.Live().Get(ctx, key, &kruise.ImagePullJob{})
+			err = r.LiveReader().Get(ctx, key, &kruise.ImagePullJob{})
 		}
 		switch {
 		case apierrors.IsNotFound(err):
@@ -86,9 +86,9 @@ func (a *ahead) follow(ctx context.Context, r *rollout.Round, update *appsv1.Con
 	return nil
 }
 
-// pulls tell of a node which images of the jobs it does not have. Nothing is pulled on nodes
+// pendingPulls tell of a node which images of the jobs it does not have. Nothing is pulled on nodes
 // without a NodeImage, so there are none; what cannot be read counts as not begun.
-func (a *ahead) pulls(ctx context.Context, c client.Reader) func(node string) []points.ImagePull {
+func (a *pullJobState) pendingPulls(ctx context.Context, c client.Reader) func(node string) []points.ImagePull {
 	images := map[string]bool{}
 	for _, j := range a.jobs {
 		images[j.image] = true
@@ -115,9 +115,9 @@ func (a *ahead) pulls(ctx context.Context, c client.Reader) func(node string) []
 
 // phaseOf is how far a node is with an image; an invalid one never begins.
 func phaseOf(node *kruise.NodeImage, image string) kruise.ImagePullPhase {
-	i, err := tags.Parse(image)
+	i, err := tags.ParseImage(image)
 	if err != nil {
 		return ""
 	}
-	return tags.Phase(node, i)
+	return tags.PullPhase(node, i)
 }

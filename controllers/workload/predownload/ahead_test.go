@@ -35,7 +35,7 @@ func imageFirst(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.engine.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := w.engine.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range w.pods() {
@@ -135,7 +135,7 @@ func TestARestartedManagerHoldsWhatItHeld(t *testing.T) {
 	w := imageFirst(t)
 	w.update(newImage)
 	kind := cloneset.New(cloneset.Gates{}, false)
-	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, w.engine, rollout.WithAhead(predownload.For(kind)))
+	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, w.engine, rollout.WithAhead(predownload.NewAheadFunc(kind)))
 	w.reconcile()
 	if got, held := w.updated(), w.held(); len(got) > 0 || held == "" {
 		t.Errorf("pods on %v are updated, and the condition says %q", got, held)

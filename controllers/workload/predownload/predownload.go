@@ -32,8 +32,8 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=patch
 
-// Wish is what a workload says of pulling ahead.
-type Wish struct {
+// PrePullSpec is what a workload says of pulling ahead.
+type PrePullSpec struct {
 	// Selector is that of the workload.
 	Selector *metav1.LabelSelector
 	// Parallelism is on how many nodes an image is pulled at once; 1 if nil.
@@ -48,9 +48,9 @@ type Wish struct {
 	SameNode bool
 }
 
-// Annotated reads the annotations apps.kruise.io/image-predownload-* of a workload. One that
+// ParseAnnotations reads the annotations apps.kruise.io/image-predownload-* of a workload. One that
 // is no number counts as none. Percentages are of replicas.
-func Annotated(workload client.Object, replicas int) (out Wish) {
+func ParseAnnotations(workload client.Object, replicas int) (out PrePullSpec) {
 	annotations := workload.GetAnnotations()
 	number := func(key string) *int32 {
 		n, err := strconv.ParseInt(annotations[key], 10, 32)
@@ -64,7 +64,7 @@ func Annotated(workload client.Object, replicas int) (out Wish) {
 	}
 	out.TimeoutSeconds = number(kruise.ImagePreDownloadTimeoutSecondsKey)
 	if text := annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey]; text != "" {
-		if n, err := budget.Percent(intstr.Parse(text), replicas, true); err == nil {
+		if n, err := budget.ResolvePercent(intstr.Parse(text), replicas, true); err == nil {
 			out.MinUpdatedReady = n
 		}
 	}
@@ -74,8 +74,8 @@ func Annotated(workload client.Object, replicas int) (out Wish) {
 // Kind is a kind of workload whose images may be pulled ahead.
 type Kind interface {
 	rollout.Kind
-	// Wish reads what a workload says of it.
-	Wish(workload client.Object) Wish
+	// PredownloadSettings reads what a workload says of it.
+	PredownloadSettings(workload client.Object) PrePullSpec
 }
 
 const (
@@ -85,100 +85,100 @@ const (
 	again   = 5 * time.Second
 )
 
-// For is what a controller of a kind does ahead of scaling and updates of a workload; see
+// NewAheadFunc is what a controller of a kind does ahead of scaling and updates of a workload; see
 // rollout.WithAhead. An event reports what fails, and the next round tries again.
-func For(k Kind) func() rollout.Ahead {
+func NewAheadFunc(k Kind) func() rollout.Ahead {
 	return func() rollout.Ahead {
-		a := &ahead{kind: k}
+		a := &pullJobState{kind: k}
 		return func(ctx context.Context, r *rollout.Round, f *rollout.Facts) {
-			if err := a.prepare(ctx, r, f); err != nil {
-				r.Normal(kruise.FailedCreateImagePullJobReason, err.Error())
-				r.Again(again)
+			if err := a.prepareJobs(ctx, r, f); err != nil {
+				r.RecordNormal(kruise.FailedCreateImagePullJobReason, err.Error())
+				r.RequeueAfter(again)
 			}
 			if len(a.jobs) > 0 {
-				r.Pulls(a.pulls(ctx, r.Client()))
+				r.SetPulls(a.pendingPulls(ctx, r.CachedClient()))
 			}
 		}
 	}
 }
 
-func (a *ahead) prepare(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
-	templates, ok := f.Templates.(interface{ Pods() *rollout.PodTemplates })
+func (a *pullJobState) prepareJobs(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
+	templates, ok := f.Templates.(interface{ ExplainPods() *rollout.PodTemplates })
 	if !ok || r.Workload.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	t := templates.Pods()
-	current, update := current(a.kind, f, t), t.History.Update
+	t := templates.ExplainPods()
+	current, update := sourceRevision(a.kind, f, t), t.History.Update
 	if current == nil {
 		a.jobs = nil
-		return remove(ctx, r)
+		return deleteJobs(ctx, r)
 	}
-	a.of(update.Name)
+	a.setRevision(update.Name)
 	switch {
 	case update.Labels[kruise.ImagePreDownloadIgnoredKey] != "":
 		return nil
 	case update.Labels[kruise.ImagePreDownloadCreatedKey] != "":
-		return a.follow(ctx, r, update)
+		return a.refreshJobs(ctx, r, update)
 	}
-	before, err := revision.Template(current)
+	before, err := revision.DecodeTemplate(current)
 	if err != nil {
 		return fmt.Errorf("reading revision %s: %w", current.Name, err)
 	}
-	after, err := revision.Template(update)
+	after, err := revision.DecodeTemplate(update)
 	if err != nil {
-		return fmt.Errorf("reading revision %s: %w", t.Update(), err)
+		return fmt.Errorf("reading revision %s: %w", t.UpdateRevision(), err)
 	}
-	change, err := r.Change(ctx, f, current.Name, update.Name)
+	change, err := r.EvaluateChange(ctx, f, current.Name, update.Name)
 	if err != nil {
 		return err
 	}
-	wish := a.kind.Wish(r.Workload)
+	wish := a.kind.PredownloadSettings(r.Workload)
 	in := points.PredownloadInput{
 		Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: points.Revisions{Current: current.Name, Update: update.Name}, Change: change.Action,
-		MaxUnavailable: wish.MaxUnavailable, UpdatedReady: f.Counts().UpdatedReady, MinUpdatedReady: wish.MinUpdatedReady,
-		SameNode: wish.SameNode, Images: images(before, after),
+		MaxUnavailable: wish.MaxUnavailable, UpdatedReady: f.CountPods().UpdatedReady, MinUpdatedReady: wish.MinUpdatedReady,
+		SameNode: wish.SameNode, Images: changedImages(before, after),
 	}
-	out, _ := rollout.Ask(ctx, r, f, points.PredownloadPoint(), in)
+	out, _ := rollout.EvaluatePoint(ctx, r, f, points.PredownloadPoint(), in)
 	switch out.Action {
 	case points.Ignore:
-		return mark(ctx, r, update, kruise.ImagePreDownloadIgnoredKey)
+		return labelRevision(ctx, r, update, kruise.ImagePreDownloadIgnoredKey)
 	case points.Pull:
 		for _, image := range in.Images {
-			job := jobOf(r.Workload, a.kind.Type(), wish, t, after, image)
-			a.add(job.Name, image.Image)
-			err := r.Client().Create(ctx, job)
+			job := jobOf(r.Workload, a.kind.WorkloadType(), wish, t, after, image)
+			a.addJob(job.Name, image.Image)
+			err := r.CachedClient().Create(ctx, job)
 			if err == nil {
-				r.Normal(kruise.CreatedImagePullJobReason, fmt.Sprintf(kruise.CreatedImagePullJobMessage, job.Name, image.Image))
+				r.RecordNormal(kruise.CreatedImagePullJobReason, fmt.Sprintf(kruise.CreatedImagePullJobMessage, job.Name, image.Image))
 			} else if !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("failed to create ImagePullJob %s: %w", job.Name, err)
 			}
 		}
 		a.complete = true
-		return mark(ctx, r, update, kruise.ImagePreDownloadCreatedKey)
+		return labelRevision(ctx, r, update, kruise.ImagePreDownloadCreatedKey)
 	}
 	return nil
 }
 
-// current is the revision that pods are updated from: the current one of the status, or, of a
+// sourceRevision is the revision that pods are updated from: the current one of the status, or, of a
 // kind whose status has none, the newest one that a pod has and that is not the update
 // revision. It is nil if there is no other revision.
-func current(k Kind, f *rollout.Facts, t *rollout.PodTemplates) *appsv1.ControllerRevision {
-	if t.Current() != t.Update() {
+func sourceRevision(k Kind, f *rollout.Facts, t *rollout.PodTemplates) *appsv1.ControllerRevision {
+	if t.CurrentRevision() != t.UpdateRevision() {
 		return t.History.Current
 	}
-	if k.Type().CurrentRevision != nil {
+	if k.WorkloadType().CurrentRevision != nil {
 		return nil
 	}
 	for _, rev := range slices.Backward(t.History.All) {
-		if rev.Name != t.Update() && slices.ContainsFunc(f.Pods, func(p *facts.Pod) bool { return t.Is(p.Pod, rev.Name) }) {
+		if rev.Name != t.UpdateRevision() && slices.ContainsFunc(f.Pods, func(p *facts.Pod) bool { return t.HasRevision(p.Pod, rev.Name) }) {
 			return rev
 		}
 	}
 	return nil
 }
 
-// images are those of the containers of a template that another one does not have so.
-func images(before, after *corev1.PodTemplateSpec) []points.ContainerImage {
+// changedImages are those of the containers of a template that another one does not have so.
+func changedImages(before, after *corev1.PodTemplateSpec) []points.ContainerImage {
 	out := []points.ContainerImage{}
 	for i := range after.Spec.Containers {
 		c := points.ContainerImage{Container: after.Spec.Containers[i].Name, Image: after.Spec.Containers[i].Image}
@@ -197,15 +197,15 @@ func jobName(revision, container string) string { return revision + "-" + contai
 
 // jobOf is the job for an image: where active pods of the workload run that are not at the
 // update revision.
-func jobOf(owner client.Object, kind rollout.Type, wish Wish, t *rollout.PodTemplates, template *corev1.PodTemplateSpec, image points.ContainerImage) *kruise.ImagePullJob {
-	label := t.Label(t.Update())
+func jobOf(owner client.Object, kind rollout.Type, wish PrePullSpec, t *rollout.PodTemplates, template *corev1.PodTemplateSpec, image points.ContainerImage) *kruise.ImagePullJob {
+	label := t.LabelValue(t.UpdateRevision())
 	labels := maps.Clone(template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[rollout.RevisionLabel] = label
 	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
-		Namespace: owner.GetNamespace(), Name: jobName(t.Update(), image.Container), Labels: labels,
+		Namespace: owner.GetNamespace(), Name: jobName(t.UpdateRevision(), image.Container), Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind.GroupVersionKind)},
 	}}
 	selector := wish.Selector.DeepCopy()
@@ -227,20 +227,20 @@ func jobOf(owner client.Object, kind rollout.Type, wish Wish, t *rollout.PodTemp
 	return job
 }
 
-// mark labels a revision, so that it is not asked about again.
-func mark(ctx context.Context, r *rollout.Round, rev *appsv1.ControllerRevision, key string) error {
+// labelRevision labels a revision, so that it is not asked about again.
+func labelRevision(ctx context.Context, r *rollout.Round, rev *appsv1.ControllerRevision, key string) error {
 	marked := rev.DeepCopy()
 	metav1.SetMetaDataLabel(&marked.ObjectMeta, key, "true")
-	if err := r.Client().Patch(ctx, marked, client.MergeFrom(rev)); err != nil {
+	if err := r.CachedClient().Patch(ctx, marked, client.MergeFrom(rev)); err != nil {
 		return fmt.Errorf("labelling revision %s: %w", rev.Name, err)
 	}
 	return nil
 }
 
-// remove deletes the jobs of a workload whose rollout is over.
-func remove(ctx context.Context, r *rollout.Round) error {
+// deleteJobs deletes the jobs of a workload whose rollout is over.
+func deleteJobs(ctx context.Context, r *rollout.Round) error {
 	jobs := &kruise.ImagePullJobList{}
-	if err := r.Client().List(ctx, jobs, client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.CachedClient().List(ctx, jobs, client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ImagePullJobs: %w", err)
 	}
 	for i := range jobs.Items {
@@ -248,7 +248,7 @@ func remove(ctx context.Context, r *rollout.Round) error {
 		if !metav1.IsControlledBy(job, r.Workload) || job.DeletionTimestamp != nil {
 			continue
 		}
-		err := r.Client().Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.CachedClient().Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting ImagePullJob %s: %w", job.Name, err)
 		}

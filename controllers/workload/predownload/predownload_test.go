@@ -75,7 +75,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 		mu.Unlock()
 		return c.Create(ctx, o, opts...)
 	}}).Build()
-	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, e, rollout.WithAhead(predownload.For(kind)))
+	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, e, rollout.WithAhead(predownload.NewAheadFunc(kind)))
 	w.reconcile()
 	w.reconcile()
 	return w
@@ -257,12 +257,12 @@ func TestAnAdvancedStatefulSetSaysItByAnnotations(t *testing.T) {
 	}}}
 	set.Spec.Replicas, set.Spec.Selector, set.Spec.Template = ptr.To[int32](5), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template()
 	kind := statefulset.New(statefulset.Gates{})
-	got := kind.Wish(set)
+	got := kind.PredownloadSettings(set)
 	if got.Parallelism.IntValue() != 3 || *got.TimeoutSeconds != 60 || got.MinUpdatedReady != 2 || got.MaxUnavailable != 1 {
 		t.Errorf("got %+v", got)
 	}
 	set.Annotations = map[string]string{kruise.ImagePreDownloadParallelismKey: "x", kruise.ImagePreDownloadTimeoutSecondsKey: "-1", kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "y"}
-	if got := kind.Wish(set); got.Parallelism != nil || got.TimeoutSeconds != nil || got.MinUpdatedReady != 0 {
+	if got := kind.PredownloadSettings(set); got.Parallelism != nil || got.TimeoutSeconds != nil || got.MinUpdatedReady != 0 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Of is the class of a pod with this spec. Only cpu and memory count. A limit
+// ComputeClass is the class of a pod with this spec. Only cpu and memory count. A limit
 // without a request stands for both, as in the API server's defaults. Resources
 // of the pod as a whole, where it has them, count instead of its containers'.
-func Of(spec *corev1.PodSpec) corev1.PodQOSClass {
+func ComputeClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	some, guaranteed := false, true
 	lists := [][]corev1.Container{spec.Containers, spec.InitContainers}
 	if spec.Resources != nil && len(spec.Resources.Limits)+len(spec.Resources.Requests) > 0 {

@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Of(&tc.spec); got != tc.want {
+			if got := ComputeClass(&tc.spec); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

@@ -12,23 +12,23 @@ import (
 // Undecided is how soon a decision that failed is asked for again.
 const Undecided = 5 * time.Second
 
-// Sooner is the earlier of two times, of which 0 is none.
-func Sooner(a, b time.Duration) time.Duration {
+// EarliestDelay is the earlier of two times, of which 0 is none.
+func EarliestDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
 	return a
 }
 
-// Decided is when the passing of time alone may change an answer, of which untils are the times
+// DecisionDelay is when the passing of time alone may change an answer, of which untils are the times
 // that its holds name, as RFC 3339; 0 for never.
-func Decided(record decision.Record, now time.Time, untils ...string) (after time.Duration) {
+func DecisionDelay(record decision.Record, now time.Time, untils ...string) (after time.Duration) {
 	if record.Outcome != decision.Decided {
 		return Undecided
 	}
 	for _, text := range untils {
 		if until, err := time.Parse(time.RFC3339, text); err == nil {
-			after = Sooner(after, max(until.Sub(now), time.Second))
+			after = EarliestDelay(after, max(until.Sub(now), time.Second))
 		}
 	}
 	return after

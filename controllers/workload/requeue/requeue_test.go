@@ -12,7 +12,7 @@ import (
 
 func TestSooner(t *testing.T) {
 	for _, tc := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 2, 2}, {2, 0, 2}, {3, 2, 2}, {2, 3, 2}} {
-		if got := requeue.Sooner(tc.a, tc.b); got != tc.want {
+		if got := requeue.EarliestDelay(tc.a, tc.b); got != tc.want {
 			t.Errorf("of %d and %d the sooner is %d", tc.a, tc.b, got)
 		}
 	}
@@ -31,7 +31,7 @@ func TestDecided(t *testing.T) {
 		{decision.Decided, []string{"2026-01-02T02:00:00Z"}, time.Second},
 		{decision.TimedOut, []string{"2026-01-02T03:04:00Z"}, requeue.Undecided},
 	} {
-		if got := requeue.Decided(decision.Record{Outcome: tc.outcome}, now, tc.untils...); got != tc.want {
+		if got := requeue.DecisionDelay(decision.Record{Outcome: tc.outcome}, now, tc.untils...); got != tc.want {
 			t.Errorf("%s %v: %s, want %s", tc.outcome, tc.untils, got, tc.want)
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	maxAttempt = 1 << 20
 )
 
-// Attempt is the number of a request in the annotation; 1 where it has none that can be read.
-func Attempt(o *kruise.ContainerRecreateRequest) int {
+// AttemptNumber is the number of a request in the annotation; 1 where it has none that can be read.
+func AttemptNumber(o *kruise.ContainerRecreateRequest) int {
 	n, err := strconv.Atoi(o.Annotations[AttemptAnnotation])
 	if err != nil || n < 1 || n > maxAttempt {
 		return 1
@@ -47,7 +47,7 @@ func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Durat
 		return PollInterval, false
 	}
 	delay := maxDelay
-	if n := Attempt(o); n < 5 { // 30 s << 4 is more than the longest delay
+	if n := AttemptNumber(o); n < 5 { // 30 s << 4 is more than the longest delay
 		delay = min(firstDelay<<(n-1), maxDelay)
 	}
 	since := o.Status.CompletionTime.Time
@@ -60,9 +60,9 @@ func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Durat
 	return 0, true
 }
 
-// Replace removes a request that has ended, so that the next one can have its name, and
+// ReplaceEnded removes a request that has ended, so that the next one can have its name, and
 // counts in next. It fails if the request is another one by now.
-func Replace(ctx context.Context, c client.Client, ended, next *kruise.ContainerRecreateRequest) error {
+func ReplaceEnded(ctx context.Context, c client.Client, ended, next *kruise.ContainerRecreateRequest) error {
 	err := c.Delete(ctx, ended, client.Preconditions{UID: &ended.UID, ResourceVersion: &ended.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ContainerRecreateRequest %s/%s, which has ended while its container runs: %w", ended.Namespace, ended.Name, err)
@@ -70,6 +70,6 @@ func Replace(ctx context.Context, c client.Client, ended, next *kruise.Container
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
-	next.Annotations[AttemptAnnotation] = strconv.Itoa(Attempt(ended) + 1)
+	next.Annotations[AttemptAnnotation] = strconv.Itoa(AttemptNumber(ended) + 1)
 	return nil
 }

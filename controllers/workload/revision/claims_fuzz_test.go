@@ -20,7 +20,7 @@ func revisionWithClaims(text string) *appsv1.ControllerRevision {
 // A text that says nothing of claims leaves pods of the revision those of the workload. Only an empty list means that they have none.
 func TestATextThatSaysNothingOfClaimsLeavesThoseOfTheWorkload(t *testing.T) {
 	own := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-	for _, text := range append(annotationtest.Hostile(), `[{"name":""}]`, `[{"name":"../x"}]`, `[{"name":"data"},{"name":"data"}]`) {
+	for _, text := range append(annotationtest.HostileTexts(), `[{"name":""}]`, `[{"name":"../x"}]`, `[{"name":"data"},{"name":"data"}]`) {
 		got := ClaimTemplatesOf(revisionWithClaims(text), own)
 		switch {
 		case text == "[]":

@@ -41,7 +41,7 @@ func (h *history) resolveWith(image string, claims []corev1.PersistentVolumeClai
 	h.t.Helper()
 	o := h.owner(image)
 	o.WithoutClaims, o.RecordsClaims, o.Claims = true, true, claims
-	got, err := Resolve(h.t.Context(), h.c, o, h.revisions())
+	got, err := ResolveHistory(h.t.Context(), h.c, o, h.revisions())
 	if err != nil {
 		h.t.Fatal(err)
 	}

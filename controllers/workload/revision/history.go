@@ -68,8 +68,8 @@ func (o *Owner) hashLabel() string {
 	return appsv1.ControllerRevisionHashLabelKey
 }
 
-func (o *Owner) equal(a, b *appsv1.ControllerRevision) bool {
-	return Equal(a, b) || o.Document != nil && o.Document.Same != nil && o.Document.Same(a.Data.Raw, b.Data.Raw)
+func (o *Owner) revisionsEqual(a, b *appsv1.ControllerRevision) bool {
+	return EqualData(a, b) || o.Document != nil && o.Document.Same != nil && o.Document.Same(a.Data.Raw, b.Data.Raw)
 }
 
 // History is a workload's revisions, oldest first.
@@ -82,30 +82,30 @@ type History struct {
 // ByLabel finds the revision a pod's label names, nil if it is gone.
 func (h History) ByLabel(label string) *appsv1.ControllerRevision {
 	for _, r := range h.All {
-		if Same(r.Name, label) {
+		if SameHash(r.Name, label) {
 			return r
 		}
 	}
 	return nil
 }
 
-// Resolve finds or makes the update revision and finds the current one.
+// ResolveHistory finds or makes the update revision and finds the current one.
 // existing are the owner's revisions, from a cache.
-func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.ControllerRevision) (History, error) {
+func ResolveHistory(ctx context.Context, c client.Client, o Owner, existing []*appsv1.ControllerRevision) (History, error) {
 	all := slices.Clone(existing)
 	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int {
 		// OpenKruise gives the revisions of some kinds one number.
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	h := History{All: all, Collisions: o.Collisions}
-	want, err := build(o, nextNumber(all))
+	want, err := buildRevision(o, nextNumber(all))
 	if err != nil {
 		return h, err
 	}
 
 	same := -1
 	for i, r := range all {
-		if o.equal(r, want) {
+		if o.revisionsEqual(r, want) {
 			same = i
 		}
 	}
@@ -135,7 +135,7 @@ func Resolve(ctx context.Context, c client.Client, o Owner, existing []*appsv1.C
 		h.All = append(slices.Delete(all, same, same+1), bumped)
 		h.Update = bumped
 	default:
-		created, collisions, err := create(ctx, c, o, want)
+		created, collisions, err := createRevision(ctx, c, o, want)
 		if err != nil {
 			return h, err
 		}
@@ -181,11 +181,11 @@ func nextNumber(sorted []*appsv1.ControllerRevision) int64 {
 	return sorted[len(sorted)-1].Revision + 1
 }
 
-func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
+func buildRevision(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	if o.Document != nil {
-		return o.written(number), nil
+		return o.documentRevision(number), nil
 	}
-	data, err := Encode(o.Template)
+	data, err := EncodeTemplate(o.Template)
 	if err != nil {
 		return nil, err
 	}
@@ -210,10 +210,10 @@ func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	if o.Selector != nil {
 		maps.Copy(labels, o.Selector.MatchLabels)
 	}
-	labels[appsv1.ControllerRevisionHashLabelKey] = Hash(data, o.Collisions)
+	labels[appsv1.ControllerRevisionHashLabelKey] = HashData(data, o.Collisions)
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            o.Object.GetName() + "-" + Hash(data, o.Collisions),
+			Name:            o.Object.GetName() + "-" + HashData(data, o.Collisions),
 			Namespace:       o.Object.GetNamespace(),
 			Labels:          labels,
 			Annotations:     annotations,
@@ -224,9 +224,9 @@ func build(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	}, nil
 }
 
-// written is the revision of a document. It has all annotations of the workload.
-func (o *Owner) written(number int64) *appsv1.ControllerRevision {
-	hash := Hash(o.Document.Data, o.Collisions)
+// documentRevision is the revision of a document. It has all annotations of the workload.
+func (o *Owner) documentRevision(number int64) *appsv1.ControllerRevision {
+	hash := HashData(o.Document.Data, o.Collisions)
 	labels := map[string]string{o.Document.HashLabel: hash}
 	maps.Copy(labels, o.Document.Labels)
 	annotations := maps.Clone(o.Object.GetAnnotations())
@@ -244,9 +244,9 @@ func (o *Owner) written(number int64) *appsv1.ControllerRevision {
 	}
 }
 
-// create writes a revision. Another one of the same name with other data is a
+// createRevision writes a revision. Another one of the same name with other data is a
 // hash collision: the count goes up and another name is tried.
-func create(ctx context.Context, c client.Client, o Owner, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, int32, error) {
+func createRevision(ctx context.Context, c client.Client, o Owner, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, int32, error) {
 	collisions := o.Collisions
 	for range 5 {
 		err := c.Create(ctx, want)
@@ -257,10 +257,10 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 		// the next revision would get the number of this one.
 		found := &appsv1.ControllerRevision{}
 		read := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
-		if read == nil && metav1.IsControlledBy(found, o.Object) && o.equal(found, want) {
+		if read == nil && metav1.IsControlledBy(found, o.Object) && o.revisionsEqual(found, want) {
 			return found, collisions, nil
 		}
-		if read == nil && o.Adopt != nil && metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && o.equal(found, want) {
+		if read == nil && o.Adopt != nil && metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && o.revisionsEqual(found, want) {
 			return found, collisions, o.Adopt(ctx, found, want.Labels) // the cache does not show yet that its owner is gone
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -270,8 +270,8 @@ func create(ctx context.Context, c client.Client, o Owner, want *appsv1.Controll
 			return nil, collisions, fmt.Errorf("reading revision %s: %w", want.Name, read)
 		}
 		collisions++
-		want.Name = o.Object.GetName() + "-" + Hash(want.Data.Raw, collisions)
-		want.Labels[o.hashLabel()] = Hash(want.Data.Raw, collisions)
+		want.Name = o.Object.GetName() + "-" + HashData(want.Data.Raw, collisions)
+		want.Labels[o.hashLabel()] = HashData(want.Data.Raw, collisions)
 		want.ResourceVersion = ""
 	}
 	return nil, collisions, fmt.Errorf("creating revision %s: too many names are taken", want.Name)

@@ -64,7 +64,7 @@ func (h *history) resolve(image string, shown ...*appsv1.ControllerRevision) His
 	if shown == nil {
 		shown = h.revisions()
 	}
-	got, err := Resolve(h.t.Context(), h.c, h.owner(image), shown)
+	got, err := ResolveHistory(h.t.Context(), h.c, h.owner(image), shown)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestGoingBackRecordsTheClaimsOfNow(t *testing.T) {
 		t.Helper()
 		o := h.owner(image)
 		o.Claims = claims(size)
-		got, err := Resolve(t.Context(), h.c, o, h.revisions())
+		got, err := ResolveHistory(t.Context(), h.c, o, h.revisions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestARevisionThatTheCacheDoesNotShowYetIsFound(t *testing.T) {
 	h := newHistory(t)
 	first := h.resolve("web:1")
 	// A client that reads from the cache would not find it either.
-	got, err := Resolve(t.Context(), unread{h.c}, h.owner("web:1"), nil)
+	got, err := ResolveHistory(t.Context(), unread{h.c}, h.owner("web:1"), nil)
 	if err != nil || got.Update.Name != first.Update.Name || got.Collisions != 0 || len(h.revisions()) != 1 {
 		t.Errorf("%v, %+v", err, got)
 	}
@@ -183,7 +183,7 @@ func TestANameThatIsTakenIsACollision(t *testing.T) {
 	if got.Collisions != 1 || got.Update.Name == first.Name || len(h.revisions()) != 1 {
 		t.Errorf("%d collisions, update %s", got.Collisions, got.Update.Name)
 	}
-	if got.Update.Labels[appsv1.ControllerRevisionHashLabelKey] != Short(got.Update.Name) {
+	if got.Update.Labels[appsv1.ControllerRevisionHashLabelKey] != ShortHash(got.Update.Name) {
 		t.Error("its label is that of another name")
 	}
 	if again := h.resolve("web:1"); again.Collisions != 1 || again.Update.Name != got.Update.Name {
@@ -196,7 +196,7 @@ func TestByLabel(t *testing.T) {
 	h.resolve("web:1")
 	got := h.resolve("web:2")
 	for _, r := range got.All {
-		if got.ByLabel(r.Name) != r || got.ByLabel(Short(r.Name)) != r {
+		if got.ByLabel(r.Name) != r || got.ByLabel(ShortHash(r.Name)) != r {
 			t.Errorf("%s is not found by its name or its hash", r.Name)
 		}
 	}
@@ -256,7 +256,7 @@ func TestTheUpdateRevisionIsNewerThanOneThatIsAdoptedLater(t *testing.T) {
 	}
 	o := h.owner("web:2")
 	o.Adopt = func(context.Context, *appsv1.ControllerRevision, map[string]string) error { return nil }
-	got, err := Resolve(t.Context(), h.c, o, []*appsv1.ControllerRevision{adopted, update})
+	got, err := ResolveHistory(t.Context(), h.c, o, []*appsv1.ControllerRevision{adopted, update})
 	if err != nil || got.Update.Name != update.Name || got.Update.Revision <= adopted.Revision {
 		t.Errorf("the update is %s with number %d, the other one has %d: %v", got.Update.Name, got.Update.Revision, adopted.Revision, err)
 	}

@@ -64,7 +64,7 @@ func named() metav1.ObjectMeta {
 func rolloutOf(kind func(env faultinjection.Environment) rollout.Kind) func(faultinjection.Environment, *engine.Engine) reconcile.Reconciler {
 	return func(env faultinjection.Environment, e *engine.Engine) reconcile.Reconciler {
 		return rollout.New(kind(env), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-			rollout.WithClock(env.Clock), rollout.WithWindow(inflight.Fixed(1)), rollout.WithParallelWrites(1))
+			rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 	}
 }
 
@@ -121,7 +121,7 @@ func ofSidecarSet(t *testing.T) historyCase {
 		Containers: []kruise.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "web:1"}, PodInjectPolicy: kruise.BeforeAppContainerType}},
 	}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u0", Labels: webLabels}, Spec: podTemplate().Spec}
-	if err := injection.Apply(pod, []injection.Set{{Name: set.Name, Spec: &set.Spec}}, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
+	if err := injection.ApplySets(pod, []injection.Set{{Name: set.Name, Spec: &set.Spec}}, injection.Options{Now: time.Unix(1_700_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	return historyCase{

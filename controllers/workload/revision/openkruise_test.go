@@ -34,14 +34,14 @@ func TestRevisionsAreThoseOfOpenKruise(t *testing.T) {
 	}
 	for _, w := range workloads {
 		t.Run(w.Revision.Name, func(t *testing.T) {
-			data, err := Encode(&w.Template)
+			data, err := EncodeTemplate(&w.Template)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(w.Revision.Data.Raw), string(data)); diff != "" {
 				t.Errorf("the data differ: %s", diff)
 			}
-			if name := w.Name + "-" + Hash(data, 0); name != w.Revision.Name {
+			if name := w.Name + "-" + HashData(data, 0); name != w.Revision.Name {
 				t.Errorf("its name is %s", name)
 			}
 			if want, ok := w.Revision.Annotations[ClaimsHashKey]; ok {
@@ -58,7 +58,7 @@ func TestEachTemplateWithinATemplateHasItsTimestamp(t *testing.T) {
 	template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
 		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
 	}}, {Name: "plain"}}
-	raw, err := Encode(template)
+	raw, err := EncodeTemplate(template)
 	if err != nil {
 		t.Fatal(err)
 	}

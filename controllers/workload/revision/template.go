@@ -29,8 +29,8 @@ type document struct {
 
 const directive = "$patch"
 
-// Encode makes a revision's data of a template.
-func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
+// EncodeTemplate makes a revision's data of a template.
+func EncodeTemplate(template *corev1.PodTemplateSpec) ([]byte, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
 		return nil, fmt.Errorf("encoding pod template: %w", err)
@@ -64,9 +64,9 @@ func addTimestamps(template map[string]any) {
 	}
 }
 
-// Template reads the template back out of a revision.
-func Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
-	doc, err := decode(rev)
+// DecodeTemplate reads the template back out of a revision.
+func DecodeTemplate(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	doc, err := decodeDocument(rev)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-func decode(rev *appsv1.ControllerRevision) (document, error) {
+func decodeDocument(rev *appsv1.ControllerRevision) (document, error) {
 	var doc document
 	if err := json.Unmarshal(rev.Data.Raw, &doc); err != nil {
 		return doc, fmt.Errorf("reading revision %s: %w", rev.Name, err)
@@ -93,10 +93,10 @@ func decode(rev *appsv1.ControllerRevision) (document, error) {
 	return doc, nil
 }
 
-// Equal compares two revisions by what they mean: a null, such as the
+// EqualData compares two revisions by what they mean: a null, such as the
 // creationTimestamp older releases wrote, is the same as nothing. A cluster
 // that changes over to us must not have its pods recreated for it.
-func Equal(a, b *appsv1.ControllerRevision) bool {
+func EqualData(a, b *appsv1.ControllerRevision) bool {
 	if string(a.Data.Raw) == string(b.Data.Raw) {
 		return true
 	}
@@ -125,21 +125,21 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// Hash is the short name of a revision's data. A collision count makes another. It
+// HashData is the short name of a revision's data. A collision count makes another. It
 // is the hash of Kubernetes' own controllers and of OpenKruise.
-func Hash(data []byte, collisions int32) string {
+func HashData(data []byte, collisions int32) string {
 	h := fnv.New32()
 	h.Write(data) // a hash never fails
 	h.Write([]byte(strconv.Itoa(int(collisions))))
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// Short is the hash at the end of a revision's name, or of a pod's label, which
+// ShortHash is the hash at the end of a revision's name, or of a pod's label, which
 // may be either the name or only the hash.
-func Short(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
+func ShortHash(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// Same says whether two revision labels mean the same revision.
-func Same(a, b string) bool { return a != "" && Short(a) == Short(b) }
+// SameHash says whether two revision labels mean the same revision.
+func SameHash(a, b string) bool { return a != "" && ShortHash(a) == ShortHash(b) }
 
 // claim is what of a volume claim template its hash depends on.
 type claim struct {

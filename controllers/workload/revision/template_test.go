@@ -31,11 +31,11 @@ func data(raw string) *appsv1.ControllerRevision {
 }
 
 func TestATemplateComesBackAsItWas(t *testing.T) {
-	raw, err := Encode(template("web:1"))
+	raw, err := EncodeTemplate(template("web:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Template(data(string(raw)))
+	got, err := DecodeTemplate(data(string(raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestATemplateComesBackAsItWas(t *testing.T) {
 	if nulls := bytes.Count(raw, []byte("null")); nulls != 1 {
 		t.Errorf("it has %d nulls besides the creationTimestamp: %s", nulls-1, raw)
 	}
-	again, err := Encode(template("web:1"))
+	again, err := EncodeTemplate(template("web:1"))
 	if err != nil || !bytes.Equal(raw, again) {
 		t.Error("equal templates give other bytes")
 	}
@@ -71,7 +71,7 @@ func TestEqual(t *testing.T) {
 		"no JSON":                       {`{`, false},
 		"nothing":                       {``, false},
 	} {
-		if got := Equal(data(is), data(tc.other)); got != tc.want || got != Equal(data(tc.other), data(is)) {
+		if got := EqualData(data(is), data(tc.other)); got != tc.want || got != EqualData(data(tc.other), data(is)) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSame(t *testing.T) {
 		{"web-abc", "web-abc", true}, {"web-abc", "abc", true}, {"abc", "abc", true}, {"my-web-abc", "other-abc", true},
 		{"web-abc", "web-abd", false}, {"", "", false}, {"", "abc", false}, {"abc", "", false}, {"web-", "web-", true},
 	} {
-		if got := Same(tc.a, tc.b); got != tc.want {
+		if got := SameHash(tc.a, tc.b); got != tc.want {
 			t.Errorf("Same(%q, %q) = %v", tc.a, tc.b, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestSame(t *testing.T) {
 func TestCollisionsGiveOtherHashes(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range int32(20) {
-		h := Hash([]byte("x"), n)
+		h := HashData([]byte("x"), n)
 		if seen[h] {
 			t.Errorf("count %d gives %s again", n, h)
 		}
@@ -142,18 +142,18 @@ func FuzzRevisions(f *testing.F) {
 	f.Add(`[]`)
 	f.Add(``)
 	f.Fuzz(func(t *testing.T, raw string) {
-		got, err := Template(data(raw))
-		if Equal(data(raw), data(raw)) != true && err == nil {
+		got, err := DecodeTemplate(data(raw))
+		if EqualData(data(raw), data(raw)) != true && err == nil {
 			t.Error("it is readable and not equal to itself")
 		}
 		if err != nil {
 			return
 		}
-		encoded, err := Encode(got)
+		encoded, err := EncodeTemplate(got)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Template(data(string(encoded)))
+		again, err := DecodeTemplate(data(string(encoded)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 	for i, orphan := range orphans {
 		acts[i] = func() error {
 			pod := orphan.DeepCopy()
-			if err := r.adopt(ctx, orphan, pod); err != nil {
+			if err := r.adoptObject(ctx, orphan, pod); err != nil {
 				return fmt.Errorf("adopting pod %s: %w", pod.Name, err)
 			}
 			adopted[i] = pod
@@ -65,11 +65,11 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 			return nil, false, err
 		}
 	}
-	err = r.Parallel(acts)
+	err = r.RunParallel(acts)
 	complete = !slices.Contains(adopted, nil)
 	for _, p := range adopted {
 		if p != nil { // as one that was created: the cache does not list it as the workload's yet
-			c.overlay.Created(r.Workload.GetUID(), p)
+			c.overlay.RecordCreated(r.Workload.GetUID(), p)
 		}
 	}
 	if err != nil || !complete {
@@ -107,7 +107,7 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 	}
 	for i := range list.Items {
 		rev := &list.Items[i]
-		named := rev.Name == r.Workload.GetName()+"-"+revision.Short(rev.Name)
+		named := rev.Name == r.Workload.GetName()+"-"+revision.ShortHash(rev.Name)
 		if rev.DeletionTimestamp != nil || r.memory.revisions.isUnseen(rev) || r.c.typ.Ordinals && !named {
 			continue
 		}
@@ -126,7 +126,7 @@ func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevisio
 		for key, value := range labels {
 			metav1.SetMetaDataLabel(&rev.ObjectMeta, key, value)
 		}
-		err = r.adopt(ctx, was, rev)
+		err = r.adoptObject(ctx, was, rev)
 	}
 	if err != nil {
 		return fmt.Errorf("adopting revision %s: %w", rev.Name, err)
@@ -148,8 +148,8 @@ func (r *Round) mayAdopt(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes the workload the controller of an object that is still as it was read.
-func (r *Round) adopt(ctx context.Context, was, now client.Object) error {
+// adoptObject makes the workload the controller of an object that is still as it was read.
+func (r *Round) adoptObject(ctx context.Context, was, now client.Object) error {
 	refs := slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
 	now.SetOwnerReferences(append(refs, *metav1.NewControllerRef(r.Workload, r.c.typ.GroupVersionKind)))
 	return r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
@@ -167,9 +167,9 @@ func (m Revisions) isUnseen(rev *appsv1.ControllerRevision) bool {
 	return ok && own.UID == rev.UID
 }
 
-// adopters are the workloads that may adopt an object without a controller. The end of such an
+// adopterRequests are the workloads that may adopt an object without a controller. The end of such an
 // object concerns them as well: it may have had a name that they wait for.
-func (c *Controller) adopters(ctx context.Context, pod client.Object) (out []reconcile.Request) {
+func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) (out []reconcile.Request) {
 	if c.typ.Adopts == nil || metav1.GetControllerOfNoCopy(pod) != nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (c *Controller) adopters(ctx context.Context, pod client.Object) (out []rec
 				return nil
 			}
 			// The workload reports itself what of its spec cannot be read.
-			if spec, err := c.kind.Spec(workload); err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels())) {
+			if spec, err := c.kind.ReadSpec(workload); err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels())) {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
 			}
 			return nil

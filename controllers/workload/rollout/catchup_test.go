@@ -38,10 +38,10 @@ func TestAWriteThatTheCacheDoesNotShow(t *testing.T) {
 				gates: Gates{DropLateExpectations: tc.gate}, live: fake.NewClientBuilder().WithObjects(tc.there...).Build(),
 				overlay: overlay.New(func() time.Time { return now }), leaks: func(string, string) { leaks++ },
 			}
-			c.overlay.Created(owner, pod)
+			c.overlay.RecordCreated(owner, pod)
 			now = now.Add(6 * time.Minute)
 			late := func() []*corev1.Pod {
-				_, late := c.overlay.Apply(owner, c.overlay.Mark(), nil, 5*time.Minute)
+				_, late := c.overlay.ApplyWrites(owner, c.overlay.TakeMark(), nil, 5*time.Minute)
 				return late
 			}
 			r := &Round{c: c, Workload: &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: owner}}}

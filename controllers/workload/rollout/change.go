@@ -29,25 +29,25 @@ type Change struct {
 	needsAgent bool
 }
 
-// hold is why a pod waits for another answer.
-func (c Change) hold(p *facts.Pod) decision.Hold {
+// waitHold is why a pod waits for another answer.
+func (c Change) waitHold(p *facts.Pod) decision.Hold {
 	return decision.Hold{Rule: string(points.ChangePoint().Name), Reason: c.Reason, Message: c.Message}.OfPod(p.Namespace, p.Name)
 }
 
-// changes asks rollout/change once a round for each old revision: the answer is the same
+// changeDecisions asks rollout/change once a round for each old revision: the answer is the same
 // for all pods of it that have the readiness gate, and for all that do not; and where only a
 // node agent can restart what is to restart, for all on nodes that have one. Pods whose claims
 // differ from their templates are asked about one by one.
-type changes struct {
+type changeDecisions struct {
 	r     *Round
 	f     *Facts
-	known map[changeOf]Change
+	known map[podChange]Change
 	// services are those of each namespace, from when they were listed.
 	services map[string][]corev1.Service
 }
 
-// changeOf is what an answer is the same for.
-type changeOf struct {
+// podChange is what an answer is the same for.
+type podChange struct {
 	from      string
 	ungated   bool
 	agentless bool
@@ -56,17 +56,17 @@ type changeOf struct {
 	claims string
 }
 
-func (c *changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
-	unserved, err := c.unserved(ctx, p.Pod)
+func (c *changeDecisions) evaluatePod(ctx context.Context, p *facts.Pod) (Change, error) {
+	unserved, err := c.isUnserved(ctx, p.Pod)
 	if err != nil {
 		return Change{}, err
 	}
-	claims := c.f.growth(p.Pod).Differ
-	key := changeOf{from: c.f.Templates.At(p.Pod), ungated: !inplace.HasGate(p.Pod), unserved: unserved}
+	claims := c.f.claimGrowth(p.Pod).Differ
+	key := podChange{from: c.f.Templates.PodRevision(p.Pod), ungated: !inplace.HasGate(p.Pod), unserved: unserved}
 	if len(claims) > 0 {
 		key.claims = fmt.Sprint(claims)
 	}
-	got, err := c.once(ctx, key, claims)
+	got, err := c.evaluateOnce(ctx, key, claims)
 	if err != nil || !got.needsAgent || c.r.c.agents == nil {
 		return got, err
 	}
@@ -84,11 +84,11 @@ func (c *changes) of(ctx context.Context, p *facts.Pod) (Change, error) {
 		}}, nil
 	}
 	key.agentless = true
-	return c.once(ctx, key, claims)
+	return c.evaluateOnce(ctx, key, claims)
 }
 
-// unserved says whether it is known that no Service selects a pod.
-func (c *changes) unserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
+// isUnserved says whether it is known that no Service selects a pod.
+func (c *changeDecisions) isUnserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !c.r.c.services {
 		return false, nil
 	}
@@ -108,26 +108,26 @@ func (c *changes) unserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	}), nil
 }
 
-// once asks once for all pods that the answer is the same for.
-func (c *changes) once(ctx context.Context, key changeOf, claims []points.ClaimChange) (Change, error) {
+// evaluateOnce asks once for all pods that the answer is the same for.
+func (c *changeDecisions) evaluateOnce(ctx context.Context, key podChange, claims []points.ClaimChange) (Change, error) {
 	if got, ok := c.known[key]; ok {
 		return got, nil
 	}
-	got, err := c.ask(ctx, key, c.f.Target(), claims)
+	got, err := c.evaluateChange(ctx, key, c.f.TargetRevision(), claims)
 	if err == nil {
 		c.known[key] = got
 	}
 	return got, err
 }
 
-// Change asks rollout/change how pods with the readiness gate get from one revision to
+// EvaluateChange asks rollout/change how pods with the readiness gate get from one revision to
 // another.
-func (r *Round) Change(ctx context.Context, f *Facts, from, to string) (Change, error) {
-	return (&changes{r: r, f: f}).ask(ctx, changeOf{from: from}, to, nil)
+func (r *Round) EvaluateChange(ctx context.Context, f *Facts, from, to string) (Change, error) {
+	return (&changeDecisions{r: r, f: f}).evaluateChange(ctx, podChange{from: from}, to, nil)
 }
 
-func (c *changes) ask(ctx context.Context, key changeOf, to string, claims []points.ClaimChange) (Change, error) {
-	between, err := c.f.Templates.Compare(key.from, to)
+func (c *changeDecisions) evaluateChange(ctx context.Context, key podChange, to string, claims []points.ClaimChange) (Change, error) {
+	between, err := c.f.Templates.CompareRevisions(key.from, to)
 	if err != nil {
 		return Change{}, fmt.Errorf("comparing revisions: %w", err)
 	}
@@ -142,7 +142,7 @@ func (c *changes) ask(ctx context.Context, key changeOf, to string, claims []poi
 			EnvFromMetadata: g.EnvFromMetadata, NodeAgent: g.NodeAgent && !key.agentless,
 		},
 	}
-	out, _ := Ask(ctx, c.r, c.f, points.ChangePoint(), in)
+	out, _ := EvaluatePoint(ctx, c.r, c.f, points.ChangePoint(), in)
 	out = clampChange(in, out)
 	return Change{out, between.Diff, g.EnvFromMetadata && g.NodeAgent && len(between.EnvRefresh) > 0}, nil
 }
@@ -159,7 +159,7 @@ func clampChange(in points.ChangeInput, out points.ChangeOutput) points.ChangeOu
 		return out
 	}
 	if !in.Known {
-		return points.ChangePoint().Undecided(in, true)
+		return points.ChangePoint().FallbackAnswer(in, true)
 	}
 	for _, c := range in.Changes {
 		if c.Class == points.ChangeImage || c.Class == points.ChangeMetadata || c.Class == points.ChangeResources && in.Gates.VerticalScaling {

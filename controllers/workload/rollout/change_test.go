@@ -27,7 +27,7 @@ type refreshing struct {
 	containers []string
 }
 
-func (r refreshing) Compare(string, string) (Comparison, error) {
+func (r refreshing) CompareRevisions(string, string) (Comparison, error) {
 	out := Comparison{Known: true, EnvRefresh: r.containers}
 	out.Diff.Changes = []points.TemplateChange{{Class: points.ChangeMetadata, Op: "replace", Path: "/metadata/labels/tier"}}
 	return out, nil
@@ -81,7 +81,7 @@ func TestAnEnvIsRefreshedInPlaceWhereThereIsANodeAgent(t *testing.T) {
 				}
 				return tc.there, tc.left, tc.err
 			}
-			got, err := (&changes{r: r, f: f, known: map[changeOf]Change{}}).of(t.Context(), f.Pods[0])
+			got, err := (&changeDecisions{r: r, f: f, known: map[podChange]Change{}}).evaluatePod(t.Context(), f.Pods[0])
 			if !errors.Is(err, tc.err) || (answer{got.Action, got.Reason}) != tc.want || asked != tc.asked {
 				t.Errorf("got %+v, %v, asked %d times", got.ChangeOutput, err, asked)
 			}
@@ -92,7 +92,7 @@ func TestAnEnvIsRefreshedInPlaceWhereThereIsANodeAgent(t *testing.T) {
 // replacing are templates that differ in an image.
 type replacing struct{ *PodTemplates }
 
-func (replacing) Compare(string, string) (Comparison, error) {
+func (replacing) CompareRevisions(string, string) (Comparison, error) {
 	out := Comparison{Known: true}
 	out.Diff.Changes = []points.TemplateChange{{Class: points.ChangeImage, Op: "replace", Path: "/spec/containers/0/image", Container: "main"}}
 	return out, nil
@@ -128,7 +128,7 @@ func TestAPodThatNoServiceSelectsStaysReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			knobs, err := bundle.FromFiles("knobs", map[string]string{"knobs.rego": "package extend.rollout.knobs\n" + tc.rules})
 			if err == nil {
-				err = e.Activate(t.Context(), bundle.Set{knobs})
+				err = e.ActivateBundles(t.Context(), bundle.Set{knobs})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAPodThatNoServiceSelectsStaysReady(t *testing.T) {
 				pods[0].Labels["app"] = "web"
 			})
 			r.c.services, r.c.client = !tc.unknown, fake.NewClientBuilder().WithObjects(tc.services...).Build()
-			got, err := (&changes{r: r, f: f, known: map[changeOf]Change{}}).of(t.Context(), f.Pods[0])
+			got, err := (&changeDecisions{r: r, f: f, known: map[podChange]Change{}}).evaluatePod(t.Context(), f.Pods[0])
 			if err != nil || got.Action != points.InPlace || got.KeepReady != tc.want {
 				t.Errorf("got %+v, %v", got.ChangeOutput, err)
 			}

@@ -37,11 +37,11 @@ func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(
 				}
 				acted.Store(true)
 				err := write(p.pods[pod])
-				r.spared.deny(pod, err)
+				r.spared.recordDenial(pod, err)
 				return err
 			}
 		}
-		errs = append(errs, r.Parallel(acts))
+		errs = append(errs, r.RunParallel(acts))
 	}
 	return acted.Load(), message.JoinErrors(errs...)
 }
@@ -60,17 +60,17 @@ func (r *Round) placesBeside(ctx context.Context, f *Facts, candidate, busy func
 	}
 	in := f.PlanInput()
 	in.Update, in.MaxUnavailable = len(candidates), f.Strategy.MaxUnavailable
-	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
+	plan, rec := EvaluatePoint(ctx, r, f, points.PlanPoint(), in)
 	r.beside = &Decisions{Looked: true, Plan: &rec, Holds: wholeFirst(plan.Holds)}
 	for _, h := range r.beside.Holds {
-		r.until(h)
+		r.requeueForHold(h)
 	}
-	limits := selection.Clamp(in, plan)
-	if slices.ContainsFunc(r.beside.Holds, decision.Hold.Whole) || limits.Limit == 0 {
+	limits := selection.ClampPlan(in, plan)
+	if slices.ContainsFunc(r.beside.Holds, decision.Hold.IsWholeWorkload) || limits.Limit == 0 {
 		r.beside.Skipped = skipAll(candidates, r.beside.Holds)
 		return nil
 	}
-	order := r.order(ctx, f, plan, in, candidate)
+	order := r.orderCandidates(ctx, f, plan, in, candidate)
 	for i := range order.candidates {
 		order.candidates[i].Available = !busy(order.pods[order.candidates[i].Pod])
 	}

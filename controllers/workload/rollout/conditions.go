@@ -12,17 +12,17 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Conditions are those of a status whose kind has WorkloadConditions, after a round: whether
+// BuildConditions are those of a status whose kind has WorkloadConditions, after a round: whether
 // a policy holds the update, with an event of each new reason, and what failed. failed names
 // the type of the condition of a phase. was are the ones before; of these all others stay
 // away.
-func (r *Round) Conditions(f *Facts, res Result, was []kruise.WorkloadCondition, failed func(phase string) kruise.WorkloadConditionType) []kruise.WorkloadCondition {
+func (r *Round) BuildConditions(f *Facts, res Result, was []kruise.WorkloadCondition, failed func(phase string) kruise.WorkloadConditionType) []kruise.WorkloadCondition {
 	var out []kruise.WorkloadCondition
 	old := FindCondition(was, kruise.UpdateHeld)
 	if old != nil {
 		out = append(out, *old)
 	}
-	if c := res.Hold(old != nil && old.Status == corev1.ConditionTrue); c != nil {
+	if c := res.HoldCondition(old != nil && old.Status == corev1.ConditionTrue); c != nil {
 		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: OneLine(c.Message)}
 		changed := false
 		before := ""
@@ -33,7 +33,7 @@ func (r *Round) Conditions(f *Facts, res Result, was []kruise.WorkloadCondition,
 			res.ReportHold(r, *c)
 		}
 	}
-	for _, e := range res.Failures() {
+	for _, e := range res.FailedPhases() {
 		t := failed(e.Phase)
 		next := kruise.WorkloadCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(t), Message: OneLine(e.Error())}
 		out, _ = WithCondition(out, next, was, f.Now)

@@ -77,7 +77,7 @@ type Clients struct {
 // New makes a Controller of a kind.
 func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
 	r := &Controller{
-		kind: kind, typ: kind.Type(),
+		kind: kind, typ: kind.WorkloadType(),
 		client: c.Client, live: c.Live, engine: e, ranker: rank.New(e), seed: maphash.MakeSeed(), events: c.Events, now: time.Now,
 		workers: 3, writes: 32, turn: defaultTurn, timeout: 5 * time.Minute,
 		topology: facts.NewTopology(),
@@ -102,15 +102,15 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	workload := c.typ.New()
 	err := c.client.Get(ctx, req.NamespacedName, workload)
 	if apierrors.IsNotFound(err) || (err == nil && workload.GetDeletionTimestamp() != nil) {
-		c.forget(req.NamespacedName)
+		c.forgetWorkload(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the %s: %w", c.typ.Kind, err)
 	}
 	m := c.memoryOf(workload)
-	r, f, err := c.begin(ctx, workload, m)
-	if Conflict(err) {
+	r, f, err := c.beginRound(ctx, workload, m)
+	if IsConflict(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
@@ -122,21 +122,21 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if m.unreadable = ""; f == nil { // the cache lags behind our own writes
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
-	f, res := r.act(ctx, f)
-	res.Stuck, res.ScaleHolds = r.stuck(f, res), r.scaleHolds
+	f, res := r.executeRound(ctx, f)
+	res.Stuck, res.ScaleHolds = r.findStuck(f, res), r.scaleHolds
 	r.reportScaleHold(res)
 	r.reportRestartHold(f, &res)
-	if Conflict(res.Err) {
+	if IsConflict(res.Err) {
 		if _, ok := requeue.LoseRace(ctx, res.Err); !ok {
 			res.Err = r.giveUpRacing(res.Err)
 		}
 	}
-	reported := c.kind.Report(ctx, r, f, res)
+	reported := c.kind.ReportStatus(ctx, r, f, res)
 	err = cmp.Or(res.Err, reported)
 	truncated := c.kind.TruncateHistory(ctx, r, f, err != nil)
 	err = cmp.Or(err, truncated)
-	c.rounds.Put(f.Subject, newRound(c.engine, f, res, r.journal))
-	if Conflict(err) {
+	c.rounds.PutRound(f.Subject, newRound(c.engine, f, res, r.journal))
+	if IsConflict(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
@@ -144,42 +144,42 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: r.again.after}, err
 }
 
-// act does what is to be done. A pod that cannot go on with what it has begun keeps
+// executeRound does what is to be done. A pod that cannot go on with what it has begun keeps
 // neither the others nor the rest of the round: it is what it was before.
-func (r *Round) act(ctx context.Context, f *Facts) (*Facts, Result) {
+func (r *Round) executeRound(ctx context.Context, f *Facts) (*Facts, Result) {
 	r.writing = r.c.now()
-	f, opening, err := r.refresh(ctx, f)
-	f, res := r.advance(ctx, f)
-	opened, failed := opening.wait()
+	f, opening, err := r.refreshPods(ctx, f)
+	f, res := r.scaleAndMove(ctx, f)
+	opened, failed := opening.waitOpened()
 	if err = errors.Join(err, failed); err != nil {
-		res.Err = errors.Join(phase(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err)), res.Err)
+		res.Err = errors.Join(newPhaseError(PhaseUpdate, fmt.Errorf("refreshing pods: %w", err)), res.Err)
 	}
-	return r.with(f, opened), res
+	return r.updateFacts(f, opened), res
 }
 
-// advance scales and moves pods.
-func (r *Round) advance(ctx context.Context, f *Facts) (*Facts, Result) {
+// scaleAndMove scales and moves pods.
+func (r *Round) scaleAndMove(ctx context.Context, f *Facts) (*Facts, Result) {
 	if r.memory.ahead != nil {
 		r.memory.ahead(ctx, r, f)
 	}
 	var err error
-	acted, failed := r.c.kind.Scale(ctx, r, f)
+	acted, failed := r.c.kind.ScalePods(ctx, r, f)
 	if failed != nil {
 		// Pods that cannot be created keep no others from being moved: each counts as
 		// unavailable, so only what maxUnavailable leaves room for is moved.
 		acted = acted || !onlyCreates(failed)
-		err = phase(PhaseScale, failed)
+		err = newPhaseError(PhaseScale, failed)
 	}
-	f = r.with(f, r.created.pods)
+	f = r.updateFacts(f, r.created.pods)
 	if acted {
 		return f, Result{Err: err}
 	}
-	if r.restarting(f) {
-		d, o, failed := r.restart(ctx, f)
-		return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, phase(PhaseUpdate, failed))}
+	if r.isRestartDue(f) {
+		d, o, failed := r.runRestart(ctx, f)
+		return f, Result{Decisions: d, Outcome: o, Err: errors.Join(err, newPhaseError(PhaseUpdate, failed))}
 	}
-	d, undecided := r.decide(ctx, f)
+	d, undecided := r.decideMoves(ctx, f)
 	d, o, failed := r.moveTaken(ctx, f, d)
 	failed = errors.Join(undecided, failed, r.takeBack(ctx, f, d))
-	return f, Result{Decisions: r.orBeside(d), Outcome: r.addSpared(o), Err: errors.Join(err, phase(PhaseUpdate, failed))}
+	return f, Result{Decisions: r.orBeside(d), Outcome: r.addSpared(o), Err: errors.Join(err, newPhaseError(PhaseUpdate, failed))}
 }

@@ -35,36 +35,36 @@ type Move struct {
 	Change Change
 }
 
-// decide asks which pods are moved now: as many as plan, rank and clamp allow (CS-08 to
+// decideMoves asks which pods are moved now: as many as plan, rank and clamp allow (CS-08 to
 // CS-12).
-func (r *Round) decide(ctx context.Context, f *Facts) (Decisions, error) {
+func (r *Round) decideMoves(ctx context.Context, f *Facts) (Decisions, error) {
 	d := Decisions{Looked: true}
 	if f.Difference.Update == 0 {
 		return d, nil
 	}
 	in := f.PlanInput()
-	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
+	plan, rec := EvaluatePoint(ctx, r, f, points.PlanPoint(), in)
 	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
 	for _, h := range d.Holds {
-		r.until(h)
+		r.requeueForHold(h)
 	}
-	walkFrom, recreating := f.unavailable()
-	limits := selection.Clamp(in, plan)
+	walkFrom, recreating := f.countUnavailable()
+	limits := selection.ClampPlan(in, plan)
 	limits.Limit = max(limits.Limit-recreating, 0)
-	if slices.ContainsFunc(d.Holds, decision.Hold.Whole) || limits.Limit == 0 {
-		d.Skipped = skipAll(f.candidates(), d.Holds)
+	if slices.ContainsFunc(d.Holds, decision.Hold.IsWholeWorkload) || limits.Limit == 0 {
+		d.Skipped = skipAll(f.candidatePods(), d.Holds)
 		return d, nil
 	}
-	order := r.order(ctx, f, plan, in, f.Candidate)
-	u := &updates{places: newPlaces(order, d.Holds, limits, walkFrom), changes: &changes{r: r, f: f, known: map[changeOf]Change{}}, room: recreations{f: f, un: walkFrom}}
-	if err := u.changes.stand(ctx, &u.ordered); err != nil {
+	order := r.orderCandidates(ctx, f, plan, in, f.IsCandidate)
+	u := &updates{places: newPlaces(order, d.Holds, limits, walkFrom), changes: &changeDecisions{r: r, f: f, known: map[podChange]Change{}}, room: recreations{f: f, un: walkFrom}}
+	if err := u.changes.resolveClaimChanges(ctx, &u.orderedCandidates); err != nil {
 		return d, err
 	}
-	if err := u.changes.holdRoomless(ctx, &u.ordered, &u.room); err != nil {
+	if err := u.changes.holdRoomless(ctx, &u.orderedCandidates, &u.room); err != nil {
 		return d, err
 	}
 	u.holdUnrecreated(ctx, &d)
-	if _, ok := f.kind.(Guest); ok { // all pods of other kinds are of one workload
+	if _, ok := f.kind.(KindWithSharedPods); ok { // all pods of other kinds are of one workload
 		d.updates = u
 	}
 	_, err := u.takeMoves(ctx, &d)
@@ -84,7 +84,7 @@ func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
 		return false
 	}
 	r.un.AtTarget++
-	if r.f.Steady(p) {
+	if r.f.IsSteady(p) {
 		r.un.Total++
 	}
 	return true
@@ -95,7 +95,7 @@ func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
 // leave room for it.
 func (r *recreations) wouldStayAway(p *facts.Pod) bool {
 	most := r.f.Difference.MaxRecreated
-	if r.f.Steady(p) {
+	if r.f.IsSteady(p) {
 		return r.un.Total >= most
 	}
 	return r.f.Difference.UnavailableBefore(p) >= most
@@ -103,7 +103,7 @@ func (r *recreations) wouldStayAway(p *facts.Pod) bool {
 
 // holdRoomless holds the candidates that would not be created again, ahead of the walk: they use up none of its room. Else
 // it would not come to the pods that they wait for, and each would wait for the other.
-func (c *changes) holdRoomless(ctx context.Context, o *ordered, room *recreations) error {
+func (c *changeDecisions) holdRoomless(ctx context.Context, o *orderedCandidates, room *recreations) error {
 	if c.f.Difference.MaxRecreated == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (c *changes) holdRoomless(ctx context.Context, o *ordered, room *recreation
 		if one.Hold != nil || !room.wouldStayAway(p) {
 			continue
 		}
-		change, err := c.of(ctx, p)
+		change, err := c.evaluatePod(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func skipAll(candidates []*facts.Pod, holds []decision.Hold) []selection.Skip {
 // they are what a user has to know first.
 func wholeFirst(holds []decision.Hold) []decision.Hold {
 	partial := func(h decision.Hold) int {
-		if h.Whole() {
+		if h.IsWholeWorkload() {
 			return 0
 		}
 		return 1

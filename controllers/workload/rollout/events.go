@@ -31,41 +31,41 @@ func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
 // shown.
 type podEvents struct{ c *Controller }
 
-func (h *podEvents) enqueue(ctx context.Context, o client.Object, q queue) {
-	h.add(h.c.workloads(ctx, o), o, q)
-	h.offer(ctx, o, q)
+func (h *podEvents) enqueueWorkloads(ctx context.Context, o client.Object, q queue) {
+	h.enqueueReferences(h.c.podWorkloads(ctx, o), o, q)
+	h.enqueueAdopters(ctx, o, q)
 }
 
-// offer enqueues the workloads that may adopt a pod. The overlay is not told: an adoption may be
+// enqueueAdopters enqueues the workloads that may adopt a pod. The overlay is not told: an adoption may be
 // under way that the cache does not show yet.
-func (h *podEvents) offer(ctx context.Context, pod client.Object, q queue) {
-	for _, request := range h.c.adopters(ctx, pod) {
+func (h *podEvents) enqueueAdopters(ctx context.Context, pod client.Object, q queue) {
+	for _, request := range h.c.adopterRequests(ctx, pod) {
 		q.Add(request)
 	}
 }
 
-func (h *podEvents) add(workloads []Reference, o client.Object, q queue) {
+func (h *podEvents) enqueueReferences(workloads []Reference, o client.Object, q queue) {
 	for _, ref := range workloads {
-		h.c.overlay.Observe(ref.UID, o.GetUID())
+		h.c.overlay.ObservePod(ref.UID, o.GetUID())
 		q.Add(reconcile.Request{NamespacedName: ref.NamespacedName})
 	}
 }
 
 func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.enqueue(ctx, e.Object, q)
+	h.enqueueWorkloads(ctx, e.Object, q)
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	workloads := h.c.workloads(ctx, e.Object)
+	workloads := h.c.podWorkloads(ctx, e.Object)
 	for _, ref := range workloads {
-		h.c.overlay.Ended(ref.UID, e.Object.GetUID())
+		h.c.overlay.ObserveDeletion(ref.UID, e.Object.GetUID())
 	}
-	h.add(workloads, e.Object, q)
-	h.offer(ctx, e.Object, q)
+	h.enqueueReferences(workloads, e.Object, q)
+	h.enqueueAdopters(ctx, e.Object, q)
 }
 
 func (h *podEvents) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	h.enqueue(ctx, e.Object, q)
+	h.enqueueWorkloads(ctx, e.Object, q)
 }
 
 func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
@@ -74,34 +74,34 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if !okA || !okB || before.ResourceVersion == after.ResourceVersion {
 		return
 	}
-	moved := moved(before, after)
-	matters := !h.c.gates.EventOptimization || relevant(before, after, h.c.gates.VerticalScaling)
+	moved := membershipChanged(before, after)
+	matters := !h.c.gates.EventOptimization || isRelevantChange(before, after, h.c.gates.VerticalScaling)
 	if !moved && !matters {
 		return
 	}
-	now := h.c.workloads(ctx, after)
+	now := h.c.podWorkloads(ctx, after)
 	if moved {
-		left := slices.DeleteFunc(h.c.workloads(ctx, before), func(ref Reference) bool { return slices.Contains(now, ref) })
-		h.add(left, before, q)
+		left := slices.DeleteFunc(h.c.podWorkloads(ctx, before), func(ref Reference) bool { return slices.Contains(now, ref) })
+		h.enqueueReferences(left, before, q)
 	}
 	if matters {
-		h.add(now, after, q)
+		h.enqueueReferences(now, after, q)
 	}
 	if moved {
-		h.offer(ctx, after, q)
+		h.enqueueAdopters(ctx, after, q)
 	}
 }
 
-// moved says whether a pod may be of other workloads than before. Type.Workloads goes by the
+// membershipChanged says whether a pod may be of other workloads than before. Type.Workloads goes by the
 // labels and annotations of a pod, and a kind that owns its pods by their owner.
-func moved(before, after *corev1.Pod) bool {
+func membershipChanged(before, after *corev1.Pod) bool {
 	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		!reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
-// relevant says whether a change of a pod can change what its workload does (CS-18). Any
+// isRelevantChange says whether a change of a pod can change what its workload does (CS-18). Any
 // other, such as a probe's time, needs no reconcile.
-func relevant(before, after *corev1.Pod, resizes bool) bool {
+func isRelevantChange(before, after *corev1.Pod, resizes bool) bool {
 	if resizes || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
 		return true
 	}
@@ -115,12 +115,12 @@ func relevant(before, after *corev1.Pod, resizes bool) bool {
 		return true
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, kruise.InPlaceUpdateReady} {
-		a, b := inplace.Condition(before, t), inplace.Condition(after, t)
+		a, b := inplace.FindCondition(before, t), inplace.FindCondition(after, t)
 		if (a == nil) != (b == nil) || (a != nil && a.Status != b.Status) {
 			return true
 		}
 	}
-	return inplace.Incomplete(before) != "" // what it waits for may have come
+	return inplace.IncompleteReason(before) != "" // what it waits for may have come
 }
 
 // nodeEvents keeps the topology. It enqueues the workloads of kinds that put a pod on each
@@ -128,34 +128,34 @@ func relevant(before, after *corev1.Pod, resizes bool) bool {
 type nodeEvents struct{ c *Controller }
 
 func (h *nodeEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.observe(ctx, nil, e.Object, q)
+	h.observeNode(ctx, nil, e.Object, q)
 }
 
 func (h *nodeEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
-	h.observe(ctx, e.ObjectOld, e.ObjectNew, q)
+	h.observeNode(ctx, e.ObjectOld, e.ObjectNew, q)
 }
 
 func (h *nodeEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.c.topology.Forget(e.Object.GetName())
+	h.c.topology.ForgetNode(e.Object.GetName())
 	if h.c.typ.NodeOf != nil {
-		h.enqueue(ctx, q)
+		h.enqueueWorkloads(ctx, q)
 	}
 }
 
-func (h *nodeEvents) observe(ctx context.Context, before, after client.Object, q queue) {
+func (h *nodeEvents) observeNode(ctx context.Context, before, after client.Object, q queue) {
 	now, whole := after.(*corev1.Node)
 	if h.c.typ.NodeOf == nil || !whole {
-		h.c.topology.Observe(after.GetName(), after.GetLabels())
+		h.c.topology.ObserveLabels(after.GetName(), after.GetLabels())
 		return
 	}
 	h.c.topology.ObserveNode(now)
-	if was, ok := before.(*corev1.Node); !ok || nodefit.Changed(was, now) {
-		h.enqueue(ctx, q)
+	if was, ok := before.(*corev1.Node); !ok || nodefit.NodeChanged(was, now) {
+		h.enqueueWorkloads(ctx, q)
 	}
 }
 
-func (h *nodeEvents) enqueue(ctx context.Context, q queue) {
-	for _, request := range h.c.all(ctx, nil) {
+func (h *nodeEvents) enqueueWorkloads(ctx context.Context, q queue) {
+	for _, request := range h.c.allRequests(ctx, nil) {
 		q.Add(request)
 	}
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// evidence is what the answers of a round have in common.
-type evidence struct {
+// ruleDetails is what the answers of a round have in common.
+type ruleDetails struct {
 	counts points.Counts
 	bounds []explain.Fact           // those of the numbers that bound any rollout
 	rules  []string                 // that took part
 	blamed map[string]record.Reason // what is known of the rules that hold
 }
 
-func (r *account) gather() evidence {
+func (r *explanation) gatherEvidence() ruleDetails {
 	f, e := r.f, r.e
-	c := f.Counts()
-	ev := evidence{counts: c, bounds: f.planFacts(c), rules: r.rules, blamed: map[string]record.Reason{}}
+	c := f.CountPods()
+	ev := ruleDetails{counts: c, bounds: f.planFacts(c), rules: r.rules, blamed: map[string]record.Reason{}}
 	// Policies that changed since would be reported with the wrong place. Those of another
 	// namespace decide nothing here.
-	if e.Snapshot().RevisionFor(f.Subject) != f.Policies {
+	if e.ActiveSnapshot().RevisionFor(f.Subject) != f.Policies {
 		return ev
 	}
 	note := func(rec decision.Record) {
-		for _, reason := range record.Explain(e, rec).Reasons {
+		for _, reason := range record.ExplainDecision(e, rec).Reasons {
 			if _, ok := ev.blamed[reason.Rule]; !ok {
 				ev.blamed[reason.Rule] = reason
 			}
@@ -47,7 +47,7 @@ func (r *account) gather() evidence {
 	seen := map[string]bool{}
 	for i := range r.skipped {
 		h := r.skipped[i].Hold
-		if _, ok := ev.blamed[h.Rule]; !ok && !seen[h.Rule] && !h.Ours() {
+		if _, ok := ev.blamed[h.Rule]; !ok && !seen[h.Rule] && !h.IsFromWalk() {
 			single, seen[h.Rule] = append(single, h), true
 		}
 	}
@@ -61,16 +61,16 @@ func (r *account) gather() evidence {
 	return ev
 }
 
-// blame fills in the hold that decided, and what is known of its rule.
-func (r *account) blame(a *explain.Answer, h decision.Hold) {
+// fillHold fills in the hold that decided, and what is known of its rule.
+func (r *explanation) fillHold(a *explain.Answer, h decision.Hold) {
 	a.Rule, a.Reason, a.Message, a.Until = h.Rule, h.Reason, h.Message, h.Until
 	known := r.evidence().blamed[h.Rule]
 	a.Title, a.Bundle, a.Place = known.Title, known.Bundle, known.Place
 }
 
-// tell adds facts after those that the rule looks at, each once.
-func (r *account) tell(a *explain.Answer, more ...explain.Fact) {
-	a.Facts = explain.Looked(r.evidence().blamed[a.Rule].Facts,
+// addFacts adds facts after those that the rule looks at, each once.
+func (r *explanation) addFacts(a *explain.Answer, more ...explain.Fact) {
+	a.Facts = explain.CollectFacts(r.evidence().blamed[a.Rule].Facts,
 		"pods", "count(pods)", // of those a rank was asked about only the one in question matters
 		"workload.kind", "workload.namespace", "workload.name") // most rules name it in their message
 	for _, f := range more {
@@ -80,19 +80,19 @@ func (r *account) tell(a *explain.Answer, more ...explain.Fact) {
 	}
 }
 
-// others are the holds but those of one rule and reason, of the whole workload
+// otherHolds are the holds but those of one rule and reason, of the whole workload
 // or of one of its pods.
-func (r *account) others(top decision.Hold, p *facts.Pod) []decision.Hold {
+func (r *explanation) otherHolds(top decision.Hold, p *facts.Pod) []decision.Hold {
 	var out []decision.Hold
-	for _, h := range r.res.holds() {
-		if same := h.Rule == top.Rule && h.Reason == top.Reason; !same && (p == nil || concerns(h, p)) {
+	for _, h := range r.res.planAndBudgetHolds() {
+		if same := h.Rule == top.Rule && h.Reason == top.Reason; !same && (p == nil || holdMatchesPod(h, p)) {
 			out = append(out, h)
 		}
 	}
 	return out
 }
 
-func concerns(h decision.Hold, p *facts.Pod) bool {
+func holdMatchesPod(h decision.Hold, p *facts.Pod) bool {
 	groups := groupsOf(p)
 	for dimension, group := range h.Where {
 		if groups[dimension] != group {

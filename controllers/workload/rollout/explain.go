@@ -22,8 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// account explains what a round decided.
-type account struct {
+// explanation explains what a round decided.
+type explanation struct {
 	f       *Facts
 	res     Result
 	rules   []string // that took part in the decisions
@@ -32,11 +32,11 @@ type account struct {
 	moved   map[types.NamespacedName]bool
 	skips   map[types.NamespacedName]int // positions in skipped
 	// evidence is worked out for each question anew: hardly any round is asked about, and it would be kept with it.
-	evidence func() evidence
+	evidence func() ruleDetails
 }
 
-func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record) *account {
-	r := &account{f: f, res: res, e: e, skipped: res.skipped(), moved: make(map[types.NamespacedName]bool, len(res.Moved))}
+func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record) *explanation {
+	r := &explanation{f: f, res: res, e: e, skipped: res.skippedCandidates(), moved: make(map[types.NamespacedName]bool, len(res.Moved))}
 	for _, pod := range res.Moved {
 		r.moved[pod] = true
 	}
@@ -53,9 +53,9 @@ func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record)
 }
 
 // withAnswers is the account for one question.
-func (r *account) withAnswers() *account {
+func (r *explanation) withAnswers() *explanation {
 	one := *r
-	one.evidence = sync.OnceValue(one.gather)
+	one.evidence = sync.OnceValue(one.gatherEvidence)
 	return &one
 }
 
@@ -67,7 +67,7 @@ const (
 )
 
 // CountBytes implements explain.Round.
-func (r *account) CountBytes() int {
+func (r *explanation) CountBytes() int {
 	n := accountBytes + podBytes*len(r.f.Pods) + skipBytes*(len(r.res.Moved)+len(r.skipped))
 	for i := range r.skipped {
 		n += r.skipped[i].Hold.CountBytes()
@@ -84,7 +84,7 @@ func (r *account) CountBytes() int {
 		n += 32 + len(s.Pod) + len(s.Message)
 	}
 	if r.res.Plan != nil {
-		n += record.Size(*r.res.Plan)
+		n += record.MemorySize(*r.res.Plan)
 	}
 	if r.res.Err != nil {
 		n += len(r.res.Err.Error())
@@ -92,7 +92,7 @@ func (r *account) CountBytes() int {
 	return n
 }
 
-func (r *account) base() explain.Answer {
+func (r *explanation) baseAnswer() explain.Answer {
 	f := r.f
 	a := explain.Answer{
 		Subject: f.Subject, Workload: f.Subject, Decided: f.Now,
@@ -104,27 +104,27 @@ func (r *account) base() explain.Answer {
 	return a
 }
 
-// Workload implements explain.Round.
-func (r *account) Workload() explain.Answer {
+// ExplainWorkload implements explain.Round.
+func (r *explanation) ExplainWorkload() explain.Answer {
 	r = r.withAnswers()
-	a, f := r.base(), r.f
-	a.From, a.To = f.Templates.Current(), f.Templates.Update()
-	a.Groups = f.Groups()
-	a.Pods, a.Why = r.tallies()
-	a.Nodes = r.nodes()
+	a, f := r.baseAnswer(), r.f
+	a.From, a.To = f.Templates.CurrentRevision(), f.Templates.UpdateRevision()
+	a.Groups = f.CountGroups()
+	a.Pods, a.Why = r.tallyPods()
+	a.Nodes = r.outdatedNodes()
 	c, want := r.evidence().counts, f.Replicas-f.Strategy.Partition
 	onTheWay := a.Pods[explain.Moved] + a.Pods[explain.Updating]
 	progress := fmt.Sprintf("%d of %d pods are updated, %d of them available; %d may be unavailable.", c.Updated, want, c.UpdatedAvail, f.Strategy.MaxUnavailable)
 	top := r.res.TopHold()
 	switch {
-	case top != nil && (slices.ContainsFunc(r.res.holds(), decision.Hold.Whole) || onTheWay == 0):
+	case top != nil && (slices.ContainsFunc(r.res.planAndBudgetHolds(), decision.Hold.IsWholeWorkload) || onTheWay == 0):
 		a.Verdict = explain.Held
-		r.blame(&a, *top)
-		a.Others = r.others(*top, nil)
+		r.fillHold(&a, *top)
+		a.Others = r.otherHolds(*top, nil)
 	case top != nil:
 		// Holding some while others go is how such a policy wants a rollout to go.
 		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
-		a.Others = r.others(decision.Hold{}, nil)
+		a.Others = r.otherHolds(decision.Hold{}, nil)
 	case c.Updated < want || c.UpdatedAvail < c.Updated || c.Total != f.Replicas:
 		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
 	default:
@@ -136,23 +136,23 @@ func (r *account) Workload() explain.Answer {
 			a.Others = append(a.Others, h)
 		}
 	}
-	r.tell(&a, r.evidence().bounds...)
-	if teller, ok := f.kind.(Teller); ok {
-		r.tell(&a, teller.Tell(f)...)
+	r.addFacts(&a, r.evidence().bounds...)
+	if teller, ok := f.kind.(KindWithExtraFacts); ok {
+		r.addFacts(&a, teller.ExtraFacts(f)...)
 	}
-	a.Near = r.near(a.Verdict, nil)
+	a.Near = r.nearestChange(a.Verdict, nil)
 	return a
 }
 
-// nodes are those whose pods are not up to date, the ones that move first; none of a kind that
+// outdatedNodes are those whose pods are not up to date, the ones that move first; none of a kind that
 // puts no pod on each node.
-func (r *account) nodes() (out []explain.Node) {
-	of := r.f.kind.Type().NodeOf
+func (r *explanation) outdatedNodes() (out []explain.Node) {
+	of := r.f.kind.WorkloadType().NodeOf
 	if of == nil {
 		return nil
 	}
 	for _, p := range r.f.Pods {
-		if a := r.pod(p, explain.Answer{}); a.Verdict != explain.UpToDate {
+		if a := r.podAnswer(p, explain.Answer{}); a.Verdict != explain.UpToDate {
 			out = append(out, explain.Node{Name: of(p.Pod), Pod: r.f.nameOf(p.Key()), Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule})
 		}
 	}
@@ -163,47 +163,47 @@ func (r *account) nodes() (out []explain.Node) {
 	return out[:min(len(out), explain.MostNodes)]
 }
 
-// Pod implements explain.Round.
-func (r *account) Pod(namespace, name string) (explain.Answer, bool) {
+// ExplainPod implements explain.Round.
+func (r *explanation) ExplainPod(namespace, name string) (explain.Answer, bool) {
 	for _, p := range r.f.Pods {
 		if p.Namespace == namespace && p.Name == name {
 			r = r.withAnswers()
-			a := r.pod(p, r.base())
-			more := podFacts(p, r.f.Available(p))
+			a := r.podAnswer(p, r.baseAnswer())
+			more := podFacts(p, r.f.IsAvailable(p))
 			if a.Verdict == explain.Held || a.Verdict == explain.Waiting {
-				a.Others = r.others(decision.Hold{Rule: a.Rule, Reason: a.Reason}, p)
+				a.Others = r.otherHolds(decision.Hold{Rule: a.Rule, Reason: a.Reason}, p)
 				more = append(more, r.evidence().bounds...)
 			}
-			r.tell(&a, more...)
-			a.Near = r.near(a.Verdict, p)
+			r.addFacts(&a, more...)
+			a.Near = r.nearestChange(a.Verdict, p)
 			return a, true
 		}
 	}
 	return explain.Answer{}, false
 }
 
-// Lacks implements explain.Lacker.
-func (r *account) Lacks(namespace, name string) (explain.Answer, bool) {
-	kind, ok := r.f.kind.(Lacker)
+// ExplainMissing implements explain.Lacker.
+func (r *explanation) ExplainMissing(namespace, name string) (explain.Answer, bool) {
+	kind, ok := r.f.kind.(KindWithMissingPods)
 	if !ok {
 		return explain.Answer{}, false
 	}
-	a, ok := kind.Lacking(r.f, namespace, name)
+	a, ok := kind.ExplainMissing(r.f, namespace, name)
 	a.Workload, a.Decided, a.Policies, a.Bundles = r.f.Subject, r.f.Now, r.f.Policies, r.f.Bundles
 	return a, ok
 }
 
-// Pods implements explain.Round.
-func (r *account) Pods() []explain.Answer { return r.withAnswers().pods() }
+// ExplainPods implements explain.Round.
+func (r *explanation) ExplainPods() []explain.Answer { return r.withAnswers().podAnswers() }
 
-func (r *account) pods() []explain.Answer {
+func (r *explanation) podAnswers() []explain.Answer {
 	out := make([]explain.Answer, len(r.f.Pods))
 	base := explain.Answer{Workload: r.f.Subject, Decided: r.f.Now, Policies: r.f.Policies}
 	for i, p := range r.f.Pods {
-		out[i] = r.pod(p, base)
+		out[i] = r.podAnswer(p, base)
 	}
 	slices.SortStableFunc(out, func(a, b explain.Answer) int {
-		return cmp.Compare(r.place(a.Subject), r.place(b.Subject))
+		return cmp.Compare(r.skipPosition(a.Subject), r.skipPosition(b.Subject))
 	})
 	return out
 }
@@ -213,25 +213,25 @@ func keyOf(pod decision.Subject) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-func (r *account) place(pod decision.Subject) int {
+func (r *explanation) skipPosition(pod decision.Subject) int {
 	if i, ok := r.skips[keyOf(pod)]; ok {
 		return i + 1
 	}
 	return 0
 }
 
-func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
+func (r *explanation) podAnswer(p *facts.Pod, a explain.Answer) explain.Answer {
 	f := r.f
 	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
-	a.From, a.To = f.Templates.At(p.Pod), f.Target()
+	a.From, a.To = f.Templates.PodRevision(p.Pod), f.TargetRevision()
 	i, skipped := r.skips[p.Key()]
-	growing := f.growth(p.Pod).Growing
+	growing := f.claimGrowth(p.Pod).Growing
 	switch {
 	case growing != "" && !skipped:
 		a.Verdict, a.Reason, a.Message = explain.Updating, "VolumeClaimGrowing", growing+"."
 	case r.moved[p.Key()]:
 		a.Verdict, a.Reason, a.Message = explain.Moved, "Selected", fmt.Sprintf("Its update to %s was started in the last round.", a.To)
-	case f.Leaves(p):
+	case f.IsLeaving(p):
 		a.Verdict, a.Reason, a.Message = explain.Deleting, "DeleteWanted", "It is to be deleted, as soon as the budget and its hooks allow."
 	case p.State == kruise.LifecycleStatePreparingUpdate, p.State == kruise.LifecycleStateUpdated, lifecycle.WaitsForPreNormal(p.Pod, f.Lifecycle):
 		a.Verdict, a.Reason = explain.Hooked, string(p.State)
@@ -239,14 +239,14 @@ func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 	case skipped:
 		h := r.skipped[i].Hold
 		a.Verdict = explain.Held
-		if h.Ours() {
+		if h.IsFromWalk() {
 			a.Verdict = explain.Waiting
 		}
-		r.blame(&a, h)
+		r.fillHold(&a, h)
 	case !p.Facts.Updated:
 		a.Verdict = explain.Waiting
 		a.Reason, a.Message = r.passedOver()
-	case !f.Available(p):
+	case !f.IsAvailable(p):
 		a.Verdict, a.Reason, a.Message = explain.Updating, "NotAvailable", notAvailable(p)
 	default:
 		a.Verdict, a.Reason, a.Message = explain.UpToDate, "Updated", fmt.Sprintf("It has revision %s and is available.", a.To)
@@ -255,7 +255,7 @@ func (r *account) pod(p *facts.Pod, a explain.Answer) explain.Answer {
 }
 
 // passedOver says why the round did not come to a pod that is not updated.
-func (r *account) passedOver() (reason, message string) {
+func (r *explanation) passedOver() (reason, message string) {
 	f := r.f
 	switch {
 	case f.Strategy.Type == OnDelete:
@@ -271,21 +271,21 @@ func (r *account) passedOver() (reason, message string) {
 func notAvailable(p *facts.Pod) string {
 	switch {
 	case !p.InPlaceDone:
-		return fmt.Sprintf("It has its revision; its in-place update has not been seen to complete: %s.", inplace.Incomplete(p.Pod))
+		return fmt.Sprintf("It has its revision; its in-place update has not been seen to complete: %s.", inplace.IncompleteReason(p.Pod))
 	case !p.Ready:
 		return "It has its revision, but it is not ready."
 	}
 	return "It has its revision and is ready, but not yet for minReadySeconds."
 }
 
-// Lacker is a Kind that knows which pods should belong to a workload and do not.
-type Lacker interface {
-	// Lacking says why, false if the pod belongs to it or need not. It knows neither the workload nor when that was decided.
-	Lacking(f *Facts, namespace, pod string) (explain.Answer, bool)
+// KindWithMissingPods is a Kind that knows which pods should belong to a workload and do not.
+type KindWithMissingPods interface {
+	// ExplainMissing says why, false if the pod belongs to it or need not. It knows neither the workload nor when that was decided.
+	ExplainMissing(f *Facts, namespace, pod string) (explain.Answer, bool)
 }
 
-// Teller is a Kind that has more to tell of a workload.
-type Teller interface {
-	// Tell says what else is to be known.
-	Tell(f *Facts) []explain.Fact
+// KindWithExtraFacts is a Kind that has more to tell of a workload.
+type KindWithExtraFacts interface {
+	// ExtraFacts says what else is to be known.
+	ExtraFacts(f *Facts) []explain.Fact
 }

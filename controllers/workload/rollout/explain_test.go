@@ -53,7 +53,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 	now := time.Unix(1000000, 0)
 	topology := facts.NewTopology()
 	for _, z := range []string{"a", "b"} {
-		topology.Observe("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
+		topology.ObserveLabels("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
 	}
 	kind := &plainKind{}
 	c := New(kind, Clients{}, e)
@@ -62,7 +62,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 	subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}
 	f := &Facts{
 		Spec:     Spec{Replicas: pods, Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 1}},
-		Workload: workload, Now: now, Policies: e.Snapshot().RevisionFor(subject), kind: kind,
+		Workload: workload, Now: now, Policies: e.ActiveSnapshot().RevisionFor(subject), kind: kind,
 		Subject:   subject,
 		Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},
 	}
@@ -84,7 +84,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 		change(f, raw)
 	}
 	r := &Round{c: c, Workload: workload, Now: now, memory: c.memoryOf(workload)}
-	return r, r.of(f, raw)
+	return r, r.completeFacts(f, raw)
 }
 
 func revisionOf(name string) *appsv1.ControllerRevision {
@@ -93,13 +93,13 @@ func revisionOf(name string) *appsv1.ControllerRevision {
 
 // decided makes the decisions of a round, and explains them, as if each pod that was
 // taken had been moved.
-func decided(t *testing.T, e *engine.Engine, r *Round, f *Facts) *account {
+func decided(t *testing.T, e *engine.Engine, r *Round, f *Facts) *explanation {
 	t.Helper()
-	d, err := r.decide(t.Context(), f)
+	d, err := r.decideMoves(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRound(e, f, Result{Decisions: d, Outcome: (&kept{}).outcome(d)}, r.journal)
+	return newRound(e, f, Result{Decisions: d, Outcome: (&keptPods{}).buildOutcome(d)}, r.journal)
 }
 
 func TestARoundExplainsItself(t *testing.T) {
@@ -112,7 +112,7 @@ func TestARoundExplainsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -170,7 +170,7 @@ func TestARoundExplainsItself(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			round, f := testRound(e, tc.pods, tc.updated, tc.change)
 			r := decided(t, e, round, f)
-			a := r.Workload()
+			a := r.ExplainWorkload()
 			if a.Verdict != tc.workload || a.Reason != tc.reason {
 				t.Errorf("the workload is %s (%s): %s", a.Verdict, a.Reason, a.Message)
 			}
@@ -181,7 +181,7 @@ func TestARoundExplainsItself(t *testing.T) {
 			if diff := cmp.Diff(tc.why, why); diff != "" {
 				t.Errorf("the pods are tallied (-want +got)\n%s", diff)
 			}
-			p, ok := r.Pod("shop", tc.pod)
+			p, ok := r.ExplainPod("shop", tc.pod)
 			if got := fmt.Sprintf("%s %s %s", p.Verdict, p.Reason, p.Title); !ok || got != tc.verdict {
 				t.Errorf("%s is %q: %s", tc.pod, got, p.Message)
 			}
@@ -193,7 +193,7 @@ func TestARoundExplainsItself(t *testing.T) {
 					t.Errorf("there is no %v among %v", f, p.Facts)
 				}
 			}
-			for _, brief := range r.Pods() {
+			for _, brief := range r.ExplainPods() {
 				if len(brief.Facts) > 0 {
 					t.Errorf("the list has the facts of %s", brief.Subject.Name)
 				}
@@ -212,7 +212,7 @@ func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
 		f.Strategy.Paused = true
 		f.Policies = "an earlier one"
 	})
-	if a := decided(t, e, r, f).Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
+	if a := decided(t, e, r, f).ExplainWorkload(); a.Verdict != explain.Held || a.Rule == "" || a.Place != "" || a.Title != "" {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -230,10 +230,10 @@ func TestARuleIsPlacedWhenAnotherNamespaceChangesItsPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{bank}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{bank}); err != nil {
 		t.Fatal(err)
 	}
-	if a := told.Workload(); a.Verdict != explain.Held || a.Rule == "" || a.Place == "" || a.Title == "" {
+	if a := told.ExplainWorkload(); a.Verdict != explain.Held || a.Rule == "" || a.Place == "" || a.Title == "" {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -265,17 +265,17 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	round, f := testRound(e, 3, 0, nil)
 	r := decided(t, e, round, f)
-	zero, _ := r.Pod("shop", "web-0")
+	zero, _ := r.ExplainPod("shop", "web-0")
 	for name, tc := range map[string]struct {
 		a    explain.Answer
 		want string
 	}{
-		"the workload is held by the rule of the plan":      {r.Workload(), "near.many: input.update is 3, and this ends when it is at most 1"},
+		"the workload is held by the rule of the plan":      {r.ExplainWorkload(), "near.many: input.update is 3, and this ends when it is at most 1"},
 		"a pod by that which named it, on facts of its own": {zero, `near.pod: pod.name is "web-0", and this ends when it is other than "web-0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 		})
 	}
 	round, done := testRound(e, 2, 2, nil)
-	if a := decided(t, e, round, done).Workload(); a.Near != nil {
+	if a := decided(t, e, round, done).ExplainWorkload(); a.Near != nil {
 		t.Errorf("of a workload that is %s something is near", a.Verdict)
 	}
 }

@@ -36,7 +36,7 @@ type Facts struct {
 	Pods []*facts.Pod
 	Gone []*corev1.Pod
 	// Difference is that of these pods.
-	Difference Difference
+	Difference UpdateDelta
 
 	kind  Kind
 	asked map[*facts.Pod]bool
@@ -52,31 +52,31 @@ const (
 	region = "region"
 )
 
-// Backwards says whether pods are moved back to the current revision.
-func (f *Facts) Backwards() bool { return f.Difference.Update < 0 }
+// IsRollback says whether pods are moved back to the current revision.
+func (f *Facts) IsRollback() bool { return f.Difference.Update < 0 }
 
-// Target names the revision that pods are moved to: the current one only where the
+// TargetRevision names the revision that pods are moved to: the current one only where the
 // difference says so.
-func (f *Facts) Target() string {
-	if f.Backwards() {
-		return f.Templates.Current()
+func (f *Facts) TargetRevision() string {
+	if f.IsRollback() {
+		return f.Templates.CurrentRevision()
 	}
-	return f.Templates.Update()
+	return f.Templates.UpdateRevision()
 }
 
-// Available says whether a pod is available (CS-02).
-func (f *Facts) Available(p *facts.Pod) bool {
-	if guest, ok := f.kind.(Guest); ok {
-		return guest.Available(f.Workload, p)
+// IsAvailable says whether a pod is available (CS-02).
+func (f *Facts) IsAvailable(p *facts.Pod) bool {
+	if guest, ok := f.kind.(KindWithSharedPods); ok {
+		return guest.IsAvailable(f.Workload, p)
 	}
-	return p.Available(f.MinReady, f.Now)
+	return p.IsAvailable(f.MinReady, f.Now)
 }
 
 // DeletionAsked says whether a user asked for the deletion of a pod.
 func (f *Facts) DeletionAsked(p *facts.Pod) bool { return f.asked[p] }
 
-// Leaves says whether a pod is asked to go, or prepares to.
-func (f *Facts) Leaves(p *facts.Pod) bool {
+// IsLeaving says whether a pod is asked to go, or prepares to.
+func (f *Facts) IsLeaving(p *facts.Pod) bool {
 	return f.asked[p] || p.State == kruise.LifecycleStatePreparingDelete
 }
 
@@ -85,22 +85,22 @@ func (f *Facts) Leaves(p *facts.Pod) bool {
 // its update before others took its place, and what waits for an update that does not
 // come, with its traffic drained, waits for ever.
 func (f *Facts) AtTarget(p *facts.Pod) bool {
-	return f.Templates.Is(p.Pod, f.Target()) || (f.Difference.Settled && !p.Facts.Updated)
+	return f.Templates.HasRevision(p.Pod, f.TargetRevision()) || (f.Difference.Settled && !p.Facts.Updated)
 }
 
-// Bound says whether a pod may be moved at all; see Bounder.
-func (f *Facts) Bound(p *facts.Pod) bool { return f.bound == nil || f.bound(p) }
+// CanMove says whether a pod may be moved at all; see Bounder.
+func (f *Facts) CanMove(p *facts.Pod) bool { return f.bound == nil || f.bound(p) }
 
-// Candidate says whether a pod is not at its target and may be moved (CS-08). One that
+// IsCandidate says whether a pod is not at its target and may be moved (CS-08). One that
 // waits for its recreation has been taken already.
-func (f *Facts) Candidate(p *facts.Pod) bool {
-	if p.Facts.Updated != f.Backwards() || f.Leaves(p) {
+func (f *Facts) IsCandidate(p *facts.Pod) bool {
+	if p.Facts.Updated != f.IsRollback() || f.IsLeaving(p) {
 		return false
 	}
-	if !f.Bound(p) {
+	if !f.CanMove(p) {
 		return false
 	}
-	if _, ok := f.kind.(Guest); ok {
+	if _, ok := f.kind.(KindWithSharedPods); ok {
 		return true // what its owner has begun is no concern of a guest's
 	}
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
@@ -111,15 +111,15 @@ func (f *Facts) isCondemned(p *facts.Pod) bool {
 	return f.Difference.Condemned != nil && f.Difference.Condemned(p)
 }
 
-// recreating says whether a pod not at its target is about to be deleted.
-func (f *Facts) recreating(p *facts.Pod) bool {
-	return p.Facts.Updated == f.Backwards() && p.State != kruise.LifecycleStatePreparingDelete && f.asked[p]
+// isRecreating says whether a pod not at its target is about to be deleted.
+func (f *Facts) isRecreating(p *facts.Pod) bool {
+	return p.Facts.Updated == f.IsRollback() && p.State != kruise.LifecycleStatePreparingDelete && f.asked[p]
 }
 
-// unavailable counts what the walk starts from. A pod that waits to be deleted has been
+// countUnavailable counts what the walk starts from. A pod that waits to be deleted has been
 // taken already, though it is still there: no other available one may follow it. One that
 // is unavailable anyway may, or each could wait for the other.
-func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
+func (f *Facts) countUnavailable() (u selection.Unavailable, recreating int) {
 	if f.Difference.Unavailable != nil {
 		return *f.Difference.Unavailable, 0
 	}
@@ -130,12 +130,12 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 		if f.isCondemned(p) {
 			continue
 		}
-		atTarget, going := p.Facts.Updated != f.Backwards(), f.recreating(p)
-		add(&recreating, going)
+		atTarget, going := p.Facts.Updated != f.IsRollback(), f.isRecreating(p)
+		incrementIf(&recreating, going)
 		switch {
-		case !f.Steady(p): // or its restart is under way
+		case !f.IsSteady(p): // or its restart is under way
 			u.Total++
-			add(&u.AtTarget, atTarget || going)
+			incrementIf(&u.AtTarget, atTarget || going)
 		case going:
 			u.Total++
 		}
@@ -146,33 +146,33 @@ func (f *Facts) unavailable() (u selection.Unavailable, recreating int) {
 // PlanInput is the question of rollout/plan.
 func (f *Facts) PlanInput() points.PlanInput {
 	return points.PlanInput{
-		Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.Revisions(), Counts: f.Counts(),
+		Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.RevisionNames(), Counts: f.CountPods(),
 		Update: f.Difference.Update, MaxUnavailable: f.Difference.MaxUnavailable,
-		Groups: f.Groups(),
+		Groups: f.CountGroups(),
 	}
 }
 
 // ScaleInput is what every question of rollout/scale has; the kind completes it.
 func (f *Facts) ScaleInput() points.ScaleInput {
-	return points.ScaleInput{Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.Revisions(), Counts: f.Counts()}
+	return points.ScaleInput{Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.RevisionNames(), Counts: f.CountPods()}
 }
 
-// Victim is what rollout/scale sees of a pod that may be deleted.
-func (f *Facts) Victim(p *facts.Pod) points.VictimFacts {
+// DeletionFacts is what rollout/scale sees of a pod that may be deleted.
+func (f *Facts) DeletionFacts(p *facts.Pod) points.VictimFacts {
 	v := points.VictimFacts{PodFacts: p.Facts}
-	add(&v.Available, f.Available(p))
+	incrementIf(&v.Available, f.IsAvailable(p))
 	return v
 }
 
-// Groups count the pods by where they run.
-func (f *Facts) Groups() map[string]map[string]points.Group {
+// CountGroups count the pods by where they run.
+func (f *Facts) CountGroups() map[string]map[string]points.Group {
 	out := map[string]map[string]points.Group{zone: {}, region: {}}
 	for _, p := range f.Pods {
 		for dimension, value := range groupsOf(p) {
 			g := out[dimension][value]
 			g.Total++
-			add(&g.Updated, p.Facts.Updated)
-			add(&g.Unavailable, !f.Available(p))
+			incrementIf(&g.Updated, p.Facts.Updated)
+			incrementIf(&g.Unavailable, !f.IsAvailable(p))
 			out[dimension][value] = g
 		}
 	}
@@ -183,33 +183,33 @@ func groupsOf(p *facts.Pod) map[string]string {
 	return map[string]string{zone: p.Facts.Zone, region: p.Facts.Region}
 }
 
-// Revisions are the two that the rollout goes between.
-func (f *Facts) Revisions() points.Revisions {
-	return points.Revisions{Current: f.Templates.Current(), Update: f.Templates.Update()}
+// RevisionNames are the two that the rollout goes between.
+func (f *Facts) RevisionNames() points.Revisions {
+	return points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()}
 }
 
-// Counts are the pods, by what they are.
-func (f *Facts) Counts() points.Counts {
+// CountPods are the pods, by what they are.
+func (f *Facts) CountPods() points.Counts {
 	c := points.Counts{Total: len(f.Pods)}
 	for _, p := range f.Gone {
-		add(&c.Terminating, p.DeletionTimestamp != nil)
+		incrementIf(&c.Terminating, p.DeletionTimestamp != nil)
 	}
 	for _, p := range f.Pods {
-		available := f.Available(p)
-		add(&c.Ready, p.Ready)
-		add(&c.Available, available)
-		add(&c.Unavailable, !available)
-		add(&c.Updated, p.Facts.Updated)
-		add(&c.UpdatedReady, p.Facts.Updated && p.Ready)
-		add(&c.UpdatedAvail, p.Facts.Updated && available)
+		available := f.IsAvailable(p)
+		incrementIf(&c.Ready, p.Ready)
+		incrementIf(&c.Available, available)
+		incrementIf(&c.Unavailable, !available)
+		incrementIf(&c.Updated, p.Facts.Updated)
+		incrementIf(&c.UpdatedReady, p.Facts.Updated && p.Ready)
+		incrementIf(&c.UpdatedAvail, p.Facts.Updated && available)
 		preparing := p.State == kruise.LifecycleStatePreparingDelete
-		add(&c.PreparingDelete, preparing)
-		add(&c.SpecifiedDelete, !preparing && f.asked[p])
+		incrementIf(&c.PreparingDelete, preparing)
+		incrementIf(&c.SpecifiedDelete, !preparing && f.asked[p])
 	}
 	return c
 }
 
-func add(n *int, yes bool) {
+func incrementIf(n *int, yes bool) {
 	if yes {
 		*n++
 	}
@@ -234,7 +234,7 @@ func policyAnnotations(all map[string]string) map[string]string {
 	return out
 }
 
-// candidates are the pods that may be moved.
-func (f *Facts) candidates() []*facts.Pod {
-	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !f.Candidate(p) })
+// candidatePods are the pods that may be moved.
+func (f *Facts) candidatePods() []*facts.Pod {
+	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !f.IsCandidate(p) })
 }

@@ -26,49 +26,49 @@ import (
 // OwnerIndex finds objects by the UID of the controller that owns them.
 const OwnerIndex = "ownerRefUID"
 
-// begin starts a round: it reads all that is to be known. There are no facts while the
+// beginRound starts a round: it reads all that is to be known. There are no facts while the
 // cache does not show a write of ours in time.
-func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
+func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
 	workload = workload.DeepCopyObject().(client.Object)
-	m.status.overlay(workload, c.typ.Status)
+	m.status.overlayStatus(workload, c.typ.Status)
 	r := &Round{c: c, Workload: workload, Now: c.now(), memory: m}
 	if c.window != nil {
-		r.writers = c.window.Holder()
+		r.writers = c.window.NewShare()
 	}
 	var err error
-	if r.Spec, err = c.kind.Spec(workload); err != nil {
+	if r.Spec, err = c.kind.ReadSpec(workload); err != nil {
 		return r, nil, err
 	}
 	if r.Spec.Invalid != nil {
 		ctrl.LoggerFrom(ctx).Error(r.Spec.Invalid, "a number of the strategy cannot be read and counts as 0")
 	}
-	pods, current, err := r.pods(ctx)
+	pods, current, err := r.listPods(ctx)
 	if err == nil && current {
 		pods, current, err = r.adoptPods(ctx, pods)
 	}
 	if err != nil || !current {
 		return r, nil, err
 	}
-	active, gone, err := r.sort(ctx, pods)
+	active, gone, err := r.splitActivePods(ctx, pods)
 	if err != nil {
 		return r, nil, err
 	}
-	guest, _ := c.kind.(Guest)
+	guest, _ := c.kind.(KindWithSharedPods)
 	if guest != nil {
-		if active, err = guest.Sift(ctx, r, active); err != nil {
+		if active, err = guest.FilterPods(ctx, r, active); err != nil {
 			return r, nil, err
 		}
-		guest.Count(workload, &r.Spec, active)
+		guest.ResolvePodCounts(workload, &r.Spec, active)
 		if r.unknown, err = r.readNamespaces(ctx, guest, active); err != nil {
 			return r, nil, err
 		}
 	}
-	if own, ok := c.kind.(Resolver); ok {
-		if err := own.Resolve(ctx, r, &r.Spec); err != nil {
+	if own, ok := c.kind.(KindWithNodeCounts); ok {
+		if err := own.ResolveSpec(ctx, r, &r.Spec); err != nil {
 			return r, nil, err
 		}
 	}
-	templates, err := c.kind.Templates(ctx, r)
+	templates, err := c.kind.ResolveTemplates(ctx, r)
 	if err != nil {
 		return r, nil, err
 	}
@@ -76,21 +76,21 @@ func (c *Controller) begin(ctx context.Context, workload client.Object, m *Memor
 	if err != nil {
 		return r, nil, err
 	}
-	snapshot := c.engine.Snapshot()
+	snapshot := c.engine.ActiveSnapshot()
 	subject := decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())}
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
 		restarting: restarting,
 		Subject:    subject, Policies: snapshot.RevisionFor(subject), Bundles: snapshot.BundlesFor(subject),
 	}
-	return r, r.of(f, active), nil
+	return r, r.completeFacts(f, active), nil
 }
 
-// of completes facts with those of pods.
-func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
+// completeFacts completes facts with those of pods.
+func (r *Round) completeFacts(f *Facts, active []*corev1.Pod) *Facts {
 	next := *f
 	next.Pods = r.memory.facts.Update(active, f.Terms, r.c.topology, func(p *corev1.Pod) bool {
-		return f.Templates.Is(p, f.Templates.Update()) && len(f.growth(p).Differ) == 0
+		return f.Templates.HasRevision(p, f.Templates.UpdateRevision()) && len(f.claimGrowth(p).Differ) == 0
 	})
 	next.asked = map[*facts.Pod]bool{}
 	for _, p := range next.Pods {
@@ -98,17 +98,17 @@ func (r *Round) of(f *Facts, active []*corev1.Pod) *Facts {
 			next.asked[p] = true
 		}
 	}
-	if b, ok := r.c.kind.(Bounder); ok {
-		next.bound = b.Bound(r, &next)
+	if b, ok := r.c.kind.(KindWithCandidateFilter); ok {
+		next.bound = b.MovableFilter(r, &next)
 	}
-	next.Difference = r.c.kind.Difference(&next)
+	next.Difference = r.c.kind.ComputeDifference(&next)
 	return &next
 }
 
-// with are the facts with pods as they were written since. Those that the facts do not have
+// updateFacts are the facts with pods as they were written since. Those that the facts do not have
 // come as the next round would find them; a create whose first answer was lost may return a
 // pod that they have.
-func (r *Round) with(f *Facts, written []*corev1.Pod) *Facts {
+func (r *Round) updateFacts(f *Facts, written []*corev1.Pod) *Facts {
 	if len(written) == 0 {
 		return f
 	}
@@ -125,19 +125,19 @@ func (r *Round) with(f *Facts, written []*corev1.Pod) *Facts {
 		}
 	}
 	active = slices.AppendSeq(active, maps.Values(latest))
-	slices.SortFunc(active, r.c.before)
-	return r.of(f, active)
+	slices.SortFunc(active, r.c.comparePods)
+	return r.completeFacts(f, active)
 }
 
-// pods lists the pods of the workload, as the cache shows them and as we have written
+// listPods lists the pods of the workload, as the cache shows them and as we have written
 // them since. They are not current while the cache lags behind for too long.
-func (r *Round) pods(ctx context.Context) (pods []*corev1.Pod, current bool, err error) {
+func (r *Round) listPods(ctx context.Context) (pods []*corev1.Pod, current bool, err error) {
 	c, uid := r.c, r.Workload.GetUID()
-	mark := c.overlay.Mark()
+	mark := c.overlay.TakeMark()
 	list := &corev1.PodList{}
 	in := []client.ListOption{client.InNamespace(r.Workload.GetNamespace()), client.UnsafeDisableDeepCopy}
 	switch {
-	case c.owns():
+	case c.ownsPods():
 		in = append(in, client.MatchingFields{OwnerIndex: string(uid)})
 	case c.typ.Lists != nil:
 		in = append(in, c.typ.Lists(r.Workload))
@@ -151,28 +151,28 @@ func (r *Round) pods(ctx context.Context) (pods []*corev1.Pod, current bool, err
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
 	}
-	pods, late := c.overlay.Apply(uid, mark, pods, c.timeout)
+	pods, late := c.overlay.ApplyWrites(uid, mark, pods, c.timeout)
 	if len(late) == 0 {
 		return pods, true, nil
 	}
 	return pods, false, r.catchUp(ctx, late)
 }
 
-// owns says whether workloads of the kind own their pods.
-func (c *Controller) owns() bool { return c.typ.Workloads == nil }
+// ownsPods says whether workloads of the kind own their pods.
+func (c *Controller) ownsPods() bool { return c.typ.Workloads == nil }
 
 // catchUp deals with writes that the cache has not shown for too long (CS-19). With the
 // gate they are dropped and the workload goes on in 10 s; without, each is read from the
 // API server, and the workload waits while the cache is wrong.
 func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
 	r.c.leaks(r.Workload.GetNamespace(), r.Workload.GetName())
-	r.Again(10 * time.Second)
+	r.RequeueAfter(10 * time.Second)
 	for _, pod := range late {
 		found := &corev1.Pod{}
 		err := r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case r.c.gates.DropLateExpectations, apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
-			r.c.overlay.Drop(r.Workload.GetUID(), pod.UID)
+			r.c.overlay.DropWrite(r.Workload.GetUID(), pod.UID)
 		case err != nil:
 			return fmt.Errorf("reading pod %s past the cache: %w", pod.Name, err)
 		}
@@ -180,29 +180,29 @@ func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
 	return nil
 }
 
-// sort tells active pods, by name, from those that are gone, and releases owned ones that
+// splitActivePods tells active pods, by name, from those that are gone, and releases owned ones that
 // the selector does not match any more (CS-16).
-func (r *Round) sort(ctx context.Context, pods []*corev1.Pod) (active, gone []*corev1.Pod, err error) {
+func (r *Round) splitActivePods(ctx context.Context, pods []*corev1.Pod) (active, gone []*corev1.Pod, err error) {
 	for _, pod := range pods {
 		switch {
-		case r.c.owns() && !metav1.IsControlledBy(pod, r.Workload): // released, and the cache does not show it yet
-		case pod.DeletionTimestamp == nil && r.c.owns() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)): // one that has ended as well
-			if err := r.release(ctx, pod); err != nil {
+		case r.c.ownsPods() && !metav1.IsControlledBy(pod, r.Workload): // released, and the cache does not show it yet
+		case pod.DeletionTimestamp == nil && r.c.ownsPods() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)): // one that has ended as well
+			if err := r.releasePod(ctx, pod); err != nil {
 				return nil, nil, err
 			}
-		case Inactive(pod):
+		case IsInactive(pod):
 			gone = append(gone, pod)
 		default:
 			active = append(active, pod)
 		}
 	}
-	slices.SortFunc(active, r.c.before)
+	slices.SortFunc(active, r.c.comparePods)
 	return active, gone, nil
 }
 
-// before is the order of pods that policies do not tell apart: by name and then by namespace, or
+// comparePods is the order of pods that policies do not tell apart: by name and then by namespace, or
 // by node, the last name first.
-func (c *Controller) before(a, b *corev1.Pod) int {
+func (c *Controller) comparePods(a, b *corev1.Pod) int {
 	node := 0
 	if c.typ.NodeOf != nil {
 		node = strings.Compare(c.typ.NodeOf(b), c.typ.NodeOf(a))
@@ -210,17 +210,17 @@ func (c *Controller) before(a, b *corev1.Pod) int {
 	return cmp.Or(node, strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
-// Inactive says whether a pod is finished or terminating.
-func Inactive(pod *corev1.Pod) bool {
+// IsInactive says whether a pod is finished or terminating.
+func IsInactive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// release takes the owner reference off a pod.
-func (r *Round) release(ctx context.Context, pod *corev1.Pod) error {
+// releasePod takes the owner reference off a pod.
+func (r *Round) releasePod(ctx context.Context, pod *corev1.Pod) error {
 	before, pod := pod, pod.DeepCopy()
 	if err := r.removeOwner(ctx, before, pod); err != nil {
 		return fmt.Errorf("releasing pod %s: %w", pod.Name, err)
 	}
-	r.Wrote(ctx, pod, pod, nil)
+	r.RecordWrite(ctx, pod, pod, nil)
 	return nil
 }

@@ -13,20 +13,20 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Grower is a Kind whose pods have volume claims that grow with their templates while pods are
+// KindWithClaimResize is a Kind whose pods have volume claims that grow with their templates while pods are
 // updated (ASTS-14). A pod whose claims differ from their templates is not updated, whatever its
 // revision. One with a claim that still grows counts as unavailable for the update, though it
 // serves (ASTS-08).
-type Grower interface {
-	// Growth is where the claims of a pod are.
-	Growth(f *Facts, pod *corev1.Pod) Growth
-	// Grow has the claims of a pod ask for what their templates do, as far as they can.
-	Grow(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error
+type KindWithClaimResize interface {
+	// ClaimGrowth is where the claims of a pod are.
+	ClaimGrowth(f *Facts, pod *corev1.Pod) ClaimResize
+	// GrowClaims has the claims of a pod ask for what their templates do, as far as they can.
+	GrowClaims(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error
 }
 
-// Growth is where the claims of a pod are on the way to their templates. The zero value is of
+// ClaimResize is where the claims of a pod are on the way to their templates. The zero value is of
 // claims that are there, or that do not follow their templates.
-type Growth struct {
+type ClaimResize struct {
 	// Differ are the differences between the claims and their templates.
 	Differ []points.ClaimChange
 	// Growing says which claim does not have the size that it asks for, "" if each has.
@@ -38,8 +38,8 @@ type Growth struct {
 	Trouble string
 }
 
-// Possible says whether a difference can be made up for by growing.
-func (g Growth) Possible() bool {
+// CanGrow says whether a difference can be made up for by growing.
+func (g ClaimResize) CanGrow() bool {
 	return slices.ContainsFunc(g.Differ, func(c points.ClaimChange) bool { return c.Obstacle == "" })
 }
 
@@ -47,39 +47,39 @@ func (g Growth) Possible() bool {
 // ask for: storage classes are not watched.
 const classAgain = 30 * time.Second
 
-func (f *Facts) growth(pod *corev1.Pod) Growth {
-	if g, ok := f.kind.(Grower); ok {
-		return g.Growth(f, pod)
+func (f *Facts) claimGrowth(pod *corev1.Pod) ClaimResize {
+	if g, ok := f.kind.(KindWithClaimResize); ok {
+		return g.ClaimGrowth(f, pod)
 	}
-	return Growth{}
+	return ClaimResize{}
 }
 
-// Steady says whether a pod is available, none of its claims grows and no restart of it is
+// IsSteady says whether a pod is available, none of its claims grows and no restart of it is
 // under way: else it uses up maxUnavailable (ASTS-08).
-func (f *Facts) Steady(p *facts.Pod) bool {
-	return f.Available(p) && f.growth(p.Pod).Growing == "" && !f.Restarting(p)
+func (f *Facts) IsSteady(p *facts.Pod) bool {
+	return f.IsAvailable(p) && f.claimGrowth(p.Pod).Growing == "" && !f.IsRestarting(p)
 }
 
-// stand asks ahead of the walk about the pods whose claims differ from their templates: one
+// resolveClaimChanges asks ahead of the walk about the pods whose claims differ from their templates: one
 // that is to wait uses up no room, and one of which nothing could change is no candidate.
-func (c *changes) stand(ctx context.Context, o *ordered) error {
+func (c *changeDecisions) resolveClaimChanges(ctx context.Context, o *orderedCandidates) error {
 	left := o.candidates[:0]
 	for _, one := range o.candidates {
 		p := o.pods[one.Pod]
-		g := c.f.growth(p.Pod)
+		g := c.f.claimGrowth(p.Pod)
 		if one.Hold != nil || len(g.Differ) == 0 {
 			left = append(left, one)
 			continue
 		}
-		change, err := c.of(ctx, p)
+		change, err := c.evaluatePod(ctx, p)
 		switch {
 		case err != nil:
 			return err
 		case change.Action == points.Wait:
-			hold := change.hold(p)
+			hold := change.waitHold(p)
 			one.Hold = &hold
-			c.r.Again(classAgain)
-		case !g.Possible() && c.f.Templates.Is(p.Pod, c.f.Target()):
+			c.r.RequeueAfter(classAgain)
+		case !g.CanGrow() && c.f.Templates.HasRevision(p.Pod, c.f.TargetRevision()):
 			continue
 		}
 		left = append(left, one)
@@ -88,16 +88,16 @@ func (c *changes) stand(ctx context.Context, o *ordered) error {
 	return nil
 }
 
-// grow has the claims of a pod grow before it is changed. It says whether the pod is to be
+// growClaims has the claims of a pod grow before it is changed. It says whether the pod is to be
 // changed now: not before its volumes have grown, and not at all if it has its revision.
-func (r *Round) grow(ctx context.Context, f *Facts, p *facts.Pod) (bool, error) {
-	kind, ok := r.c.kind.(Grower)
+func (r *Round) growClaims(ctx context.Context, f *Facts, p *facts.Pod) (bool, error) {
+	kind, ok := r.c.kind.(KindWithClaimResize)
 	if !ok {
 		return true, nil
 	}
-	g := kind.Growth(f, p.Pod)
-	if g.Possible() {
-		return false, kind.Grow(ctx, r, f, p)
+	g := kind.ClaimGrowth(f, p.Pod)
+	if g.CanGrow() {
+		return false, kind.GrowClaims(ctx, r, f, p)
 	}
-	return !g.Pending && !f.Templates.Is(p.Pod, f.Target()), nil
+	return !g.Pending && !f.Templates.HasRevision(p.Pod, f.TargetRevision()), nil
 }

@@ -44,17 +44,17 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 	}
 	plan, _ := engine.Decide(ctx, r.c.engine, points.PlanPoint(), f.Subject, in)
 	for _, h := range plan.Holds {
-		r.until(h)
+		r.requeueForHold(h)
 	}
-	out := UpdateHold{Whole: slices.ContainsFunc(plan.Holds, decision.Hold.Whole)}
-	out.Current = !f.Backwards() && slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool {
-		return h.Whole() && !byStrategy(h) && h.NewPods != decision.NewPodsUpdate
+	out := UpdateHold{Whole: slices.ContainsFunc(plan.Holds, decision.Hold.IsWholeWorkload)}
+	out.Current = !f.IsRollback() && slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool {
+		return h.IsWholeWorkload() && !byStrategy(h) && h.NewPods != decision.NewPodsUpdate
 	})
 	if !out.Whole && surge {
 		r.countHeld(ctx, f, plan, in, &out)
 	}
 	out.Missing = make([]bool, len(missing))
-	if !f.Backwards() && len(missing) > 0 {
+	if !f.IsRollback() && len(missing) > 0 {
 		r.askAboutMissing(ctx, f, plan, in, missing, &out)
 	}
 	return out
@@ -62,16 +62,16 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 
 // countHeld counts the candidates that surge could replace.
 func (r *Round) countHeld(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, out *UpdateHold) {
-	order := r.order(ctx, f, plan, in, f.Candidate)
+	order := r.orderCandidates(ctx, f, plan, in, f.IsCandidate)
 	for _, c := range order.candidates {
 		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer about any of them
-			*out = UpdateHold{Whole: true, Current: !f.Backwards()}
+			*out = UpdateHold{Whole: true, Current: !f.IsRollback()}
 			return
 		}
 		p := order.pods[c.Pod]
-		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return concerns(h, p) })
-		add(&out.Movable, !held)
-		add(&out.Held, held)
+		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return holdMatchesPod(h, p) })
+		incrementIf(&out.Movable, !held)
+		incrementIf(&out.Held, held)
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 		}
 		order, rec := engine.Decide(ctx, r.c.engine, points.RankPoint(), f.Subject, question)
 		if rec.Outcome != decision.Decided {
-			r.Again(undecidedAgain)
+			r.RequeueAfter(undecidedAgain)
 		}
 		holds = append(slices.Clone(holds), order.Holds...)
 	}
@@ -125,7 +125,7 @@ const undecidedLong = time.Minute
 // strategy leaves them as OpenKruise does. A decision that is late comes soon, so that pods wait
 // for it; one that a rule fails to make about a pod for a minute is a hold as any other.
 func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
-	if _, ok := r.c.kind.(Guest); ok || r.c.typ.PlainUpdates {
+	if _, ok := r.c.kind.(KindWithSharedPods); ok || r.c.typ.PlainUpdates {
 		return nil
 	}
 	lasts := r.noteUndecided(d)
@@ -143,12 +143,12 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 			acts = append(acts, func() error { return r.SetState(ctx, f, p, state, false) })
 		}
 	}
-	return r.Parallel(acts)
+	return r.RunParallel(acts)
 }
 
 // keepsFromUpdate says whether a hold is one of a policy that decided.
 func keepsFromUpdate(h decision.Hold) bool {
-	return !h.Ours() && !byStrategy(h) && h.Rule != decision.RuleEngine && h.Rule != string(points.ChangePoint().Name)
+	return !h.IsFromWalk() && !byStrategy(h) && h.Rule != decision.RuleEngine && h.Rule != string(points.ChangePoint().Name)
 }
 
 // isUndecided says whether a hold stands for a decision that was not made.
@@ -166,7 +166,7 @@ func (r *Round) noteUndecided(d Decisions) map[types.NamespacedName]bool {
 		}
 		if since == nil {
 			since = map[types.NamespacedName]time.Time{}
-			r.Again(undecidedAgain)
+			r.RequeueAfter(undecidedAgain)
 		}
 		at, was := r.memory.undecided[s.Pod]
 		if !was {

@@ -29,26 +29,26 @@ import (
 
 // Kind adapts a kind of workload to the Controller.
 type Kind interface {
-	// Type describes the kind.
-	Type() Type
-	// Spec reads what a workload asks for. An error ends the round.
-	Spec(workload client.Object) (Spec, error)
-	// Templates finds the revisions of a workload, and makes the one of its template
+	// WorkloadType describes the kind.
+	WorkloadType() Type
+	// ReadSpec reads what a workload asks for. An error ends the round.
+	ReadSpec(workload client.Object) (Spec, error)
+	// ResolveTemplates finds the revisions of a workload, and makes the one of its template
 	// where there is none.
-	Templates(ctx context.Context, r *Round) (Templates, error)
+	ResolveTemplates(ctx context.Context, r *Round) (Templates, error)
 	// DeletionAsked says whether a pod is to be deleted because a user asked for it, by
 	// a label or by the workload's spec.
 	DeletionAsked(workload client.Object, pod *corev1.Pod) bool
-	// Difference says how many pods are to be moved now.
-	Difference(f *Facts) Difference
-	// Scale creates and deletes pods. Acted ends the round: pods are moved to another revision
+	// ComputeDifference says how many pods are to be moved now.
+	ComputeDifference(f *Facts) UpdateDelta
+	// ScalePods creates and deletes pods. Acted ends the round: pods are moved to another revision
 	// only in a round that deleted none and asked none to go (CS-04). Pods that it created are
 	// facts of what follows; where they are to become available first, acted is true.
-	Scale(ctx context.Context, r *Round, f *Facts) (acted bool, err error)
-	// Recreate has a pod replaced that cannot be, or is not to be, changed in place.
-	Recreate(ctx context.Context, r *Round, f *Facts, pod *facts.Pod) error
-	// Report writes the status, and the events of what changed.
-	Report(ctx context.Context, r *Round, f *Facts, res Result) error
+	ScalePods(ctx context.Context, r *Round, f *Facts) (acted bool, err error)
+	// RecreatePod has a pod replaced that cannot be, or is not to be, changed in place.
+	RecreatePod(ctx context.Context, r *Round, f *Facts, pod *facts.Pod) error
+	// ReportStatus writes the status, and the events of what changed.
+	ReportStatus(ctx context.Context, r *Round, f *Facts, res Result) error
 	// TruncateHistory deletes old revisions that nothing uses. It comes after Report, also where the round or
 	// Report failed, or each edit of a workload that always fails would leave one more. failed says whether one did.
 	TruncateHistory(ctx context.Context, r *Round, f *Facts, failed bool) error
@@ -95,11 +95,11 @@ type Type struct {
 	// workload reconciled.
 	Owned []client.Object
 	// Related are further objects that its workloads do not own.
-	Related []Related
+	Related []RelatedObject
 }
 
-// Related are objects whose events have workloads reconciled.
-type Related struct {
+// RelatedObject are objects whose events have workloads reconciled.
+type RelatedObject struct {
 	Object client.Object
 	// Workloads names those that an object concerns.
 	Workloads func(client.Object) []types.NamespacedName
@@ -107,25 +107,25 @@ type Related struct {
 	Events predicate.Predicate
 }
 
-// Guest is a Kind whose pods belong to others: it does not own them, and changes a part of
+// KindWithSharedPods is a Kind whose pods belong to others: it does not own them, and changes a part of
 // them only. It leaves their lifecycle and their other in-place updates to their owners.
-type Guest interface {
+type KindWithSharedPods interface {
 	Kind
-	// Sift leaves of pods that were listed those that belong to the workload.
-	Sift(ctx context.Context, r *Round, pods []*corev1.Pod) ([]*corev1.Pod, error)
-	// Count completes the spec with what depends on the pods, such as percentages.
-	Count(workload client.Object, spec *Spec, pods []*corev1.Pod)
-	Bounder
+	// FilterPods leaves of pods that were listed those that belong to the workload.
+	FilterPods(ctx context.Context, r *Round, pods []*corev1.Pod) ([]*corev1.Pod, error)
+	// ResolvePodCounts completes the spec with what depends on the pods, such as percentages.
+	ResolvePodCounts(workload client.Object, spec *Spec, pods []*corev1.Pod)
+	KindWithCandidateFilter
 	// NamespaceLabels are the labels of namespaces, by name. A namespace that is not there has none.
 	NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error)
-	// Available says whether the workload's part of a pod is available.
-	Available(workload client.Object, p *facts.Pod) bool
+	// IsAvailable says whether the workload's part of a pod is available.
+	IsAvailable(workload client.Object, p *facts.Pod) bool
 }
 
-// Resolver is a Kind whose numbers depend on more than the workload, such as on nodes.
-type Resolver interface {
-	// Resolve completes the spec. An error ends the round.
-	Resolve(ctx context.Context, r *Round, spec *Spec) error
+// KindWithNodeCounts is a Kind whose numbers depend on more than the workload, such as on nodes.
+type KindWithNodeCounts interface {
+	// ResolveSpec completes the spec. An error ends the round.
+	ResolveSpec(ctx context.Context, r *Round, spec *Spec) error
 }
 
 // EventTexts are the messages of events about a pod of a workload, both by name.
@@ -146,11 +146,11 @@ func cloneSetTexts() EventTexts {
 	}
 }
 
-// Bounder is a Kind that lets only some of its pods be moved, whatever a policy says.
-type Bounder interface {
-	// Bound says which pods may be moved: the others are no candidates. The Difference of f
+// KindWithCandidateFilter is a Kind that lets only some of its pods be moved, whatever a policy says.
+type KindWithCandidateFilter interface {
+	// MovableFilter says which pods may be moved: the others are no candidates. The Difference of f
 	// is not known yet.
-	Bound(r *Round, f *Facts) func(*facts.Pod) bool
+	MovableFilter(r *Round, f *Facts) func(*facts.Pod) bool
 }
 
 // Reference names a workload.
@@ -182,17 +182,17 @@ type Spec struct {
 
 // Templates are the two revisions that a rollout goes between, and those of the pods.
 type Templates interface {
-	// Current and Update name the two revisions.
-	Current() string
-	Update() string
-	// At is the revision that a pod says it has, "" if it says none.
-	At(pod *corev1.Pod) string
-	// Is says whether a pod has the revision of a name.
-	Is(pod *corev1.Pod, name string) bool
-	// Compare says how two revisions differ.
-	Compare(from, to string) (Comparison, error)
-	// Label is what a pod of a revision is labelled with.
-	Label(name string) string
+	// CurrentRevision and Update name the two revisions.
+	CurrentRevision() string
+	UpdateRevision() string
+	// PodRevision is the revision that a pod says it has, "" if it says none.
+	PodRevision(pod *corev1.Pod) string
+	// HasRevision says whether a pod has the revision of a name.
+	HasRevision(pod *corev1.Pod, name string) bool
+	// CompareRevisions says how two revisions differ.
+	CompareRevisions(from, to string) (Comparison, error)
+	// LabelValue is what a pod of a revision is labelled with.
+	LabelValue(name string) string
 }
 
 // Comparison is how two revisions differ.
@@ -207,8 +207,8 @@ type Comparison struct {
 	EnvRefresh []string
 }
 
-// Difference is how many pods are to be moved, and what bounds that (CS-01).
-type Difference struct {
+// UpdateDelta is how many pods are to be moved, and what bounds that (CS-01).
+type UpdateDelta struct {
 	// Update is how many pods to move to the update revision; negative: back.
 	Update int
 	// MaxUnavailable is how many pods may be unavailable meanwhile.

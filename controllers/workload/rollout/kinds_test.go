@@ -38,7 +38,7 @@ import (
 // plainKind is the smallest kind there is: it moves pods, and creates and deletes none.
 type plainKind struct{}
 
-func (*plainKind) Type() Type {
+func (*plainKind) WorkloadType() Type {
 	return Type{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
 		New:              func() client.Object { return &appsv1.ReplicaSet{} },
@@ -46,22 +46,22 @@ func (*plainKind) Type() Type {
 		Status:           func(o client.Object) any { return &o.(*appsv1.ReplicaSet).Status },
 	}
 }
-func (*plainKind) Spec(client.Object) (Spec, error)                            { return Spec{}, nil }
-func (*plainKind) Templates(context.Context, *Round) (Templates, error)        { return nil, nil }
-func (*plainKind) DeletionAsked(client.Object, *corev1.Pod) bool               { return false }
-func (*plainKind) Scale(context.Context, *Round, *Facts) (bool, error)         { return false, nil }
-func (*plainKind) Recreate(context.Context, *Round, *Facts, *facts.Pod) error  { return nil }
-func (*plainKind) Report(context.Context, *Round, *Facts, Result) error        { return nil }
-func (*plainKind) TruncateHistory(context.Context, *Round, *Facts, bool) error { return nil }
-func (*plainKind) Difference(f *Facts) Difference {
+func (*plainKind) ReadSpec(client.Object) (Spec, error)                          { return Spec{}, nil }
+func (*plainKind) ResolveTemplates(context.Context, *Round) (Templates, error)   { return nil, nil }
+func (*plainKind) DeletionAsked(client.Object, *corev1.Pod) bool                 { return false }
+func (*plainKind) ScalePods(context.Context, *Round, *Facts) (bool, error)       { return false, nil }
+func (*plainKind) RecreatePod(context.Context, *Round, *Facts, *facts.Pod) error { return nil }
+func (*plainKind) ReportStatus(context.Context, *Round, *Facts, Result) error    { return nil }
+func (*plainKind) TruncateHistory(context.Context, *Round, *Facts, bool) error   { return nil }
+func (*plainKind) ComputeDifference(f *Facts) UpdateDelta {
 	old := 0
 	for _, p := range f.Pods {
-		add(&old, !p.Facts.Updated)
+		incrementIf(&old, !p.Facts.Updated)
 	}
 	if old == 0 {
-		return Difference{} // as kinds do that count only what they move
+		return UpdateDelta{} // as kinds do that count only what they move
 	}
-	return Difference{Update: max(old-f.Strategy.Partition, 0), MaxUnavailable: f.Strategy.MaxUnavailable}
+	return UpdateDelta{Update: max(old-f.Strategy.Partition, 0), MaxUnavailable: f.Strategy.MaxUnavailable}
 }
 
 // nodeKind keeps one pod on each node, as a DaemonSet does: a pod is known by its node,
@@ -79,7 +79,7 @@ type nodeKind struct {
 	of func(*corev1.Pod) string
 }
 
-func (k *nodeKind) Type() Type {
+func (k *nodeKind) WorkloadType() Type {
 	return Type{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 		New:              func() client.Object { return &appsv1.DaemonSet{} },
@@ -89,7 +89,7 @@ func (k *nodeKind) Type() Type {
 	}
 }
 
-func (k *nodeKind) Spec(o client.Object) (Spec, error) {
+func (k *nodeKind) ReadSpec(o client.Object) (Spec, error) {
 	set := o.(*appsv1.DaemonSet)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	s := Spec{
@@ -106,12 +106,12 @@ func (k *nodeKind) Spec(o client.Object) (Spec, error) {
 	return s, err
 }
 
-func (k *nodeKind) Templates(ctx context.Context, r *Round) (Templates, error) {
+func (k *nodeKind) ResolveTemplates(ctx context.Context, r *Round) (Templates, error) {
 	set := r.Workload.(*appsv1.DaemonSet)
-	return r.History(ctx, revision.Owner{Kind: k.Type().GroupVersionKind, Selector: set.Spec.Selector, Template: &set.Spec.Template}, inplace.NewClassifier())
+	return r.ResolveHistory(ctx, revision.Owner{Kind: k.WorkloadType().GroupVersionKind, Selector: set.Spec.Selector, Template: &set.Spec.Template}, inplace.NewClassifier())
 }
 
-func (k *nodeKind) Scale(ctx context.Context, r *Round, f *Facts) (bool, error) {
+func (k *nodeKind) ScalePods(ctx context.Context, r *Round, f *Facts) (bool, error) {
 	missing := slices.Clone(k.nodes)
 	for _, p := range f.Pods {
 		missing = slices.DeleteFunc(missing, func(node string) bool { return p.Spec.NodeName == node })
@@ -123,25 +123,25 @@ func (k *nodeKind) Scale(ctx context.Context, r *Round, f *Facts) (bool, error) 
 			pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 			pod.Namespace, pod.Name, pod.Spec.NodeName = set.Namespace, set.Name+"-"+node, node
 			pod.UID = types.UID(fmt.Sprint(node, r.Now)) // the fake API server gives none
-			pod.Labels[RevisionLabel] = t.Label(t.Update())
-			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, k.Type().GroupVersionKind)}
-			if err := r.Client().Create(ctx, pod); err != nil {
+			pod.Labels[RevisionLabel] = t.LabelValue(t.UpdateRevision())
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, k.WorkloadType().GroupVersionKind)}
+			if err := r.CachedClient().Create(ctx, pod); err != nil {
 				return &CreateError{Err: err}
 			}
-			r.Created(pod)
+			r.RecordCreated(pod)
 			return nil
 		}
 	}
 	return len(acts) > 0, r.SlowStart(false, acts)
 }
 
-func (k *nodeKind) Recreate(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error {
+func (k *nodeKind) RecreatePod(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error {
 	return r.DeletePod(ctx, f, p)
 }
 
-func (k *nodeKind) Report(ctx context.Context, r *Round, f *Facts, res Result) error {
-	c := f.Counts()
-	k.held = res.Hold(k.held != nil)
+func (k *nodeKind) ReportStatus(ctx context.Context, r *Round, f *Facts, res Result) error {
+	c := f.CountPods()
+	k.held = res.HoldCondition(k.held != nil)
 	return r.WriteStatus(ctx, &appsv1.DaemonSetStatus{
 		CurrentNumberScheduled: int32(c.Total), DesiredNumberScheduled: int32(len(k.nodes)),
 		NumberReady: int32(c.Ready), UpdatedNumberScheduled: int32(c.Updated),
@@ -154,7 +154,7 @@ type sidecarKind struct{ plainKind }
 
 const sidecarVersion = "sidecar-version"
 
-func (k *sidecarKind) Type() Type {
+func (k *sidecarKind) WorkloadType() Type {
 	return Type{
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		New:              func() client.Object { return &corev1.ConfigMap{} },
@@ -169,26 +169,26 @@ func (k *sidecarKind) Type() Type {
 	}
 }
 
-func (k *sidecarKind) Spec(client.Object) (Spec, error) {
+func (k *sidecarKind) ReadSpec(client.Object) (Spec, error) {
 	return Spec{
 		Selector: labels.SelectorFromSet(labels.Set{"app": "web"}),
 		Strategy: points.Strategy{Type: "RollingUpdate", Policy: "InPlaceOnly", MaxUnavailable: 2},
 	}, nil
 }
 
-func (k *sidecarKind) Templates(_ context.Context, r *Round) (Templates, error) {
+func (k *sidecarKind) ResolveTemplates(_ context.Context, r *Round) (Templates, error) {
 	return versions(r.Workload.(*corev1.ConfigMap).Data["version"]), nil
 }
 
 // versions are templates of which only the newest matters.
 type versions string
 
-func (v versions) Current() string                      { return string(v) }
-func (v versions) Update() string                       { return string(v) }
-func (v versions) At(pod *corev1.Pod) string            { return pod.Annotations[sidecarVersion] }
-func (v versions) Is(pod *corev1.Pod, name string) bool { return v.At(pod) == name }
-func (v versions) Label(name string) string             { return name }
-func (v versions) Compare(string, string) (Comparison, error) {
+func (v versions) CurrentRevision() string                       { return string(v) }
+func (v versions) UpdateRevision() string                        { return string(v) }
+func (v versions) PodRevision(pod *corev1.Pod) string            { return pod.Annotations[sidecarVersion] }
+func (v versions) HasRevision(pod *corev1.Pod, name string) bool { return v.PodRevision(pod) == name }
+func (v versions) LabelValue(name string) string                 { return name }
+func (v versions) CompareRevisions(string, string) (Comparison, error) {
 	return Comparison{Known: true, Diff: inplace.Difference{Changes: []points.TemplateChange{
 		{Class: points.ChangeImage, Op: "replace", Path: "/spec/containers/0/image", Container: "agent"},
 	}}}, nil
@@ -197,10 +197,10 @@ func (v versions) Compare(string, string) (Comparison, error) {
 // UpdateInPlace implements InPlaceUpdater.
 func (k *sidecarKind) UpdateInPlace(ctx context.Context, r *Round, f *Facts, m Move) error {
 	pod := m.Pod.DeepCopy()
-	pod.Annotations = map[string]string{sidecarVersion: f.Target()}
-	pod.Spec.Containers[0].Image = "agent:" + f.Target()
-	err := r.Client().Patch(ctx, pod, client.MergeFrom(m.Pod.Pod))
-	r.Wrote(ctx, m.Pod.Pod, pod, err)
+	pod.Annotations = map[string]string{sidecarVersion: f.TargetRevision()}
+	pod.Spec.Containers[0].Image = "agent:" + f.TargetRevision()
+	err := r.CachedClient().Patch(ctx, pod, client.MergeFrom(m.Pod.Pod))
+	r.RecordWrite(ctx, m.Pod.Pod, pod, err)
 	return err
 }
 
@@ -229,7 +229,7 @@ func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	if err := e.Activate(t.Context(), bundles); err != nil {
+	if err := e.ActivateBundles(t.Context(), bundles); err != nil {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
@@ -337,7 +337,7 @@ func TestAKindKeyedByNode(t *testing.T) {
 			before[p.Spec.NodeName] = image(p)
 		}
 		k.round()
-		a, _ := k.c.rounds.Workload(k.c.typ.GroupKind(), k.key.Namespace, k.key.Name)
+		a, _ := k.c.rounds.ExplainWorkload(k.c.typ.GroupKind(), k.key.Namespace, k.key.Name)
 		told += len(a.Nodes)
 		for _, n := range a.Nodes {
 			if n.Pod != "log-"+n.Name || n.Reason == "" || n.Verdict == explain.UpToDate {
@@ -425,7 +425,7 @@ func TestAKindThatDoesNotOwnItsPods(t *testing.T) {
 	if len(q.added) != 0 {
 		t.Errorf("a pod of another app has %v reconciled", q.added)
 	}
-	if answer, ok := k.c.rounds.Workload(schema.GroupKind{Kind: "ConfigMap"}, "shop", "agent"); !ok || answer.Reason != "NotYet" {
+	if answer, ok := k.c.rounds.ExplainWorkload(schema.GroupKind{Kind: "ConfigMap"}, "shop", "agent"); !ok || answer.Reason != "NotYet" {
 		t.Error("the hold is not explained")
 	}
 	if err := k.api.Get(t.Context(), client.ObjectKeyFromObject(db), db); apierrors.IsNotFound(err) || image(db) != "agent:1" {

@@ -26,7 +26,7 @@ const SurgeLimitedReason = "SurgeLimited"
 func HoldOfSurge(out points.ScaleOutput, p *facts.Pod) decision.Hold {
 	for _, own := range []bool{true, false} {
 		for _, h := range out.Holds {
-			if isUserHold(h) == own && concerns(h, p) {
+			if isUserHold(h) == own && holdMatchesPod(h, p) {
 				return h.OfPod(p.Namespace, p.Name)
 			}
 		}
@@ -45,7 +45,7 @@ func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 	if !ok {
 		return
 	}
-	taken, _ := selection.Walk(u.candidates, u.holds, u.limits, u.un)
+	taken, _ := selection.WalkCandidates(u.candidates, u.holds, u.limits, u.un)
 	var recreated []*facts.Pod
 	for _, pod := range taken {
 		if p := u.pods[pod]; c.isRecreated(ctx, p) {
@@ -75,7 +75,7 @@ func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 }
 
 // isRecreated reports whether a candidate is recreated when it is moved. One whose change cannot be found out is not moved at all.
-func (c *changes) isRecreated(ctx context.Context, p *facts.Pod) bool {
-	change, err := c.of(ctx, p)
+func (c *changeDecisions) isRecreated(ctx context.Context, p *facts.Pod) bool {
+	change, err := c.evaluatePod(ctx, p)
 	return err == nil && change.Action == points.Recreate
 }

@@ -69,7 +69,7 @@ func TestAKindLimitsRecreationsAheadOfTheMoves(t *testing.T) {
 				inplace.AddGate(pods[3], kruise.InPlaceUpdateReady)
 			})
 			r.c.kind = kind
-			d, err := r.decide(t.Context(), f)
+			d, err := r.decideMoves(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}

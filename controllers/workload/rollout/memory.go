@@ -36,7 +36,7 @@ type Memory struct {
 	surgeHeld string
 	// undecided is since when no decision about its update is made, by pod.
 	undecided map[types.NamespacedName]time.Time
-	replaced  replaced
+	replaced  replacedPods
 	own       any
 	ahead     Ahead // nil without one
 }
@@ -51,9 +51,9 @@ type ownRevision struct {
 	since time.Time
 }
 
-// Overlay lays our own revisions over those of the cache, until it shows them, or for so
+// OverlayCached lays our own revisions over those of the cache, until it shows them, or for so
 // long: then another client has deleted them.
-func (m Revisions) Overlay(cached []appsv1.ControllerRevision, oldest time.Time) []*appsv1.ControllerRevision {
+func (m Revisions) OverlayCached(cached []appsv1.ControllerRevision, oldest time.Time) []*appsv1.ControllerRevision {
 	var out []*appsv1.ControllerRevision
 	seen := map[string]bool{}
 	for i := range cached {
@@ -83,7 +83,7 @@ func (c *Controller) memoryOf(workload client.Object) *Memory {
 	name := client.ObjectKeyFromObject(workload)
 	m := c.memories[name]
 	if m != nil && m.uid != workload.GetUID() { // another workload had the name before
-		c.drop(name, m)
+		c.dropMemory(name, m)
 		m = nil
 	}
 	if m == nil {
@@ -99,19 +99,19 @@ func (c *Controller) memoryOf(workload client.Object) *Memory {
 	return m
 }
 
-// forget drops all that is kept of a workload that is gone. Most go without having been
+// forgetWorkload drops all that is kept of a workload that is gone. Most go without having been
 // reconciled: only their name is known then.
-func (c *Controller) forget(name types.NamespacedName) {
+func (c *Controller) forgetWorkload(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.memories[name]; m != nil {
-		c.drop(name, m)
+		c.dropMemory(name, m)
 	}
 }
 
-func (c *Controller) drop(name types.NamespacedName, m *Memory) {
+func (c *Controller) dropMemory(name types.NamespacedName, m *Memory) {
 	delete(c.memories, name)
-	c.ranker.Forget(string(m.uid))
-	c.rounds.Forget(string(m.uid))
-	c.overlay.Forget(m.uid)
+	c.ranker.ForgetWorkload(string(m.uid))
+	c.rounds.ForgetWorkload(string(m.uid))
+	c.overlay.ForgetOwner(m.uid)
 }

@@ -36,8 +36,8 @@ type Outcome struct {
 	BudgetHold *decision.Hold
 }
 
-// kept collects, from moves that run in parallel, the pods that stay as they are.
-type kept struct {
+// keptPods collects, from moves that run in parallel, the pods that stay as they are.
+type keptPods struct {
 	mu      sync.Mutex
 	hold    *decision.Hold               // the first refusal of a budget
 	holds   map[types.UID]*decision.Hold // the first refusal of pods that share a budget
@@ -45,22 +45,22 @@ type kept struct {
 	denied  []selection.Skip             // by the API server
 }
 
-// move carries decisions out.
-func (r *Round) move(ctx context.Context, f *Facts, moves []Move, k *kept) error {
+// executeMoves carries decisions out.
+func (r *Round) executeMoves(ctx context.Context, f *Facts, moves []Move, k *keptPods) error {
 	acts := make([]func() error, len(moves))
 	for i, m := range moves {
 		acts[i] = func() error {
 			err := r.movePod(ctx, f, m, k)
-			k.deny(m.Pod.Key(), err)
+			k.recordDenial(m.Pod.Key(), err)
 			return err
 		}
 	}
-	return r.Parallel(acts)
+	return r.RunParallel(acts)
 }
 
 // movePod moves one pod as it was decided for its revision.
-func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
-	if now, err := r.grow(ctx, f, m.Pod); err != nil || !now {
+func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *keptPods) error {
+	if now, err := r.growClaims(ctx, f, m.Pod); err != nil || !now {
 		return err
 	}
 	switch m.Change.Action {
@@ -68,10 +68,10 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 		return r.updateInPlace(ctx, f, m, k)
 	case rolloutpoints.Recreate:
 		name := r.c.replacedName(m.Pod.Pod)
-		if !f.Backwards() {
-			r.memory.replaced.add(f.Target(), name) // before, since a surge creates the next pod at once
+		if !f.IsRollback() {
+			r.memory.replaced.addName(f.TargetRevision(), name) // before, since a surge creates the next pod at once
 		}
-		err := r.c.kind.Recreate(ctx, r, f, m.Pod)
+		err := r.c.kind.RecreatePod(ctx, r, f, m.Pod)
 		if err != nil {
 			r.ForgetReplaced(name)
 		}
@@ -80,11 +80,11 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *kept) error {
 	return fmt.Errorf(kruise.InPlaceOnlyImpossibleMessage+": %s", f.nameOf(m.Pod.Key()), m.Change.Message)
 }
 
-func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) error {
+func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *keptPods) error {
 	p := m.Pod
 	if guest, ok := r.c.kind.(interface {
-		Guest
-		InPlaceUpdater
+		KindWithSharedPods
+		KindWithInPlaceUpdate
 	}); ok {
 		if may, err := r.mayUpdate(ctx, p, true, k); err != nil || !may {
 			return err
@@ -99,17 +99,17 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 	case lifecycle.Refuse:
 		return fmt.Errorf("not allowed to in-place update pod %s in state %s", p.Name, p.State)
 	}
-	if own, ok := r.c.kind.(InPlaceUpdater); ok {
+	if own, ok := r.c.kind.(KindWithInPlaceUpdate); ok {
 		if may, err := r.mayUpdate(ctx, p, true, k); err != nil || !may {
 			return err
 		}
 		return own.UpdateInPlace(ctx, r, f, m)
 	}
-	spec, err := m.Change.Diff.Spec(f.Templates.Label(f.Target()), grace(f, m.Change), r.c.gates.EnvFromMetadata)
+	spec, err := m.Change.Diff.UpdateSpec(f.Templates.LabelValue(f.TargetRevision()), updateGraceSeconds(f, m.Change), r.c.gates.EnvFromMetadata)
 	if err != nil {
 		return err
 	}
-	m.Change.Diff.Resume(spec, p.Pod)
+	m.Change.Diff.ResumePending(spec, p.Pod)
 	restarts := len(spec.ContainerImages)+len(spec.ContainerResources)+len(spec.ContainerRefMetadata) > 0
 	if may, err := r.mayUpdate(ctx, p, restarts, k); err != nil || !may {
 		return err
@@ -118,41 +118,41 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *kept) er
 	if m.Change.KeepReady {
 		start = r.c.updater.StartReady
 	}
-	pod, left, err := start(ctx, p.Pod, spec, r.updating(f, m, restarts))
-	r.Wrote(ctx, p.Pod, pod, err)
+	pod, left, err := start(ctx, p.Pod, spec, r.updatingStateEdit(f, m, restarts))
+	r.RecordWrite(ctx, p.Pod, pod, err)
 	if err != nil {
-		if !Conflict(err) {
-			r.Warn(kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, f.Target(), err))
+		if !IsConflict(err) {
+			r.RecordWarning(kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v): %v", p.Name, f.TargetRevision(), err))
 		}
 		return err
 	}
-	r.Again(left)
-	r.Normal(kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, f.Target()))
+	r.RequeueAfter(left)
+	r.RecordNormal(kruise.SuccessfulUpdatePodInPlaceReason, fmt.Sprintf(kruise.SuccessfulUpdatePodInPlaceMessage, p.Name, f.TargetRevision()))
 	return nil
 }
 
-// updating is the edit that shows the lifecycle state of a pod whose update begins. Where no
+// updatingStateEdit is the edit that shows the lifecycle state of a pod whose update begins. Where no
 // gate shuts and no hook looks at the state, it would cost a write to leave it.
-func (r *Round) updating(f *Facts, m Move, restarts bool) func(*corev1.Pod) {
+func (r *Round) updatingStateEdit(f *Facts, m Move, restarts bool) func(*corev1.Pod) {
 	shown := f.Lifecycle != nil || restarts && m.Pod.State != "" && !m.Change.KeepReady
 	return func(pod *corev1.Pod) {
 		if shown && !r.c.typ.PlainUpdates {
-			lifecycle.Set(pod, kruise.LifecycleStateUpdating, f.Now)
+			lifecycle.SetState(pod, kruise.LifecycleStateUpdating, f.Now)
 		}
 	}
 }
 
-// grace is for how many seconds a pod is out of its services before its images change.
-func grace(f *Facts, c Change) int32 {
+// updateGraceSeconds is for how many seconds a pod is out of its services before its images change.
+func updateGraceSeconds(f *Facts, c Change) int32 {
 	if c.KeepReady {
 		return 0
 	}
 	return f.GracePeriodSeconds
 }
 
-// InPlaceUpdater is a Kind that changes pods in place in its own way, because its templates
+// KindWithInPlaceUpdate is a Kind that changes pods in place in its own way, because its templates
 // are not whole pod templates.
-type InPlaceUpdater interface {
+type KindWithInPlaceUpdate interface {
 	UpdateInPlace(ctx context.Context, r *Round, f *Facts, m Move) error
 }
 
@@ -165,7 +165,7 @@ const refusedAgain = time.Second
 
 // mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other of its workload is asked about: the
 // pods of a workload have the same budget, more likely than not.
-func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *kept) (bool, error) {
+func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *keptPods) (bool, error) {
 	if r.c.budget == nil || !restarts || !p.Ready {
 		return true, nil
 	}
@@ -179,7 +179,7 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 	}
 	if hold != nil {
 		k.recordRefusal(p.Key(), sharing, hold)
-		r.Again(refusedAgain)
+		r.RequeueAfter(refusedAgain)
 	}
 	return hold == nil, nil
 }
@@ -194,7 +194,7 @@ func (r *Round) addSpared(o Outcome) Outcome {
 
 // sharesBudget tells the pods that share a budget from others: pods of a guest are of many workloads.
 func (r *Round) sharesBudget(p *facts.Pod) types.UID {
-	if _, ok := r.c.kind.(Guest); !ok {
+	if _, ok := r.c.kind.(KindWithSharedPods); !ok {
 		return ""
 	}
 	if of := metav1.GetControllerOfNoCopy(p.Pod); of != nil {
@@ -204,7 +204,7 @@ func (r *Round) sharesBudget(p *facts.Pod) types.UID {
 }
 
 // refusesAnother notes a pod that is not asked about, since its budget refused another one.
-func (k *kept) refusesAnother(pod types.NamespacedName, sharing types.UID) bool {
+func (k *keptPods) refusesAnother(pod types.NamespacedName, sharing types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	hold := k.holds[sharing]
@@ -215,7 +215,7 @@ func (k *kept) refusesAnother(pod types.NamespacedName, sharing types.UID) bool 
 }
 
 // recordRefusal notes a pod that its budget refused, and why.
-func (k *kept) recordRefusal(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
+func (k *keptPods) recordRefusal(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
@@ -230,9 +230,9 @@ func (k *kept) recordRefusal(pod types.NamespacedName, sharing types.UID, hold *
 	k.hold = cmp.Or(k.hold, &h)
 }
 
-// deny notes a pod whose write the API server refused because of a budget or a rule of a
+// recordDenial notes a pod whose write the API server refused because of a budget or a rule of a
 // user. The error stays one, so that the write is tried again.
-func (k *kept) deny(pod types.NamespacedName, err error) {
+func (k *keptPods) recordDenial(pod types.NamespacedName, err error) {
 	h := protection.RefusedBy(err)
 	if h == nil {
 		return
@@ -242,8 +242,8 @@ func (k *kept) deny(pod types.NamespacedName, err error) {
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// outcome tells the pods that were moved from those that were kept.
-func (k *kept) outcome(d Decisions) Outcome {
+// buildOutcome tells the pods that were moved from those that were kept.
+func (k *keptPods) buildOutcome(d Decisions) Outcome {
 	out := Outcome{Kept: k.denied, BudgetHold: k.hold}
 	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return compareNames(a.Pod, b.Pod) })
 	out.Kept = append(out.Kept, k.refused...)
@@ -282,53 +282,53 @@ type Result struct {
 // the plan, a refusal of a budget, else the first of a pod. Waiting for maxUnavailable or
 // the partition is how a rollout goes, not a hold.
 func (res Result) TopHold() *decision.Hold {
-	if holds := res.holds(); len(holds) > 0 {
+	if holds := res.planAndBudgetHolds(); len(holds) > 0 {
 		return &holds[0]
 	}
-	for _, s := range res.skipped() {
-		if !s.Hold.Ours() {
+	for _, s := range res.skippedCandidates() {
+		if !s.Hold.IsFromWalk() {
 			return &s.Hold
 		}
 	}
 	return nil
 }
 
-// holds are those of the plan and of a budget.
-func (res Result) holds() []decision.Hold {
+// planAndBudgetHolds are those of the plan and of a budget.
+func (res Result) planAndBudgetHolds() []decision.Hold {
 	if res.BudgetHold == nil {
 		return res.Holds
 	}
 	return append(slices.Clone(res.Holds), *res.BudgetHold)
 }
 
-// skipped are the candidates that stay as they are.
-func (res Result) skipped() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
+// skippedCandidates are the candidates that stay as they are.
+func (res Result) skippedCandidates() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
 
-// Failures are the phases that failed, but not those that only lost a race. Updating pods
+// FailedPhases are the phases that failed, but not those that only lost a race. Updating pods
 // fails too while one of them is stuck.
-func (res Result) Failures() []*PhaseError {
-	out := slices.DeleteFunc(phases(res.Err), func(e *PhaseError) bool { return Conflict(e) })
+func (res Result) FailedPhases() []*PhaseError {
+	out := slices.DeleteFunc(phaseErrors(res.Err), func(e *PhaseError) bool { return IsConflict(e) })
 	if len(res.Stuck) > 0 && !slices.ContainsFunc(out, func(e *PhaseError) bool { return e.Phase == PhaseUpdate }) {
 		out = append(out, &PhaseError{PhaseUpdate, stuckError(res.Stuck)})
 	}
 	return out
 }
 
-// Succeeded says whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
+// PhaseSucceeded says whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
 // update, and a phase that only lost a race has neither failed nor succeeded.
-func (res Result) Succeeded(phase string) bool {
+func (res Result) PhaseSucceeded(phase string) bool {
 	ran := phase == PhaseScale || phase == failure.ConditionType || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)
-	return ran && !slices.ContainsFunc(phases(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
+	return ran && !slices.ContainsFunc(phaseErrors(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
 }
 
-// phases are the phases that ended with an error.
-func phases(err error) (out []*PhaseError) {
+// phaseErrors are the phases that ended with an error.
+func phaseErrors(err error) (out []*PhaseError) {
 	switch e := err.(type) {
 	case *PhaseError:
 		return []*PhaseError{e}
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
-			out = append(out, phases(one)...)
+			out = append(out, phaseErrors(one)...)
 		}
 	}
 	return out
@@ -352,7 +352,7 @@ func (e *PhaseError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *PhaseError) Unwrap() error { return e.Err }
 
-func phase(name string, err error) error {
+func newPhaseError(name string, err error) error {
 	if err == nil {
 		return nil
 	}

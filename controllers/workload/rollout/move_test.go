@@ -46,7 +46,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 		}
 		return nil, nil
 	}
-	k, d := &kept{}, taken(f, 4)
+	k, d := &keptPods{}, taken(f, 4)
 	var may []string
 	for _, i := range []int{0, 1, 2} {
 		ok, err := r.mayUpdate(t.Context(), f.Pods[i], true, k)
@@ -65,7 +65,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	if ok, err := r.mayUpdate(t.Context(), f.Pods[5], true, k); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	res := Result{Decisions: d, Outcome: k.outcome(d)}
+	res := Result{Decisions: d, Outcome: k.buildOutcome(d)}
 	if diff := cmp.Diff([]string{"web-0"}, may); diff != "" {
 		t.Error(diff)
 	}
@@ -75,15 +75,15 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 	if diff := cmp.Diff(podsInShop("web-0", "web-3"), res.Moved); diff != "" || r.again.after != refusedAgain {
 		t.Errorf("again in %s\n%s", r.again.after, diff)
 	}
-	if top := res.TopHold(); top == nil || top.Reason != "BudgetExceeded" || top.Whole() {
+	if top := res.TopHold(); top == nil || top.Reason != "BudgetExceeded" || top.IsWholeWorkload() {
 		t.Errorf("held by %+v", top)
 	}
 	for _, name := range []string{"web-1", "web-2"} {
-		if a, _ := newRound(e, f, res, nil).Pod("shop", name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
+		if a, _ := newRound(e, f, res, nil).ExplainPod("shop", name); a.Verdict != explain.Held || a.Reason != "BudgetExceeded" {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if ok, err := r.mayUpdate(t.Context(), f.Pods[4], true, &kept{}); ok || err == nil || !strings.Contains(err.Error(), "web-4: broken") {
+	if ok, err := r.mayUpdate(t.Context(), f.Pods[4], true, &keptPods{}); ok || err == nil || !strings.Contains(err.Error(), "web-4: broken") {
 		t.Errorf("%t, %v", ok, err)
 	}
 }
@@ -97,22 +97,22 @@ func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
 	}
 	defer e.Close()
 	_, f := testRound(e, 6, 0, nil)
-	k, d := &kept{}, taken(f, 3)
+	k, d := &keptPods{}, taken(f, 3)
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "BudgetExceeded", Field: "protection.budget.exceeded", Message: "No more."}},
 	}}}
-	k.deny(d.Take[0].Pod.Key(), nil)
-	k.deny(d.Take[1].Pod.Key(), fmt.Errorf("deleting pod web-1: %w", refused))
-	k.deny(d.Take[2].Pod.Key(), errors.New("broken"))
-	res := Result{Decisions: d, Outcome: k.outcome(d)}
+	k.recordDenial(d.Take[0].Pod.Key(), nil)
+	k.recordDenial(d.Take[1].Pod.Key(), fmt.Errorf("deleting pod web-1: %w", refused))
+	k.recordDenial(d.Take[2].Pod.Key(), errors.New("broken"))
+	res := Result{Decisions: d, Outcome: k.buildOutcome(d)}
 	if diff := cmp.Diff(podsInShop("web-0", "web-2"), res.Moved); diff != "" {
 		t.Error(diff)
 	}
-	a, _ := newRound(e, f, res, nil).Pod("shop", "web-1")
+	a, _ := newRound(e, f, res, nil).ExplainPod("shop", "web-1")
 	if a.Verdict != explain.Held || a.Reason != "BudgetExceeded" || a.Rule != "protection.budget.exceeded" || a.Message != "No more." {
 		t.Errorf("web-1: %+v", a)
 	}
-	if top := res.TopHold(); top == nil || top.Pod != "web-1" || top.Whole() {
+	if top := res.TopHold(); top == nil || top.Pod != "web-1" || top.IsWholeWorkload() {
 		t.Errorf("held by %+v", top)
 	}
 }

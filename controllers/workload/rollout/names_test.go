@@ -35,12 +35,12 @@ type guestKind struct {
 	namespaces map[string]map[string]string
 }
 
-func (*guestKind) Sift(_ context.Context, _ *Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+func (*guestKind) FilterPods(_ context.Context, _ *Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	return pods, nil
 }
-func (*guestKind) Count(client.Object, *Spec, []*corev1.Pod)    {}
-func (*guestKind) Bound(*Round, *Facts) func(*facts.Pod) bool   { return nil }
-func (*guestKind) Available(_ client.Object, p *facts.Pod) bool { return p.Ready }
+func (*guestKind) ResolvePodCounts(client.Object, *Spec, []*corev1.Pod) {}
+func (*guestKind) MovableFilter(*Round, *Facts) func(*facts.Pod) bool   { return nil }
+func (*guestKind) IsAvailable(_ client.Object, p *facts.Pod) bool       { return p.Ready }
 func (k *guestKind) NamespaceLabels(context.Context, []string) (map[string]map[string]string, error) {
 	return k.namespaces, nil
 }
@@ -53,7 +53,7 @@ func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "u"}}
 	subject := decision.Subject{Kind: "SidecarSet", Name: "logs", UID: "u"}
 	f := &Facts{
-		Spec: Spec{Replicas: len(pods), Strategy: strategy}, Workload: set, Now: time.Unix(1_000_000, 0), Policies: e.Snapshot().RevisionFor(subject), kind: kind,
+		Spec: Spec{Replicas: len(pods), Strategy: strategy}, Workload: set, Now: time.Unix(1_000_000, 0), Policies: e.ActiveSnapshot().RevisionFor(subject), kind: kind,
 		Subject: subject, Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},
 	}
 	r := &Round{c: c, Workload: set, Now: f.Now, memory: c.memoryOf(set)}
@@ -61,8 +61,8 @@ func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces
 	if r.unknown, err = r.readNamespaces(t.Context(), kind, pods); err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(pods, c.before)
-	return r, r.of(f, pods)
+	slices.SortFunc(pods, c.comparePods)
+	return r, r.completeFacts(f, pods)
 }
 
 func guest(namespace, name, uid string, ready bool, labels map[string]string) *corev1.Pod {
@@ -130,7 +130,7 @@ rank := {pod.namespacedName: place | some pod in input.pods; place := count(pod.
 				out = append(out, "takes "+string(m.Pod.UID))
 			}
 			for _, p := range f.Pods {
-				why, ok := a.Pod(p.Namespace, p.Name)
+				why, ok := a.ExplainPod(p.Namespace, p.Name)
 				if !ok || why.Subject.UID != string(p.UID) {
 					rt.Fatalf("of pod %s there is told %+v", p.UID, why)
 				}
@@ -163,12 +163,12 @@ func TestServicesAreThoseOfTheNamespaceOfEachPod(t *testing.T) {
 	labels := map[string]string{"app": "web"}
 	r, f := guests(t, e, points.Strategy{}, nil, []*corev1.Pod{guest("bank", "web-0", "a", true, labels), guest("shop", "web-0", "b", true, labels)})
 	r.c.client, r.c.services = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(service).Build(), true
-	c := &changes{r: r, f: f}
+	c := &changeDecisions{r: r, f: f}
 	for _, want := range []struct {
 		pod      int
 		unserved bool
 	}{{0, true}, {1, false}, {0, true}} {
-		if got, err := c.unserved(t.Context(), f.Pods[want.pod].Pod); err != nil || got != want.unserved {
+		if got, err := c.isUnserved(t.Context(), f.Pods[want.pod].Pod); err != nil || got != want.unserved {
 			t.Errorf("pod %s: no Service selects it: %v, %v", f.Pods[want.pod].Key(), got, err)
 		}
 	}
@@ -190,7 +190,7 @@ hold contains {"reason": "Gold", "message": "m", "pod": pod.name, "namespace": p
 	if len(a.Allowed) != 1 || a.Allowed[0].UID != "c" {
 		t.Errorf("%d pods may be disrupted", len(a.Allowed))
 	}
-	if a.Held["a"].Reason != "Gold" || a.Held["a"].Namespace != "bank" || a.Held["b"].Reason != NamespaceUnknownReason || a.Top().Namespace != "bank" {
+	if a.Held["a"].Reason != "Gold" || a.Held["a"].Namespace != "bank" || a.Held["b"].Reason != NamespaceUnknownReason || a.TopHold().Namespace != "bank" {
 		t.Errorf("held are %+v", a.Held)
 	}
 }

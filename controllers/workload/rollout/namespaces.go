@@ -25,7 +25,7 @@ const (
 
 // readNamespaces has the facts of pods of a cluster-scoped workload show the labels of their
 // namespaces. It returns the reason for each namespace whose labels cannot be facts.
-func (r *Round) readNamespaces(ctx context.Context, guest Guest, pods []*corev1.Pod) (unknown map[string]string, err error) {
+func (r *Round) readNamespaces(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (unknown map[string]string, err error) {
 	all, unknown, err := namespaceLabels(ctx, guest, pods)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (r *Round) readNamespaces(ctx context.Context, guest Guest, pods []*corev1.
 
 // namespaceLabels reads the labels of the namespaces that pods are in, and says why of some of
 // them there are none.
-func namespaceLabels(ctx context.Context, guest Guest, pods []*corev1.Pod) (labels map[string]map[string]string, unknown map[string]string, err error) {
+func namespaceLabels(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (labels map[string]map[string]string, unknown map[string]string, err error) {
 	var names []string
 	seen := map[string]bool{}
 	for _, p := range pods {
@@ -78,7 +78,7 @@ func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason st
 			pod.Namespace, facts.MaxNamespaceLabels)
 	default:
 		h.Message = fmt.Sprintf("Namespace %s is not known yet, so policies cannot be told its labels, and one may hold its pods; it is looked up again.", pod.Namespace)
-		r.Again(undecidedAgain)
+		r.RequeueAfter(undecidedAgain)
 	}
 	h = h.OfPod(pod.Namespace, pod.Name)
 	return &h
@@ -86,8 +86,8 @@ func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason st
 
 // lookedAt says whether rules of users see the pods of a workload one by one.
 func (r *Round) lookedAt(subject decision.Subject) bool {
-	s := r.c.engine.Snapshot()
-	return s.Extended(points.RankPoint().Name, subject) || s.Replaced(points.RankPoint().Name, subject) || s.Defines(points.RowsPoint().Name, subject)
+	s := r.c.engine.ActiveSnapshot()
+	return s.IsPointExtended(points.RankPoint().Name, subject) || s.IsPointReplaced(points.RankPoint().Name, subject) || s.IsPointDefined(points.RowsPoint().Name, subject)
 }
 
 // nameOf is the name of a pod for people: with its namespace where the workload has none.

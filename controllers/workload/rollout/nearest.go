@@ -13,27 +13,27 @@ import (
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
-// near says how to find what would have changed an answer about the workload, or
+// nearestChange says how to find what would have changed an answer about the workload, or
 // about one of its pods: that is asked of the decision which holds it, or would.
 // Where nothing is held or could be, there is nothing to find.
-func (r *account) near(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
+func (r *explanation) nearestChange(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
 	switch v {
 	case explain.Held, explain.Waiting, explain.Moved, explain.Updating:
 	default:
 		return nil
 	}
-	asked, ok := r.asked(p)
+	asked, ok := r.answerRecord(p)
 	if !ok {
 		return nil
 	}
 	return func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.e, asked) }
 }
 
-// asked is the decision that an answer is from.
-func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
+// answerRecord is the decision that an answer is from.
+func (r *explanation) answerRecord(p *facts.Pod) (decision.Record, bool) {
 	if p != nil {
 		if i, ok := r.skips[p.Key()]; ok && r.skipped[i].Hold.Pod != "" {
-			return r.ranked(p, r.skipped[i].Hold)
+			return r.rankRecord(p, r.skipped[i].Hold)
 		}
 	}
 	if r.res.Plan == nil {
@@ -41,16 +41,16 @@ func (r *account) asked(p *facts.Pod) (decision.Record, bool) {
 	}
 	asked := *r.res.Plan
 	if out, ok := asked.Output.(points.PlanOutput); ok && p != nil {
-		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !concerns(h, p) })
+		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !holdMatchesPod(h, p) })
 		asked.Output = out
 	}
 	return asked, true
 }
 
-// ranked is the decision that held a single pod, as it would be asked now: that
+// rankRecord is the decision that held a single pod, as it would be asked now: that
 // one may be remembered from an earlier round, and was about other pods too.
-func (r *account) ranked(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
-	s, subject := r.e.Snapshot(), r.f.Subject
+func (r *explanation) rankRecord(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
+	s, subject := r.e.ActiveSnapshot(), r.f.Subject
 	if s.RevisionFor(subject) != r.f.Policies {
 		return decision.Record{}, false
 	}

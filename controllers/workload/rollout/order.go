@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// ordered are candidates in the order that policies gave them.
-type ordered struct {
+// orderedCandidates are candidates in the order that policies gave them.
+type orderedCandidates struct {
 	candidates []selection.Candidate
 	pods       map[types.NamespacedName]*facts.Pod
 	facts      []points.PodFacts // of the candidates, by position
@@ -36,8 +36,8 @@ type awaiting struct {
 	hash  uint64
 }
 
-// rankable are the pods of some facts, with what is pulled ahead on their nodes.
-func (r *Round) rankable(f *Facts) rankable {
+// rankablePods are the pods of some facts, with what is pulled ahead on their nodes.
+func (r *Round) rankablePods(f *Facts) rankable {
 	out := rankable{pods: f.Pods}
 	if r.pulls == nil {
 		return out
@@ -50,43 +50,43 @@ func (r *Round) rankable(f *Facts) rankable {
 		if pulls := r.pulls(p.Facts.Node); len(pulls) > 0 {
 			a := awaiting{facts: p.Facts}
 			a.facts.Pulls = pulls
-			a.hash = rank.Hash(r.c.seed, &a.facts)
+			a.hash = rank.HashFacts(r.c.seed, &a.facts)
 			out.awaiting[i] = a
 		}
 	}
 	return out
 }
 
-func (p rankable) Len() int         { return len(p.pods) }
-func (p rankable) UID(i int) string { return string(p.pods[i].UID) }
+func (p rankable) Len() int            { return len(p.pods) }
+func (p rankable) PodUID(i int) string { return string(p.pods[i].UID) }
 
-func (p rankable) Hash(i int) uint64 {
+func (p rankable) FactsHash(i int) uint64 {
 	if a, ok := p.awaiting[i]; ok {
 		return a.hash
 	}
 	return p.pods[i].Hash
 }
 
-func (p rankable) Facts(i int) points.PodFacts {
+func (p rankable) PodFacts(i int) points.PodFacts {
 	if a, ok := p.awaiting[i]; ok {
 		return a.facts
 	}
 	return p.pods[i].Facts
 }
 
-func (p rankable) label(i int, key string) string { return p.pods[i].Labels[key] }
+func (p rankable) podLabel(i int, key string) string { return p.pods[i].Labels[key] }
 
 // pullsAgain is when a pod is looked at again that is held and whose node does not have all
 // images yet. A NodeImage that changes causes no round.
 const pullsAgain = 5 * time.Second
 
-// order ranks the candidates (CS-09), and lets rollout/rows change the order where a
+// orderCandidates ranks the candidates (CS-09), and lets rollout/rows change the order where a
 // bundle defines it.
-func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, candidate func(*facts.Pod) bool) ordered {
-	pods := r.rankable(f)
-	places := r.c.ranker.Rank(ctx, f.Subject, in.Workload, in.Strategy, pods)
+func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, candidate func(*facts.Pod) bool) orderedCandidates {
+	pods := r.rankablePods(f)
+	places := r.c.ranker.RankPods(ctx, f.Subject, in.Workload, in.Strategy, pods)
 	if places.Record != nil {
-		r.Note(*places.Record)
+		r.RecordDecision(*places.Record)
 	}
 	var waiting []int
 	for i, p := range f.Pods {
@@ -94,28 +94,28 @@ func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in 
 			waiting = append(waiting, i)
 		}
 	}
-	waiting = places.Arrange(waiting, plan.Scatter, pods.label)
+	waiting = places.ArrangePods(waiting, plan.Scatter, pods.podLabel)
 	if plan.Unavailable == "" { // else the walk lets unavailable ones go
 		f.underWayFirst(waiting)
 	}
-	o := ordered{pods: make(map[types.NamespacedName]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
+	o := orderedCandidates{pods: make(map[types.NamespacedName]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
 	for _, i := range waiting {
 		p := f.Pods[i]
-		c := selection.Candidate{Pod: p.Key(), Available: f.Steady(p), Groups: groupsOf(p)}
+		c := selection.Candidate{Pod: p.Key(), Available: f.IsSteady(p), Groups: groupsOf(p)}
 		c.Hold = r.holdUnknown(f.Subject, p.Pod, r.unknown[p.Namespace])
-		if holds := places.Holds(i); len(holds) > 0 {
+		if holds := places.PodHolds(i); len(holds) > 0 {
 			c.Hold = &holds[0]
-			r.until(holds[0])
+			r.requeueForHold(holds[0])
 			if _, ok := pods.awaiting[i]; ok {
-				r.Again(pullsAgain)
+				r.RequeueAfter(pullsAgain)
 			}
 		}
-		o.facts = append(o.facts, pods.Facts(i))
+		o.facts = append(o.facts, pods.PodFacts(i))
 		o.pods[c.Pod] = p
 		o.candidates = append(o.candidates, c)
 	}
-	if r.c.engine.Defines(points.RowsPoint().Name, f.Subject) {
-		o.candidates = r.rows(ctx, f, in, o)
+	if r.c.engine.IsPointDefined(points.RowsPoint().Name, f.Subject) {
+		o.candidates = r.evaluateRows(ctx, f, in, o)
 	}
 	return o
 }
@@ -124,27 +124,27 @@ func (r *Round) order(ctx context.Context, f *Facts, plan points.PlanOutput, in 
 // those that prepare for theirs. One that its node does not resize is ready all the same,
 // and would wait for ever behind an available pod for which there is no room.
 func (f *Facts) underWayFirst(waiting []int) {
-	if _, ok := f.kind.(Guest); ok {
+	if _, ok := f.kind.(KindWithSharedPods); ok {
 		return // it is the update of another that is under way
 	}
 	done := func(i int) (n int) {
-		add(&n, f.Pods[i].InPlaceDone)
+		incrementIf(&n, f.Pods[i].InPlaceDone)
 		return n
 	}
 	slices.SortStableFunc(waiting, func(a, b int) int { return done(a) - done(b) })
 }
 
-// rows asks the opt-in point that sees all candidates. A candidate that it does not name
+// evaluateRows asks the opt-in point that sees all candidates. A candidate that it does not name
 // is held; a name that is no candidate is ignored. A name without a namespace is that of each
 // candidate of the name.
-func (r *Round) rows(ctx context.Context, f *Facts, in points.PlanInput, o ordered) []selection.Candidate {
+func (r *Round) evaluateRows(ctx context.Context, f *Facts, in points.PlanInput, o orderedCandidates) []selection.Candidate {
 	question := points.RowsInput{Plan: in, Rows: o.facts}
 	named := make(map[string][]int, 2*len(o.candidates)) // positions in candidates
 	for i, c := range o.candidates {
 		named[c.Pod.Name] = append(named[c.Pod.Name], i)
 		named[c.Pod.String()] = append(named[c.Pod.String()], i)
 	}
-	out, _ := Ask(ctx, r, f, points.RowsPoint(), question)
+	out, _ := EvaluatePoint(ctx, r, f, points.RowsPoint(), question)
 	next := make([]selection.Candidate, 0, len(o.candidates))
 	placed := make([]bool, len(o.candidates))
 	for _, name := range out.Order {

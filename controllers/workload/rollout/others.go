@@ -15,12 +15,12 @@ import (
 
 // MayDisrupt asks plan and rank about pods that the workload does not count among its own. A strategy that updates no pod
 // is none against it: the pods are not updated.
-func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) disruption.Answer {
+func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) disruption.Result {
 	strategy := f.Strategy
 	strategy.Type = "RollingUpdate"
 	var namespaces map[string]map[string]string
 	unknown := map[string]string{}
-	if guest, ok := f.kind.(Guest); ok {
+	if guest, ok := f.kind.(KindWithSharedPods); ok {
 		var err error
 		if namespaces, unknown, err = namespaceLabels(ctx, guest, pods); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading what policies see of pods", "kind", f.Subject.Kind, "name", f.Subject.Name)
@@ -29,14 +29,14 @@ func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) di
 			}
 		}
 	}
-	a := disruption.Ask(ctx, r.c.engine, disruption.Question{
+	a := disruption.EvaluatePods(ctx, r.c.engine, disruption.Request{
 		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: namespaces,
-		Revisions: points.Revisions{Current: f.Templates.Current(), Update: f.Templates.Update()},
+		Revisions: points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()},
 	})
 	for _, rec := range a.Records {
-		r.Note(rec)
+		r.RecordDecision(rec)
 	}
-	r.Again(a.Again)
+	r.RequeueAfter(a.Again)
 	a.Allowed = slices.DeleteFunc(a.Allowed, func(p *corev1.Pod) bool {
 		h := r.holdUnknown(f.Subject, p, unknown[p.Namespace])
 		if h != nil {

@@ -19,7 +19,7 @@ import (
 // under the partition and maxUnavailable. It keeps the place whatever becomes of its write, since a write that fails may have been made.
 // Only a pod that its budget or the API server refused was not written for sure: its place is free for the next candidate.
 type places struct {
-	ordered
+	orderedCandidates
 	holds  []decision.Hold
 	limits selection.Limits
 	un     selection.Unavailable
@@ -28,13 +28,13 @@ type places struct {
 }
 
 // newPlaces returns the places of candidates, of which none is taken.
-func newPlaces(o ordered, holds []decision.Hold, limits selection.Limits, un selection.Unavailable) *places {
-	return &places{ordered: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}}
+func newPlaces(o orderedCandidates, holds []decision.Hold, limits selection.Limits, un selection.Unavailable) *places {
+	return &places{orderedCandidates: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}}
 }
 
 // takePods takes as many candidates as there is room for, in their order. They are no candidates any more.
 func (p *places) takePods() (taken []types.NamespacedName, skipped []selection.Skip) {
-	taken, skipped = selection.Walk(p.candidates, p.holds, p.limits, p.un)
+	taken, skipped = selection.WalkCandidates(p.candidates, p.holds, p.limits, p.un)
 	now := make(map[types.NamespacedName]bool, len(taken))
 	for _, pod := range taken {
 		now[pod] = true
@@ -61,7 +61,7 @@ func (p *places) use(room selection.Unavailable, times int) {
 
 // freeRefused gives back the places of pods that were refused since the last call, and reports whether there are any. The other pods of
 // their workloads get none of these places: most likely they would be refused as well.
-func (p *places) freeRefused(r *Round, k *kept) bool {
+func (p *places) freeRefused(r *Round, k *keptPods) bool {
 	freed := false
 	for _, s := range slices.Concat(k.refused, k.denied) {
 		room, ok := p.taken[s.Pod]
@@ -96,10 +96,10 @@ func (p *places) freeRefused(r *Round, k *kept) bool {
 
 // regainPlaces gives back the places of pods that were refused, and reports whether candidates are to be taken for them. Where the turn of
 // the round is over the next round takes them, unless no pod keeps a place yet: that round would get no further.
-func (r *Round) regainPlaces(p *places, k *kept, began time.Time) bool {
+func (r *Round) regainPlaces(p *places, k *keptPods, began time.Time) bool {
 	freed := p.freeRefused(r, k)
-	if freed && len(p.taken) > 0 && r.c.now().Sub(began) >= r.turn() {
-		r.Again(time.Millisecond)
+	if freed && len(p.taken) > 0 && r.c.now().Sub(began) >= r.turnDuration() {
+		r.RequeueAfter(time.Millisecond)
 		return false
 	}
 	return freed
@@ -108,7 +108,7 @@ func (r *Round) regainPlaces(p *places, k *kept, began time.Time) bool {
 // updates are the places of an update.
 type updates struct {
 	*places
-	changes *changes
+	changes *changeDecisions
 	room    recreations
 	// waiting are the pods that have places and wait for an answer, or for room to be created again.
 	waiting []selection.Skip
@@ -121,15 +121,15 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 	from := len(d.Take)
 	for _, pod := range taken {
 		p := u.pods[pod]
-		change, err := u.changes.of(ctx, p)
+		change, err := u.changes.evaluatePod(ctx, p)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case change.Action != points.Wait && !u.room.takeIfRoom(p, change.Action == points.Recreate):
 			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: roomlessHold()})
 		case change.Action == points.Wait:
-			u.changes.r.Again(undecidedAgain)
-			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: change.hold(p)})
+			u.changes.r.RequeueAfter(undecidedAgain)
+			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: change.waitHold(p)})
 		default:
 			d.Take = append(d.Take, Move{p, change})
 		}
@@ -140,12 +140,12 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 
 // moveTaken moves what was decided. A pod of a guest that is refused keeps no pod of another workload from its update.
 func (r *Round) moveTaken(ctx context.Context, f *Facts, d Decisions) (Decisions, Outcome, error) {
-	k, u, began := &kept{}, d.updates, r.c.now()
+	k, u, began := &keptPods{}, d.updates, r.c.now()
 	d.updates = nil // it is as good as the round
-	errs := []error{r.move(ctx, f, d.Take, k)}
+	errs := []error{r.executeMoves(ctx, f, d.Take, k)}
 	for u != nil && r.regainPlaces(u.places, k, began) {
 		more, err := u.takeMoves(ctx, &d)
-		errs = append(errs, err, r.move(ctx, f, more, k))
+		errs = append(errs, err, r.executeMoves(ctx, f, more, k))
 	}
-	return d, k.outcome(d), message.JoinErrors(errs...)
+	return d, k.buildOutcome(d), message.JoinErrors(errs...)
 }

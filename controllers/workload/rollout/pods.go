@@ -19,25 +19,25 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
 
-// Wrote notes a pod as it was written, so that the next round sees it so whatever the
+// RecordWrite notes a pod as it was written, so that the next round sees it so whatever the
 // cache says; nil if it was not. An act that fails half-way has written too. Where the
 // error leaves open whether a write was done, the pod is read.
-func (r *Round) Wrote(ctx context.Context, was, pod *corev1.Pod, err error) {
+func (r *Round) RecordWrite(ctx context.Context, was, pod *corev1.Pod, err error) {
 	uid := r.Workload.GetUID()
 	if pod != nil {
-		r.c.overlay.Patched(uid, pod)
+		r.c.overlay.RecordPatched(uid, pod)
 	}
-	if !Indeterminate(err) {
+	if !IsIndeterminate(err) {
 		return
 	}
-	if found, gone := r.reread(ctx, was); found != nil && !gone {
-		r.c.overlay.Patched(uid, found)
+	if found, gone := r.rereadPod(ctx, was); found != nil && !gone {
+		r.c.overlay.RecordPatched(uid, found)
 	}
 }
 
-// reread reads a pod past the cache. gone is true when it is not there any more, or
+// rereadPod reads a pod past the cache. gone is true when it is not there any more, or
 // terminates; where the API server does not answer, both are nothing.
-func (r *Round) reread(ctx context.Context, was *corev1.Pod) (found *corev1.Pod, gone bool) {
+func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.Pod, gone bool) {
 	found = &corev1.Pod{}
 	err := r.c.live.Get(ctx, client.ObjectKeyFromObject(was), found)
 	switch {
@@ -49,9 +49,9 @@ func (r *Round) reread(ctx context.Context, was *corev1.Pod) (found *corev1.Pod,
 	return found, found.UID != was.UID || found.DeletionTimestamp != nil
 }
 
-// Indeterminate says whether an error leaves open if a write was done: there was no
+// IsIndeterminate says whether an error leaves open if a write was done: there was no
 // answer, or one that the API server failed half-way.
-func Indeterminate(err error) bool {
+func IsIndeterminate(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -61,8 +61,8 @@ func Indeterminate(err error) bool {
 
 // SetState brings a pod to a lifecycle state. rehook has its hook asked once more.
 func (r *Round) SetState(ctx context.Context, f *Facts, p *facts.Pod, state kruise.LifecycleStateType, rehook bool) error {
-	pod, err := r.c.states.Move(ctx, p.Pod, state, f.Lifecycle, rehook)
-	r.Wrote(ctx, p.Pod, pod, err)
+	pod, err := r.c.states.MoveToState(ctx, p.Pod, state, f.Lifecycle, rehook)
+	r.RecordWrite(ctx, p.Pod, pod, err)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		r.openNew(ctx, pod)
 		return nil
 	}
-	if apierrors.IsAlreadyExists(err) || Indeterminate(err) {
+	if apierrors.IsAlreadyExists(err) || IsIndeterminate(err) {
 		found := &corev1.Pod{}
 		if r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found) == nil {
 			if !metav1.IsControlledBy(found, r.Workload) || found.DeletionTimestamp != nil {
@@ -106,7 +106,7 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 // behind its first status. Where the write fails, a later round opens the gates, once the pod
 // has a node. So it does for a pod whose state changes when it has one: both are one write.
 func (r *Round) openNew(ctx context.Context, pod *corev1.Pod) {
-	if lifecycle.State(pod) == kruise.LifecycleStatePreparingNormal || !inplace.WantsReady(pod) {
+	if lifecycle.PodState(pod) == kruise.LifecycleStatePreparingNormal || !inplace.WantsReady(pod) {
 		return
 	}
 	if opened, err := r.c.updater.MarkReady(ctx, pod, nil); err == nil {
@@ -114,23 +114,23 @@ func (r *Round) openNew(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// Created notes a pod that was created.
-func (r *Round) Created(pod *corev1.Pod) {
-	r.c.overlay.Created(r.Workload.GetUID(), pod)
-	r.created.add(pod)
-	r.Normal(kruise.SuccessfulCreateReason, r.c.typ.Events.Created(r.Workload.GetName(), pod.Name))
+// RecordCreated notes a pod that was created.
+func (r *Round) RecordCreated(pod *corev1.Pod) {
+	r.c.overlay.RecordCreated(r.Workload.GetUID(), pod)
+	r.created.addPod(pod)
+	r.RecordNormal(kruise.SuccessfulCreateReason, r.c.typ.Events.Created(r.Workload.GetName(), pod.Name))
 }
 
 // DeletePod deletes a pod and tells it by an event.
 func (r *Round) DeletePod(ctx context.Context, f *Facts, p *facts.Pod) error {
 	if err := r.deleteObject(ctx, f, p); err != nil {
-		if !Conflict(err) {
-			r.Warn(kruise.FailedDeleteReason, r.c.typ.Events.DeleteFailed(r.Workload.GetName(), p.Name, err))
+		if !IsConflict(err) {
+			r.RecordWarning(kruise.FailedDeleteReason, r.c.typ.Events.DeleteFailed(r.Workload.GetName(), p.Name, err))
 		}
 		return fmt.Errorf("deleting pod %s: %w", p.Name, err)
 	}
-	r.c.overlay.Deleted(r.Workload.GetUID(), p.Pod)
-	r.Normal(kruise.SuccessfulDeleteReason, r.c.typ.Events.Deleted(r.Workload.GetName(), p.Name))
+	r.c.overlay.RecordDeleted(r.Workload.GetUID(), p.Pod)
+	r.RecordNormal(kruise.SuccessfulDeleteReason, r.c.typ.Events.Deleted(r.Workload.GetName(), p.Name))
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (r *Round) LetGo(ctx context.Context, f *Facts, pods []*facts.Pod, remove f
 			acts = append(acts, act)
 		}
 	}
-	return len(acts) > 0, r.Parallel(acts)
+	return len(acts) > 0, r.RunParallel(acts)
 }
 
 // LetOneGo is LetGo of one pod, for moves, which are under way beside each other already: an
@@ -172,12 +172,12 @@ func (r *Round) letGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*
 // or is the way in which a webhook refuses.
 func (r *Round) deleteObject(ctx context.Context, f *Facts, p *facts.Pod) error {
 	only := client.Preconditions{UID: &p.UID}
-	if p.State != kruise.LifecycleStatePreparingDelete && !f.Available(p) {
+	if p.State != kruise.LifecycleStatePreparingDelete && !f.IsAvailable(p) {
 		only.ResourceVersion = &p.ResourceVersion
 	}
 	err := r.c.client.Delete(ctx, p.Pod, only)
-	if apierrors.IsConflict(err) || Indeterminate(err) {
-		if _, gone := r.reread(ctx, p.Pod); gone {
+	if apierrors.IsConflict(err) || IsIndeterminate(err) {
+		if _, gone := r.rereadPod(ctx, p.Pod); gone {
 			return nil
 		}
 	}

@@ -42,7 +42,7 @@ func TestGatesOfANewPod(t *testing.T) {
 			})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "log-1", UID: "log-1"}, Spec: set.Spec.Template.Spec}
 			if test.state != "" {
-				lifecycle.Set(pod, test.state, k.now)
+				lifecycle.SetState(pod, test.state, k.now)
 			}
 			inplace.AddGate(pod, kruise.KruisePodReady)
 			inplace.AddGate(pod, kruise.InPlaceUpdateReady)
@@ -53,7 +53,7 @@ func TestGatesOfANewPod(t *testing.T) {
 			stored := k.pods()[0]
 			for _, gate := range []corev1.PodConditionType{kruise.KruisePodReady, kruise.InPlaceUpdateReady} {
 				for what, p := range map[string]*corev1.Pod{"stored": stored, "returned": pod} {
-					c := inplace.Condition(p, gate)
+					c := inplace.FindCondition(p, gate)
 					if got := c != nil && c.Status == corev1.ConditionTrue; got != test.want {
 						t.Errorf("%s: %s is %+v", what, gate, c)
 					}

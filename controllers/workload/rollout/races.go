@@ -29,13 +29,13 @@ type persistentError struct{ error }
 // Unwrap gives the cause.
 func (e *persistentError) Unwrap() error { return e.error }
 
-// Conflict says whether an error is nothing but lost races.
-func Conflict(err error) bool {
+// IsConflict says whether an error is nothing but lost races.
+func IsConflict(err error) bool {
 	switch err.(type) {
 	case nil, *CreateError, *persistentError:
 		return false
 	}
-	return every(err, Conflict, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) })
+	return everyError(err, IsConflict, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) })
 }
 
 // onlyCreates says whether an error is nothing but creates that failed.
@@ -43,12 +43,12 @@ func onlyCreates(err error) bool {
 	if _, ok := err.(*CreateError); ok || err == nil {
 		return ok
 	}
-	return every(err, onlyCreates, func(error) bool { return false })
+	return everyError(err, onlyCreates, func(error) bool { return false })
 }
 
-// every asks one of all errors that an error joins, or of the one that it wraps; leaf
+// everyError asks one of all errors that an error joins, or of the one that it wraps; leaf
 // is asked of an error that has none.
-func every(err error, one, leaf func(error) bool) bool {
+func everyError(err error, one, leaf func(error) bool) bool {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
 		for _, part := range e.Unwrap() {
@@ -66,7 +66,7 @@ func every(err error, one, leaf func(error) bool) bool {
 // giveUpRacing makes failures of the conflicts of a round, and tells them by events.
 func (r *Round) giveUpRacing(err error) error {
 	give := func(e *PhaseError) error {
-		r.Warn(e.Phase, fmt.Sprintf("tried %d times: %s", requeue.MostLostRaces+1, OneLine(e.Error())))
+		r.RecordWarning(e.Phase, fmt.Sprintf("tried %d times: %s", requeue.MostLostRaces+1, OneLine(e.Error())))
 		return &PhaseError{e.Phase, &persistentError{e.Err}}
 	}
 	switch e := err.(type) {

@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// replaced has the names of pods that an update took to be recreated and whose next pods are
+// replacedPods has the names of pods that an update took to be recreated and whose next pods are
 // not created yet; of kinds with a pod on each node, the names of the nodes. These updates were begun before a hold, such as one that counts the pods
 // which are available, so a hold lets them end. Losing the names, as with a restart, has the
 // next pods made of the current revision: that is the stricter way.
-type replaced struct {
+type replacedPods struct {
 	mu       sync.Mutex
 	revision string
 	names    map[string]bool
 }
 
-func (m *replaced) add(revision, name string) {
+func (m *replacedPods) addName(revision, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names == nil || m.revision != revision {
@@ -36,17 +36,17 @@ func (c *Controller) replacedName(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// Replaced are the names of the pods, or of their nodes, that the update took, and whose next pods may be of its
+// ReplacedNames are the names of the pods, or of their nodes, that the update took, and whose next pods may be of its
 // revision whatever holds it since. Those that are there and stay are none of them.
-func (r *Round) Replaced(f *Facts) map[string]bool {
+func (r *Round) ReplacedNames(f *Facts) map[string]bool {
 	m := &r.memory.replaced
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.revision != f.Templates.Update() {
+	if m.revision != f.Templates.UpdateRevision() {
 		m.names = nil
 	}
 	for _, p := range f.Pods {
-		if !f.Leaves(p) {
+		if !f.IsLeaving(p) {
 			delete(m.names, r.c.replacedName(p.Pod))
 		}
 	}

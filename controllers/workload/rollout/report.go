@@ -19,14 +19,14 @@ import (
 func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	if text := OneLine(cause.Error()); r.memory.unreadable != text {
 		r.memory.unreadable = text
-		r.Warn(failure.ConditionType, text)
+		r.RecordWarning(failure.ConditionType, text)
 	}
 	changed, ok := r.Workload.DeepCopyObject().(client.Object)
-	if !ok || !failure.Set(r.c.typ.Status(changed), cause, r.Workload.GetGeneration(), r.Now) {
+	if !ok || !failure.SetCondition(r.c.typ.Status(changed), cause, r.Workload.GetGeneration(), r.Now) {
 		return nil
 	}
 	err := r.WriteStatus(ctx, r.c.typ.Status(changed))
-	if Conflict(err) { // the next round tells
+	if IsConflict(err) { // the next round tells
 		return nil
 	}
 	return err
@@ -39,10 +39,10 @@ type Condition struct {
 	Reason, Message string
 }
 
-// Hold is the condition UpdateHeld after a round, with the first reason that pods are held.
+// HoldCondition is the condition UpdateHeld after a round, with the first reason that pods are held.
 // It is nil where the round knows nothing new: it did not come to ask, or nothing holds the
 // update and nothing did. held says whether the condition was True before.
-func (res Result) Hold(held bool) *Condition {
+func (res Result) HoldCondition(held bool) *Condition {
 	if !res.Looked {
 		return nil
 	}
@@ -62,20 +62,20 @@ func (res Result) Hold(held bool) *Condition {
 
 // Events records events of a workload.
 type Events interface {
-	Normal(reason, message string)
-	Warn(reason, message string)
+	RecordNormal(reason, message string)
+	RecordWarning(reason, message string)
 }
 
 // ReportHold records an event of a condition that Hold returned and that is new. What the
 // user asked for in the update strategy is no warning.
 func (res Result) ReportHold(to Events, c Condition) {
 	if c.Status != corev1.ConditionTrue {
-		to.Normal(kruise.NotHeldReason, "No policy holds the update any more.")
+		to.RecordNormal(kruise.NotHeldReason, "No policy holds the update any more.")
 		return
 	}
-	record := to.Warn
+	record := to.RecordWarning
 	if top := res.TopHold(); top != nil && byStrategy(*top) {
-		record = to.Normal
+		record = to.RecordNormal
 	}
 	record(kruise.UpdateHeld, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 }

@@ -43,26 +43,26 @@ const (
 // restartAgain is when requests under way are looked at again, should no pod change before.
 const restartAgain = 2 * time.Second
 
-// restart restarts the containers of pods that a user asked to restart, each pod by a
+// runRestart restarts the containers of pods that a user asked to restart, each pod by a
 // ContainerRecreateRequest, as many at once and in the order that plan, rank and clamp allow.
 // Pods that are to be moved to another revision are moved first: that restarts them too. The
 // request of the user is taken off the workload when all pods have restarted.
-func (r *Round) restart(ctx context.Context, f *Facts) (Decisions, Outcome, error) {
+func (r *Round) runRestart(ctx context.Context, f *Facts) (Decisions, Outcome, error) {
 	d := Decisions{Looked: true}
 	asked, err := restartAsked(f)
 	if err != nil || asked.IsZero() {
 		return d, Outcome{}, err
 	}
-	s, err := r.restarts(ctx, f, asked)
+	s, err := r.restartProgress(ctx, f, asked)
 	if err != nil {
 		return d, Outcome{}, err
 	}
 	if len(s.underWay) > 0 {
-		r.Again(restartAgain)
+		r.RequeueAfter(restartAgain)
 	}
 	if len(s.waiting) == 0 {
 		if len(s.underWay) == 0 {
-			err = r.restarted(ctx, f)
+			err = r.completeRestart(ctx, f)
 		}
 		return d, Outcome{}, errors.Join(err, s.failed)
 	}
@@ -75,18 +75,18 @@ func (r *Round) restart(ctx context.Context, f *Facts) (Decisions, Outcome, erro
 	if f.Difference.Missing == nil {
 		in.MaxUnavailable -= max(f.Replicas-len(f.Pods), 0)
 	}
-	plan, rec := Ask(ctx, r, f, points.PlanPoint(), in)
+	plan, rec := EvaluatePoint(ctx, r, f, points.PlanPoint(), in)
 	d.Plan, d.Holds = &rec, wholeFirst(plan.Holds)
 	for _, h := range d.Holds {
-		r.until(h)
+		r.requeueForHold(h)
 	}
-	limits := selection.Clamp(in, plan)
-	if slices.ContainsFunc(d.Holds, decision.Hold.Whole) || limits.Limit == 0 {
-		d.Skipped = skipAll(s.pods(f), d.Holds)
+	limits := selection.ClampPlan(in, plan)
+	if slices.ContainsFunc(d.Holds, decision.Hold.IsWholeWorkload) || limits.Limit == 0 {
+		d.Skipped = skipAll(s.waitingPods(f), d.Holds)
 		return d, Outcome{}, s.failed
 	}
-	order := r.order(ctx, f, plan, in, s.candidate)
-	taken, skipped := selection.Walk(order.candidates, d.Holds, limits, s.unavailable(f))
+	order := r.orderCandidates(ctx, f, plan, in, s.isCandidate)
+	taken, skipped := selection.WalkCandidates(order.candidates, d.Holds, limits, s.countUnavailable(f))
 	d.Skipped = skipped
 	o, err := r.restartPods(ctx, taken, order.pods, asked)
 	return d, o, errors.Join(err, s.failed)
@@ -114,8 +114,8 @@ type restarts struct {
 	failed error
 }
 
-// restarts finds how far the restart that was asked for at a time is.
-func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restarts, error) {
+// restartProgress finds how far the restart that was asked for at a time is.
+func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) (restarts, error) {
 	s := restarts{waiting: map[types.UID]bool{}, underWay: map[types.UID]bool{}}
 	list := &kruise.ContainerRecreateRequestList{}
 	err := r.c.client.List(ctx, list, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
@@ -135,7 +135,7 @@ func (r *Round) restarts(ctx context.Context, f *Facts, asked time.Time) (restar
 		o := requests[name]
 		_, requested := r.memory.requested[name]
 		switch {
-		case f.Leaves(p), f.isCondemned(p):
+		case f.IsLeaving(p), f.isCondemned(p):
 		case active[p.Name] || o == nil && requested:
 			s.underWay[p.UID] = true
 		case o == nil && !startedSince(p.Pod, asked):
@@ -162,22 +162,22 @@ func startedSince(pod *corev1.Pod, asked time.Time) bool {
 	return started >= len(pod.Spec.Containers)
 }
 
-func (s restarts) candidate(p *facts.Pod) bool { return s.waiting[p.UID] }
+func (s restarts) isCandidate(p *facts.Pod) bool { return s.waiting[p.UID] }
 
-func (s restarts) pods(f *Facts) []*facts.Pod {
-	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !s.candidate(p) })
+func (s restarts) waitingPods(f *Facts) []*facts.Pod {
+	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !s.isCandidate(p) })
 }
 
-// unavailable is what the walk starts from: a pod whose request is under way is about to be
+// countUnavailable is what the walk starts from: a pod whose request is under way is about to be
 // unavailable, and one that is back has used its turn.
-func (s restarts) unavailable(f *Facts) selection.Unavailable {
+func (s restarts) countUnavailable(f *Facts) selection.Unavailable {
 	u := selection.Unavailable{}
 	if f.Difference.Unavailable != nil {
 		u = *f.Difference.Unavailable
 		for _, p := range f.Pods {
-			going := s.underWay[p.UID] && f.Available(p) && !f.Restarting(p) // else the kind has counted it
-			add(&u.Total, going)
-			add(&u.AtTarget, going)
+			going := s.underWay[p.UID] && f.IsAvailable(p) && !f.IsRestarting(p) // else the kind has counted it
+			incrementIf(&u.Total, going)
+			incrementIf(&u.AtTarget, going)
 		}
 		return u
 	}
@@ -185,9 +185,9 @@ func (s restarts) unavailable(f *Facts) selection.Unavailable {
 		u = *missing
 	}
 	for _, p := range f.Pods {
-		out := !f.isCondemned(p) && (s.underWay[p.UID] || !f.Steady(p)) // by the same measure as the candidates
-		add(&u.Total, out)
-		add(&u.AtTarget, out && !s.waiting[p.UID])
+		out := !f.isCondemned(p) && (s.underWay[p.UID] || !f.IsSteady(p)) // by the same measure as the candidates
+		incrementIf(&u.Total, out)
+		incrementIf(&u.AtTarget, out && !s.waiting[p.UID])
 	}
 	return u
 }
@@ -213,14 +213,14 @@ func shortenPodName(pod string) string {
 
 // restartPods asks for the restarts of some pods.
 func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, pods map[types.NamespacedName]*facts.Pod, asked time.Time) (Outcome, error) {
-	k := &kept{}
+	k := &keptPods{}
 	var mu sync.Mutex
 	var moved []types.NamespacedName
 	acts := make([]func() error, len(taken))
 	for i, pod := range taken {
 		acts[i] = func() error {
 			made, err := r.restartPod(ctx, pods[pod], asked, k)
-			k.deny(pod, err)
+			k.recordDenial(pod, err)
 			mu.Lock()
 			defer mu.Unlock()
 			if made != "" {
@@ -230,8 +230,8 @@ func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, p
 			return err
 		}
 	}
-	err := r.Parallel(acts)
-	o := k.outcome(Decisions{})
+	err := r.RunParallel(acts)
+	o := k.buildOutcome(Decisions{})
 	slices.SortFunc(moved, compareNames)
 	o.Moved = moved
 	return o, err
@@ -239,11 +239,11 @@ func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, p
 
 // restartPod asks for the restart of all containers of a pod, and returns the name of the
 // request, "" if it made none.
-func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k *kept) (string, error) {
-	if hold, err := r.agentless(ctx, p.Spec.NodeName); hold != nil || err != nil {
+func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k *keptPods) (string, error) {
+	if hold, err := r.missingAgentHold(ctx, p.Spec.NodeName); hold != nil || err != nil {
 		if hold != nil {
-			r.Again(undecidedAgain)
-			k.stay(p.Key(), *hold)
+			r.RequeueAfter(undecidedAgain)
+			k.recordHold(p.Key(), *hold)
 		}
 		return "", err
 	}
@@ -269,14 +269,14 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 		}
 		return "", fmt.Errorf("restarting pod %s in place: %w", p.Name, err)
 	}
-	r.Again(restartAgain)
-	r.Normal(RestartedPodReason, fmt.Sprintf("restart the containers of pod %s in place by ContainerRecreateRequest %s", p.Name, o.Name))
+	r.RequeueAfter(restartAgain)
+	r.RecordNormal(RestartedPodReason, fmt.Sprintf("restart the containers of pod %s in place by ContainerRecreateRequest %s", p.Name, o.Name))
 	return o.Name, nil
 }
 
-// agentless is the hold of a pod whose node has no node agent, which alone can restart
+// missingAgentHold is the hold of a pod whose node has no node agent, which alone can restart
 // containers; nil if it has one.
-func (r *Round) agentless(ctx context.Context, node string) (*decision.Hold, error) {
+func (r *Round) missingAgentHold(ctx context.Context, node string) (*decision.Hold, error) {
 	message := "The feature gate KruiseDaemon is off, and only a node agent can restart containers in place."
 	if r.c.agents != nil {
 		there, left, err := r.c.agents(ctx, node)
@@ -291,9 +291,9 @@ func (r *Round) agentless(ctx context.Context, node string) (*decision.Hold, err
 	return &decision.Hold{Rule: string(points.PlanPoint().Name), Reason: AgentMissingReason, Message: message}, nil
 }
 
-// restarted ends a restart that is complete. The requests go last: without them a pod whose
+// completeRestart ends a restart that is complete. The requests go last: without them a pod whose
 // node has a clock that is behind would seem not to have restarted.
-func (r *Round) restarted(ctx context.Context, f *Facts) error {
+func (r *Round) completeRestart(ctx context.Context, f *Facts) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": f.Subject.UID, "resourceVersion": f.Workload.GetResourceVersion(), // the user may have asked for another one
 		"annotations": map[string]any{kruise.RestartInPlaceKey: nil},
@@ -306,7 +306,7 @@ func (r *Round) restarted(ctx context.Context, f *Facts) error {
 		return fmt.Errorf("taking the restart off the %s: %w", r.c.typ.Kind, err)
 	}
 	r.memory.restarted = f.Workload.GetResourceVersion()
-	r.Normal(RestartedInPlaceReason, fmt.Sprintf("all %d pods have restarted in place", len(f.Pods)))
+	r.RecordNormal(RestartedInPlaceReason, fmt.Sprintf("all %d pods have restarted in place", len(f.Pods)))
 	err = r.c.client.DeleteAllOf(ctx, &kruise.ContainerRecreateRequest{}, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
 	if err != nil {
 		return fmt.Errorf("deleting the ContainerRecreateRequests of the restart: %w", err)
@@ -314,22 +314,22 @@ func (r *Round) restarted(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// stay notes a pod that stays as it is for a reason of its own.
-func (k *kept) stay(pod types.NamespacedName, h decision.Hold) {
+// recordHold notes a pod that stays as it is for a reason of its own.
+func (k *keptPods) recordHold(pod types.NamespacedName, h decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// restarting says whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
+// isRestartDue says whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
 // OnDelete are not moved by the controller, so that a restart would wait for them for ever.
-func (r *Round) restarting(f *Facts) bool {
+func (r *Round) isRestartDue(f *Facts) bool {
 	return r.restartWanted(f) != "" && (f.Difference.Update == 0 || f.Strategy.Type == OnDelete)
 }
 
 // restartWanted is the restart that is asked for and not complete, "" if none is.
 func (r *Round) restartWanted(f *Facts) string {
-	_, guest := f.kind.(Guest)
+	_, guest := f.kind.(KindWithSharedPods)
 	asked, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
 	// A cache that is behind shows the restart that was taken off. A user who asks for the same one again writes another version.
 	if !ok || f.Workload.GetResourceVersion() == r.memory.restarted || guest {
@@ -351,9 +351,9 @@ func (r *Round) reportRestartHold(f *Facts, res *Result) {
 	res.restartHeld = fmt.Sprintf("The restart in place that was asked for at %.64s waits for that, too.", asked)
 	if told := asked + "/" + top.Reason; r.memory.restartHeld != told {
 		r.memory.restartHeld = told
-		record := r.Warn
+		record := r.RecordWarning
 		if byStrategy(*top) {
-			record = r.Normal
+			record = r.RecordNormal
 		}
 		record(RestartHeldReason, fmt.Sprintf("%s: %s %s", top.Reason, top.Message, res.restartHeld))
 	}

@@ -388,7 +388,7 @@ func TestNamesOfRestarts(t *testing.T) {
 		if errs := validation.IsDNS1123Subdomain(request); len(errs) > 0 {
 			t.Errorf("%s: %v", request, errs)
 		}
-		if end := strings.LastIndex(request, restartInfix); !(&Facts{restarting: map[string]bool{request[:end]: true}}).Restarting(&facts.Pod{Pod: pod}) {
+		if end := strings.LastIndex(request, restartInfix); !(&Facts{restarting: map[string]bool{request[:end]: true}}).IsRestarting(&facts.Pod{Pod: pod}) {
 			t.Errorf("%s is not of %s", request, name)
 		}
 	}

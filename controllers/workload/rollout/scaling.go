@@ -22,9 +22,9 @@ const builtinScale = "rollout.scale."
 // AskScale asks rollout/scale. The workload is decided again at the time that a hold names,
 // and an event tells of a hold that is new.
 func AskScale(ctx context.Context, r *Round, f *Facts, in points.ScaleInput) points.ScaleOutput {
-	out, _ := Ask(ctx, r, f, points.ScalePoint(), in)
+	out, _ := EvaluatePoint(ctx, r, f, points.ScalePoint(), in)
 	for _, h := range out.Holds {
-		r.until(h)
+		r.requeueForHold(h)
 		known := func(o decision.Hold) bool { return reflect.DeepEqual(o, h) } // a round asks more than once
 		if isUserHold(h) && !slices.ContainsFunc(r.scaleHolds, known) {
 			r.scaleHolds = append(r.scaleHolds, h)
@@ -59,10 +59,10 @@ func (r *Round) reportScaleHold(res Result) {
 	case reason == was:
 	case reason == "":
 		r.surgeFreed = surge
-		r.Normal(kruise.NotHeldReason, "No policy holds the scaling any more.")
+		r.RecordNormal(kruise.NotHeldReason, "No policy holds the scaling any more.")
 	default:
 		h := r.scaleHolds[0]
-		r.Warn(kruise.ScaleHeldReason, fmt.Sprintf("%s: %s (rule %s)", h.Reason, h.Message, h.Rule))
+		r.RecordWarning(kruise.ScaleHeldReason, fmt.Sprintf("%s: %s (rule %s)", h.Reason, h.Message, h.Rule))
 	}
 }
 

@@ -27,8 +27,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// Index adds the indexes that Controllers read by: once for each manager.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// AddIndexes adds the indexes that Controllers read by: once for each manager.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		if err := indexer.IndexField(ctx, o, OwnerIndex, OwnerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)
@@ -49,7 +49,7 @@ func OwnerUID(o client.Object) []string {
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr)
 	if c.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.Map("rollout", c.all))))
+		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("rollout", c.allRequests))))
 	}
 	b = b.Named(strings.ToLower(c.typ.Kind)+"-controller").
 		For(c.typ.New(), builder.WithPredicates(UserChanges())).
@@ -84,9 +84,9 @@ func UserChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// all lists every workload of the kind: other policies, or another node, may change what is
+// allRequests lists every workload of the kind: other policies, or another node, may change what is
 // to be done about any.
-func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (c *Controller) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := c.typ.NewList()
 	var out []reconcile.Request
 	err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy)
@@ -106,8 +106,8 @@ func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Reque
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// workloads are those that a pod belongs to.
-func (c *Controller) workloads(ctx context.Context, o client.Object) []Reference {
+// podWorkloads are those that a pod belongs to.
+func (c *Controller) podWorkloads(ctx context.Context, o client.Object) []Reference {
 	if c.typ.Workloads != nil {
 		if pod, ok := o.(*corev1.Pod); ok {
 			return c.typ.Workloads(ctx, pod)

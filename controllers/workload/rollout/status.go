@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/workload/cadence"
+	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 )
 
 // ownStatus is the status that we last wrote.
@@ -29,9 +29,9 @@ type ownStatus struct {
 	written time.Time
 }
 
-// overlay replaces the status of a workload that the cache shows as it was before our
+// overlayStatus replaces the status of a workload that the cache shows as it was before our
 // last write of it.
-func (s *ownStatus) overlay(workload client.Object, of func(client.Object) any) {
+func (s *ownStatus) overlayStatus(workload client.Object, of func(client.Object) any) {
 	if s.stored == nil {
 		return
 	}
@@ -56,8 +56,8 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 		return nil
 	}
 	if !r.memory.status.unknown {
-		if wait := cadence.Wait(now, next, r.c.every, r.c.now().Sub(r.memory.status.written)); wait > 0 {
-			r.Again(wait)
+		if wait := statusthrottle.WriteDelay(now, next, r.c.every, r.c.now().Sub(r.memory.status.written)); wait > 0 {
+			r.RequeueAfter(wait)
 			return nil
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	}
 	err = r.c.client.Status().Patch(ctx, r.Workload, client.RawPatch(types.MergePatchType, patch))
 	if err != nil {
-		r.memory.status.unknown = r.memory.status.unknown || Indeterminate(err)
+		r.memory.status.unknown = r.memory.status.unknown || IsIndeterminate(err)
 		return fmt.Errorf("writing status: %w", err)
 	}
 	stored := r.c.typ.New()

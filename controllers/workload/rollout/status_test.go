@@ -16,10 +16,10 @@ import (
 func TestFailures(t *testing.T) {
 	scale := &PhaseError{PhaseScale, errors.New("x")}
 	update := &PhaseError{PhaseUpdate, errors.New("y")}
-	if got := (Result{Err: errors.Join(update, errors.Join(scale, errors.New("z")))}).Failures(); len(got) != 2 || got[0] != update || got[1] != scale {
+	if got := (Result{Err: errors.Join(update, errors.Join(scale, errors.New("z")))}).FailedPhases(); len(got) != 2 || got[0] != update || got[1] != scale {
 		t.Errorf("the phases that failed are %v", got)
 	}
-	if got := (Result{}).Failures(); len(got) != 0 {
+	if got := (Result{}).FailedPhases(); len(got) != 0 {
 		t.Errorf("without an error they are %v", got)
 	}
 }
@@ -37,8 +37,8 @@ func TestAPhaseSucceeds(t *testing.T) {
 		"updating, where scaling failed":        {Result{Decisions: looked, Err: errors.Join(&PhaseError{PhaseScale, errors.New("x")})}, false, true},
 		"neither, where the update lost a race": {Result{Err: errors.Join(&PhaseError{PhaseUpdate, race}, &PhaseError{PhaseScale, race})}, false, false},
 	} {
-		if tc.res.Succeeded(PhaseScale) != tc.scale || tc.res.Succeeded(PhaseUpdate) != tc.update || tc.res.Succeeded("Progressing") {
-			t.Errorf("%s: scaling %t, updating %t", name, tc.res.Succeeded(PhaseScale), tc.res.Succeeded(PhaseUpdate))
+		if tc.res.PhaseSucceeded(PhaseScale) != tc.scale || tc.res.PhaseSucceeded(PhaseUpdate) != tc.update || tc.res.PhaseSucceeded("Progressing") {
+			t.Errorf("%s: scaling %t, updating %t", name, tc.res.PhaseSucceeded(PhaseScale), tc.res.PhaseSucceeded(PhaseUpdate))
 		}
 	}
 }

@@ -18,10 +18,10 @@ import (
 // of what resizes volumes. The pod waits; another template is what helps.
 type Stuck struct{ Pod, Message string }
 
-// stuck finds the pods whose nodes do not give them the resources that an update wrote, and
+// findStuck finds the pods whose nodes do not give them the resources that an update wrote, and
 // those whose claims do not grow. It records an event of each, once for each message.
-func (r *Round) stuck(f *Facts, res Result) []Stuck {
-	if _, ok := r.c.kind.(Guest); ok {
+func (r *Round) findStuck(f *Facts, res Result) []Stuck {
+	if _, ok := r.c.kind.(KindWithSharedPods); ok {
 		return nil // their owners tell
 	}
 	var out []Stuck
@@ -30,21 +30,21 @@ func (r *Round) stuck(f *Facts, res Result) []Stuck {
 		out = append(out, Stuck{p.Name, message})
 		told[p.UID] += message
 		if !strings.Contains(r.memory.stuck[p.UID], message) {
-			r.Warn(reason, event+": "+OneLine(message))
+			r.RecordWarning(reason, event+": "+OneLine(message))
 		}
 	}
 	for _, p := range f.Pods {
-		if g := f.growth(p.Pod); g.Trouble != "" {
+		if g := f.claimGrowth(p.Pod); g.Trouble != "" {
 			note(p, g.Trouble, kruise.FailedResizeReason, g.Growing)
 		}
 		if p.InPlaceDone || slices.Contains(res.Moved, p.Key()) {
 			continue
 		}
 		if trouble := inplace.BatchTrouble(p.Pod); trouble != "" {
-			note(p, trouble, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.At(p.Pod)))
+			note(p, trouble, kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.PodRevision(p.Pod)))
 		}
 		if trouble := inplace.ResizeTrouble(p.Pod); trouble != nil {
-			note(p, trouble.String(), kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.At(p.Pod)))
+			note(p, trouble.String(), kruise.FailedUpdatePodInPlaceReason, fmt.Sprintf("failed to update pod %s in-place(revision %v)", p.Name, f.Templates.PodRevision(p.Pod)))
 		}
 	}
 	r.memory.stuck = told

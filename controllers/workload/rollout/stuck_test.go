@@ -38,12 +38,12 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	r.c.events = events
 	res := Result{Decisions: Decisions{Looked: true}}
-	res.Stuck = r.stuck(f, res)
+	res.Stuck = r.findStuck(f, res)
 	const want = "pod web-0 is not updated: its node cannot give it its new resources (Infeasible): Node didn't have enough capacity:\ncpu; and 1 more"
-	if got := res.Failures(); len(got) != 1 || got[0].Phase != PhaseUpdate || got[0].Error() != want || res.Succeeded(PhaseUpdate) || !res.Succeeded(PhaseScale) {
+	if got := res.FailedPhases(); len(got) != 1 || got[0].Phase != PhaseUpdate || got[0].Error() != want || res.PhaseSucceeded(PhaseUpdate) || !res.PhaseSucceeded(PhaseScale) {
 		t.Errorf("the failures are %v", got)
 	}
-	if a, _ := newRound(e, f, res, nil).Pod("shop", "web-1"); !strings.Contains(a.Message, "now (Deferred): Node didn't have enough resource: cpu.") {
+	if a, _ := newRound(e, f, res, nil).ExplainPod("shop", "web-1"); !strings.Contains(a.Message, "now (Deferred): Node didn't have enough resource: cpu.") {
 		t.Errorf("the explanation is %+v", a)
 	}
 	if res.Err != nil {
@@ -54,7 +54,7 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 		!strings.Contains(second, "pod web-1") {
 		t.Errorf("the events are %q, %q", first, second)
 	}
-	r.stuck(f, res)
+	r.findStuck(f, res)
 	if n := len(events.Events); n != 0 {
 		t.Errorf("%d events say the same again", n)
 	}
@@ -63,9 +63,9 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 	written := f.Pods[1].DeepCopy()
 	resizing(written, "", "")
 	written.Status.Conditions[1].Message = "Node didn't have enough resource: memory"
-	f = r.with(f, []*corev1.Pod{written})
+	f = r.updateFacts(f, []*corev1.Pod{written})
 	res.Moved = []types.NamespacedName{{Namespace: "shop", Name: "web-0"}}
-	if got := r.stuck(f, res); len(got) != 1 || got[0].Pod != "web-1" || len(events.Events) != 1 || len(r.memory.stuck) != 1 {
+	if got := r.findStuck(f, res); len(got) != 1 || got[0].Pod != "web-1" || len(events.Events) != 1 || len(r.memory.stuck) != 1 {
 		t.Errorf("stuck are %v, with %d events", got, len(events.Events))
 	}
 }
@@ -73,11 +73,11 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 func TestAnErrorOfTheUpdateGoesAheadOfPodsThatAreStuck(t *testing.T) {
 	update := &PhaseError{PhaseUpdate, errors.New("x")}
 	res := Result{Err: update, Stuck: []Stuck{{Pod: "web-0", Message: "waits"}}}
-	if got := res.Failures(); !slices.Equal(got, []*PhaseError{update}) {
+	if got := res.FailedPhases(); !slices.Equal(got, []*PhaseError{update}) {
 		t.Errorf("the failures are %v", got)
 	}
 	res.Err = &PhaseError{PhaseScale, errors.New("y")}
-	if got := res.Failures(); len(got) != 2 || got[1].Error() != "pod web-0 is not updated: waits" {
+	if got := res.FailedPhases(); len(got) != 2 || got[1].Error() != "pod web-0 is not updated: waits" {
 		t.Errorf("the failures are %v", got)
 	}
 }
@@ -90,8 +90,8 @@ func TestAGuestTellsNothingOfResizes(t *testing.T) {
 	}
 	defer e.Close()
 	r, f := testRound(e, 1, 1, func(_ *Facts, pods []*corev1.Pod) { resizing(pods[0], corev1.PodReasonDeferred, "full") })
-	r.c.kind = struct{ Guest }{}
-	if got := r.stuck(f, Result{}); got != nil || r.memory.stuck[types.UID("u0")] != "" {
+	r.c.kind = struct{ KindWithSharedPods }{}
+	if got := r.findStuck(f, Result{}); got != nil || r.memory.stuck[types.UID("u0")] != "" {
 		t.Errorf("stuck are %v", got)
 	}
 }
@@ -106,13 +106,13 @@ func TestAPodThatIsStuckIsMovedFirst(t *testing.T) {
 	defer e.Close()
 	r, f := testRound(e, 3, 0, func(_ *Facts, pods []*corev1.Pod) { resizing(pods[2], corev1.PodReasonDeferred, "full") })
 	in := f.PlanInput()
-	if got := r.order(t.Context(), f, points.PlanOutput{}, in, f.Candidate).candidates; len(got) != 3 || got[0].Pod.Name != "web-2" || got[0].Available || got[1].Pod.Name != "web-0" {
+	if got := r.orderCandidates(t.Context(), f, points.PlanOutput{}, in, f.IsCandidate).candidates; len(got) != 3 || got[0].Pod.Name != "web-2" || got[0].Available || got[1].Pod.Name != "web-0" {
 		t.Errorf("the order is %+v", got)
 	}
-	if got := r.order(t.Context(), f, points.PlanOutput{Unavailable: points.UnavailableFirst}, in, f.Candidate).candidates; got[0].Pod.Name != "web-0" {
+	if got := r.orderCandidates(t.Context(), f, points.PlanOutput{Unavailable: points.UnavailableFirst}, in, f.IsCandidate).candidates; got[0].Pod.Name != "web-0" {
 		t.Errorf("where unavailable pods go first by the plan, the order is %+v", got)
 	}
-	f.kind = struct{ Guest }{}
+	f.kind = struct{ KindWithSharedPods }{}
 	order := []int{0, 1, 2}
 	if f.underWayFirst(order); !slices.Equal(order, []int{0, 1, 2}) {
 		t.Errorf("the order of a guest is %v", order)

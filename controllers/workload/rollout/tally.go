@@ -10,13 +10,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// tallies count the pods by verdict, and those that are not where they should
+// tallyPods count the pods by verdict, and those that are not where they should
 // be by what keeps them, the most first.
-func (r *account) tallies() (map[explain.Verdict]int, []explain.Tally) {
+func (r *explanation) tallyPods() (map[explain.Verdict]int, []explain.ReasonCount) {
 	verdicts := map[explain.Verdict]int{}
 	at := map[string]int{}
-	var out []explain.Tally
-	for _, a := range r.pods() {
+	var out []explain.ReasonCount
+	for _, a := range r.podAnswers() {
 		verdicts[a.Verdict]++
 		if a.Verdict == explain.UpToDate {
 			continue
@@ -31,11 +31,11 @@ func (r *account) tallies() (map[explain.Verdict]int, []explain.Tally) {
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, explain.Tally{Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule, Message: a.Message, Pod: r.f.nameOf(keyOf(a.Subject))})
+			out = append(out, explain.ReasonCount{Verdict: a.Verdict, Reason: a.Reason, Rule: a.Rule, Message: a.Message, Pod: r.f.nameOf(keyOf(a.Subject))})
 		}
 		out[i].Pods++
 	}
-	slices.SortStableFunc(out, func(a, b explain.Tally) int {
+	slices.SortStableFunc(out, func(a, b explain.ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Message, b.Message))
 	})
 	return verdicts, out

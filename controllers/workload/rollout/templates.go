@@ -30,11 +30,11 @@ type PodTemplates struct {
 	classifier *inplace.Classifier
 }
 
-// Pods are the templates themselves, also of a kind that embeds them.
-func (t *PodTemplates) Pods() *PodTemplates { return t }
+// ExplainPods are the templates themselves, also of a kind that embeds them.
+func (t *PodTemplates) ExplainPods() *PodTemplates { return t }
 
-// History resolves the revisions of a workload. owner's Object and Live need not be set.
-func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {
+// ResolveHistory resolves the revisions of a workload. owner's Object and Live need not be set.
+func (r *Round) ResolveHistory(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: string(r.Workload.GetUID())}); err != nil {
 		return nil, fmt.Errorf("listing revisions: %w", err)
@@ -43,12 +43,12 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 	if err != nil {
 		return nil, err
 	}
-	existing := r.memory.revisions.Overlay(owned, r.Now.Add(-r.c.timeout))
+	existing := r.memory.revisions.OverlayCached(owned, r.Now.Add(-r.c.timeout))
 	owner.Object, owner.Live = r.Workload, r.c.live
 	if r.c.typ.Adopts != nil {
 		owner.Adopt = r.adoptRevision
 	}
-	h, err := revision.Resolve(ctx, r.c.client, owner, existing)
+	h, err := revision.ResolveHistory(ctx, r.c.client, owner, existing)
 	if err != nil {
 		return nil, err
 	}
@@ -66,17 +66,17 @@ func (r *Round) History(ctx context.Context, owner revision.Owner, classifier *i
 func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int, failed bool) error {
 	used := map[string]bool{}
 	if failed {
-		used[revision.Short(t.Current())] = true
+		used[revision.ShortHash(t.CurrentRevision())] = true
 	}
 	for _, p := range f.Pods {
-		used[revision.Short(p.Labels[RevisionLabel])] = true
+		used[revision.ShortHash(p.Labels[RevisionLabel])] = true
 	}
 	for _, p := range f.Gone {
-		used[revision.Short(p.Labels[RevisionLabel])] = true
+		used[revision.ShortHash(p.Labels[RevisionLabel])] = true
 	}
-	live := func(rev *appsv1.ControllerRevision) bool { return used[revision.Short(rev.Name)] }
+	live := func(rev *appsv1.ControllerRevision) bool { return used[revision.ShortHash(rev.Name)] }
 	maps.DeleteFunc(r.memory.revisions, func(name string, own ownRevision) bool {
-		return name != t.Update() && !live(own.ControllerRevision)
+		return name != t.UpdateRevision() && !live(own.ControllerRevision)
 	})
 	history := t.History
 	if of := r.c.typ.CurrentRevision; of != nil {
@@ -87,48 +87,48 @@ func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, 
 	return history.Truncate(ctx, r.c.client, limit, live)
 }
 
-// Current implements Templates.
-func (t *PodTemplates) Current() string { return t.History.Current.Name }
+// CurrentRevision implements Templates.
+func (t *PodTemplates) CurrentRevision() string { return t.History.Current.Name }
 
-// Update implements Templates.
-func (t *PodTemplates) Update() string { return t.History.Update.Name }
+// UpdateRevision implements Templates.
+func (t *PodTemplates) UpdateRevision() string { return t.History.Update.Name }
 
-// At implements Templates.
-func (t *PodTemplates) At(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
+// PodRevision implements Templates.
+func (t *PodTemplates) PodRevision(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
 
 // RevisionOf is the revision of a pod, nil if it is gone from history.
 func (t *PodTemplates) RevisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
-	if t.Is(pod, t.Update()) { // as most are
+	if t.HasRevision(pod, t.UpdateRevision()) { // as most are
 		return t.History.Update
 	}
-	return t.History.ByLabel(t.At(pod))
+	return t.History.ByLabel(t.PodRevision(pod))
 }
 
-// Is implements Templates.
-func (t *PodTemplates) Is(pod *corev1.Pod, name string) bool {
-	return revision.Same(pod.Labels[RevisionLabel], name)
+// HasRevision implements Templates.
+func (t *PodTemplates) HasRevision(pod *corev1.Pod, name string) bool {
+	return revision.SameHash(pod.Labels[RevisionLabel], name)
 }
 
-// Label implements Templates (CS-05).
-func (t *PodTemplates) Label(name string) string {
+// LabelValue implements Templates (CS-05).
+func (t *PodTemplates) LabelValue(name string) string {
 	if t.ShortHash {
-		return revision.Short(name)
+		return revision.ShortHash(name)
 	}
 	return name
 }
 
-// Compare implements Templates.
-func (t *PodTemplates) Compare(from, to string) (Comparison, error) {
+// CompareRevisions implements Templates.
+func (t *PodTemplates) CompareRevisions(from, to string) (Comparison, error) {
 	a, b := t.History.ByLabel(from), t.History.ByLabel(to)
 	if a == nil || b == nil {
 		return Comparison{}, nil
 	}
-	diff, err := t.classifier.Between(a, b)
+	diff, err := t.classifier.CompareRevisions(a, b)
 	if err != nil {
 		return Comparison{}, err
 	}
 	return Comparison{
-		Known: true, Diff: diff, QoSChanged: qos.Of(&diff.Old.Spec) != qos.Of(&diff.New.Spec), ClaimsChanged: claimsChanged(a, b),
+		Known: true, Diff: diff, QoSChanged: qos.ComputeClass(&diff.Old.Spec) != qos.ComputeClass(&diff.New.Spec), ClaimsChanged: claimsChanged(a, b),
 		EnvRefresh: envRefresh(diff),
 	}, nil
 }

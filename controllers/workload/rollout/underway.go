@@ -23,7 +23,7 @@ const longestRestart = 10 * time.Minute
 // still, or say so, and are about to be unavailable. All that spends maxUnavailable counts them, so that a rollout or a
 // scale-in beside a restart does not spend it twice, and so do restarts that their workload no longer asks for.
 func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
-	if _, guest := r.c.kind.(Guest); guest {
+	if _, guest := r.c.kind.(KindWithSharedPods); guest {
 		return nil, nil
 	}
 	if _, asked := r.Workload.GetAnnotations()[kruise.RestartInPlaceKey]; !asked && r.c.agents == nil && len(r.memory.requested) == 0 {
@@ -49,7 +49,7 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	if len(out) > 0 {
-		r.Again(restartAgain) // nothing else tells of the end of a restart that its workload no longer asks for
+		r.RequeueAfter(restartAgain) // nothing else tells of the end of a restart that its workload no longer asks for
 	}
 	return out, nil
 }
@@ -59,7 +59,7 @@ func isOverdue(o *kruise.ContainerRecreateRequest, now time.Time) bool {
 	return !o.CreationTimestamp.IsZero() && now.Sub(o.CreationTimestamp.Time) > longestRestart
 }
 
-// Restarting says whether a restart in place of a pod is under way.
-func (f *Facts) Restarting(p *facts.Pod) bool {
+// IsRestarting says whether a restart in place of a pod is under way.
+func (f *Facts) IsRestarting(p *facts.Pod) bool {
 	return f.restarting[p.Name] || f.restarting[shortenPodName(p.Name)]
 }

@@ -22,12 +22,12 @@ const slowAnswers = 4
 // longestTurn is what answers cannot make longer.
 const longestTurn = 2 * time.Second
 
-// turn is how long a turn of the round is. What was decided took its time too: where that is
+// turnDuration is how long a turn of the round is. What was decided took its time too: where that is
 // long, each round would write little and the next one decide it all again.
-func (r *Round) turn() time.Duration {
+func (r *Round) turnDuration() time.Duration {
 	least := r.writing.Sub(r.Now)
 	if r.writers != nil {
-		least = max(least, slowAnswers*r.c.window.Typical())
+		least = max(least, slowAnswers*r.c.window.TypicalLatency())
 	}
 	return max(r.c.turn, min(least, longestTurn))
 }
@@ -37,7 +37,7 @@ func (r *Round) atOnce() (most, always int) {
 	if r.writers == nil {
 		return r.c.writes, r.c.writes
 	}
-	return r.c.window.Most(), r.c.window.Limit()
+	return r.c.window.MaxLimit(), r.c.window.CurrentLimit()
 }
 
 // inTurn leaves out what has not begun when the turn is over, but for as many of the
@@ -45,7 +45,7 @@ func (r *Round) atOnce() (most, always int) {
 func (r *Round) inTurn(acts []func() error) []func() error {
 	out := slices.Clone(acts)
 	_, always := r.atOnce()
-	began, turn := r.c.now(), r.turn()
+	began, turn := r.c.now(), r.turnDuration()
 	for i, act := range acts {
 		do := act
 		if i >= always {
@@ -53,23 +53,23 @@ func (r *Round) inTurn(acts []func() error) []func() error {
 				if r.c.now().Sub(began) < turn {
 					return act()
 				}
-				r.Again(time.Millisecond)
+				r.RequeueAfter(time.Millisecond)
 				return nil
 			}
 		}
 		out[i] = do
 		if r.writers != nil {
-			out[i] = func() error { return r.writers.Do(do) }
+			out[i] = func() error { return r.writers.RunInTurn(do) }
 		}
 	}
 	return out
 }
 
-// Parallel does acts, as many at once as may be, until their turn is over. One that fails
+// RunParallel does acts, as many at once as may be, until their turn is over. One that fails
 // does not keep the others from being done. An act must not call Parallel or SlowStart.
-func (r *Round) Parallel(acts []func() error) error {
+func (r *Round) RunParallel(acts []func() error) error {
 	most, _ := r.atOnce()
-	return batch.Parallel(most, r.inTurn(acts))
+	return batch.RunParallel(most, r.inTurn(acts))
 }
 
 // SlowStart does acts in batches: one, then twice as many each time, so that what cannot

@@ -37,7 +37,7 @@ func TestConflict(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Conflict(tc.err); got != tc.want {
+			if got := IsConflict(tc.err); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -57,7 +57,7 @@ func TestATurnIsNoShorterThanWhatWasDecided(t *testing.T) {
 		for i := range acts {
 			acts[i] = func() error { done++; now = now.Add(100 * time.Millisecond); return nil }
 		}
-		if err := batch.Parallel(1, r.inTurn(acts)); err != nil {
+		if err := batch.RunParallel(1, r.inTurn(acts)); err != nil {
 			t.Fatal(err)
 		}
 		if got := time.Duration(done) * 100 * time.Millisecond; got != want {
@@ -76,7 +76,7 @@ func TestATurnEnds(t *testing.T) {
 		for i := range acts {
 			acts[i] = func() error { done++; now = now.Add(200 * time.Millisecond); return nil }
 		}
-		if err := batch.Parallel(1, r.inTurn(acts)); err != nil {
+		if err := batch.RunParallel(1, r.inTurn(acts)); err != nil {
 			t.Fatal(err)
 		}
 		if done != want {

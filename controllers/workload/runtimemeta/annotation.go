@@ -13,9 +13,9 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Followed says whether node agents tell of the containers of a pod: a workload of
+// IsTracked says whether node agents tell of the containers of a pod: a workload of
 // apps.kruise.io controls it, or a SidecarSet has put containers into it (PL-06).
-func Followed(pod *corev1.Pod) bool {
+func IsTracked(pod *corev1.Pod) bool {
 	if _, ok := pod.Annotations[kruise.SidecarSetHashKey]; ok {
 		return true
 	}
@@ -27,8 +27,8 @@ func Followed(pod *corev1.Pod) bool {
 	return err == nil && gv.Group == kruise.GroupVersion.Group
 }
 
-// Of reads what a node agent wrote on a pod. Without the annotation there is nothing.
-func Of(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
+// DecodeAnnotation reads what a node agent wrote on a pod. Without the annotation there is nothing.
+func DecodeAnnotation(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
 	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !ok {
 		return kruise.RuntimeContainerMetaSet{}, nil
@@ -40,10 +40,10 @@ func Of(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
 	return set, nil
 }
 
-// Told has what a node agent wrote of the very run of a container that its status is of.
+// ContainerMeta has what a node agent wrote of the very run of a container that its status is of.
 // ok is false if that is nothing, or cannot be read.
-func Told(pod *corev1.Pod, st *corev1.ContainerStatus) (told kruise.RuntimeContainerMeta, ok bool) {
-	set, err := Of(pod)
+func ContainerMeta(pod *corev1.Pod, st *corev1.ContainerStatus) (told kruise.RuntimeContainerMeta, ok bool) {
+	set, err := DecodeAnnotation(pod)
 	if err != nil || st.ContainerID == "" {
 		return told, false
 	}

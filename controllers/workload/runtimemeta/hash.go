@@ -36,17 +36,17 @@ func FieldRef(path string) (kind, key string, ok bool) {
 // ReadsMetadata says whether the env of a container reads a label or an annotation.
 func ReadsMetadata(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-		_, _, ok := reads(&e)
+		_, _, ok := envFieldRef(&e)
 		return ok
 	})
 }
 
-// Expected is the hash of the env that a container would have if it were started with
+// ExpectedEnvHash is the hash of the env that a container would have if it were started with
 // the labels and annotations that its pod has now. A key that the pod does not have reads
 // as an empty value.
-func Expected(pod *corev1.Pod, c *corev1.Container) uint64 {
-	return hash(extract(c, func(e *corev1.EnvVar) string {
-		kind, key, _ := reads(e)
+func ExpectedEnvHash(pod *corev1.Pod, c *corev1.Container) uint64 {
+	return hashValue(extractMetadataEnv(c, func(e *corev1.EnvVar) string {
+		kind, key, _ := envFieldRef(e)
 		if kind == Labels {
 			return pod.Labels[key]
 		}
@@ -54,39 +54,39 @@ func Expected(pod *corev1.Pod, c *corev1.Container) uint64 {
 	}))
 }
 
-// Actual is the hash of the env that a container runs with, given by name.
-func Actual(c *corev1.Container, env map[string]string) uint64 {
-	return hash(extract(c, func(e *corev1.EnvVar) string { return env[e.Name] }))
+// ActualEnvHash is the hash of the env that a container runs with, given by name.
+func ActualEnvHash(c *corev1.Container, env map[string]string) uint64 {
+	return hashValue(extractMetadataEnv(c, func(e *corev1.EnvVar) string { return env[e.Name] }))
 }
 
 // PlainHashes are the hashes by which kubelets know a container: of its name and image
 // since Kubernetes 1.31, and of all of it before.
 func PlainHashes(c *corev1.Container) []uint64 {
-	return []uint64{hash(map[string]string{"name": c.Name, "image": c.Image}), hash(c)}
+	return []uint64{hashValue(map[string]string{"name": c.Name, "image": c.Image}), hashValue(c)}
 }
 
-// reads tells what an environment variable reads, if it reads metadata.
-func reads(e *corev1.EnvVar) (kind, key string, ok bool) {
+// envFieldRef tells what an environment variable reads, if it reads metadata.
+func envFieldRef(e *corev1.EnvVar) (kind, key string, ok bool) {
 	if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 		return "", "", false
 	}
 	return FieldRef(e.ValueFrom.FieldRef.FieldPath)
 }
 
-// extract is the env of a container that reads metadata, in the order of the spec. A
+// extractMetadataEnv is the env of a container that reads metadata, in the order of the spec. A
 // variable that is defined again further down never reaches the process.
-func extract(c *corev1.Container, value func(*corev1.EnvVar) string) (out []corev1.EnvVar) {
+func extractMetadataEnv(c *corev1.Container, value func(*corev1.EnvVar) string) (out []corev1.EnvVar) {
 	for i := range c.Env {
 		e := &c.Env[i]
 		again := slices.ContainsFunc(c.Env[i+1:], func(later corev1.EnvVar) bool { return later.Name == e.Name })
-		if _, _, ok := reads(e); ok && !again {
+		if _, _, ok := envFieldRef(e); ok && !again {
 			out = append(out, corev1.EnvVar{Name: e.Name, Value: value(e)})
 		}
 	}
 	return out
 }
 
-func hash(v any) uint64 {
+func hashValue(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return 0 // cannot be: containers and env are plain values

@@ -40,10 +40,10 @@ func TestActualIsExpectedOfTheSameValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &corev1.Container{Name: "main", Env: tc.env}
-			if got := Actual(c, tc.runs) == Expected(pod, c); got != tc.same {
+			if got := ActualEnvHash(c, tc.runs) == ExpectedEnvHash(pod, c); got != tc.same {
 				t.Errorf("the hashes are the same: %t, want %t", got, tc.same)
 			}
-			if Actual(c, tc.runs) == 0 {
+			if ActualEnvHash(c, tc.runs) == 0 {
 				t.Error("a hash is 0, which means that none is known")
 			}
 		})
@@ -65,7 +65,7 @@ func TestFollowed(t *testing.T) {
 		"an owner that cannot be read":   {owned("a/b/c", true), false},
 		"a pod with sidecars":            {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.SidecarSetHashKey: "{}"}}}, true},
 	} {
-		if got := Followed(tc.pod); got != tc.want {
+		if got := IsTracked(tc.pod); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -76,15 +76,15 @@ func TestToldIsOfTheVeryRun(t *testing.T) {
 		kruise.RuntimeContainerMetaKey: `{"containers":[{"name":"main","containerID":"containerd://1","restartCount":2,"hashes":{"plainHash":3}}]}`,
 	}}}
 	for id, want := range map[string]bool{"containerd://1": true, "containerd://2": false, "": false} {
-		if told, ok := Told(pod, &corev1.ContainerStatus{Name: "main", ContainerID: id}); ok != want || ok && told.Hashes.PlainHash != 3 {
+		if told, ok := ContainerMeta(pod, &corev1.ContainerStatus{Name: "main", ContainerID: id}); ok != want || ok && told.Hashes.PlainHash != 3 {
 			t.Errorf("%s: %+v, %t", id, told, ok)
 		}
 	}
 	pod.Annotations[kruise.RuntimeContainerMetaKey] = "{"
-	if _, err := Of(pod); err == nil {
+	if _, err := DecodeAnnotation(pod); err == nil {
 		t.Error("an annotation that cannot be read is no error")
 	}
-	if _, ok := Told(pod, &corev1.ContainerStatus{Name: "main", ContainerID: "containerd://1"}); ok {
+	if _, ok := ContainerMeta(pod, &corev1.ContainerStatus{Name: "main", ContainerID: "containerd://1"}); ok {
 		t.Error("an annotation that cannot be read tells something")
 	}
 }

@@ -16,7 +16,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := &corev1.Pod{}
 		pod.Annotations = map[string]string{kruise.RuntimeContainerMetaKey: text}
-		_, _ = Of(pod)
-		Told(pod, &corev1.ContainerStatus{ContainerID: "a"})
+		_, _ = DecodeAnnotation(pod)
+		ContainerMeta(pod, &corev1.ContainerStatus{ContainerID: "a"})
 	})
 }

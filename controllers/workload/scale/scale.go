@@ -36,8 +36,8 @@ type Reference struct {
 	Name       string
 }
 
-// Of is the reference of an owner.
-func Of(owner *metav1.OwnerReference) Reference {
+// NewReference is the reference of an owner.
+func NewReference(owner *metav1.OwnerReference) Reference {
 	return Reference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
 }
 
@@ -72,10 +72,10 @@ func NewFinder(c client.Client, d discovery.ServerResourcesInterface) *Finder {
 	return &Finder{client: c, kinds: &kinds{discovery: d, known: map[schema.GroupVersionResource]answer{}}}
 }
 
-// Top is the workload that a controller of a pod belongs to: the Deployment of a
+// TopWorkload is the workload that a controller of a pod belongs to: the Deployment of a
 // ReplicaSet, and of all others themselves. It is nil if the controller is gone.
-func (f *Finder) Top(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*Reference, error) {
-	ref := Of(owner)
+func (f *Finder) TopWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*Reference, error) {
+	ref := NewReference(owner)
 	if ref.GroupKind() != (schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}) {
 		return &ref, nil
 	}
@@ -88,14 +88,14 @@ func (f *Finder) Top(ctx context.Context, namespace string, owner *metav1.OwnerR
 		return nil, fmt.Errorf("reading ReplicaSet %s: %w", owner.Name, err)
 	}
 	if up := metav1.GetControllerOfNoCopy(set); up != nil {
-		ref = Of(up)
+		ref = NewReference(up)
 	}
 	return &ref, nil
 }
 
-// Find reads a workload; nil if there is none. The error is ErrNoScale for kinds
+// FindWorkload reads a workload; nil if there is none. The error is ErrNoScale for kinds
 // that cannot be asked.
-func (f *Finder) Find(ctx context.Context, namespace string, ref Reference) (*Workload, error) {
+func (f *Finder) FindWorkload(ctx context.Context, namespace string, ref Reference) (*Workload, error) {
 	var object client.Object
 	var replicas func() *int32
 	switch ref.GroupKind() {
@@ -109,7 +109,7 @@ func (f *Finder) Find(ctx context.Context, namespace string, ref Reference) (*Wo
 		o := &appsv1.StatefulSet{}
 		object, replicas = o, func() *int32 { return o.Spec.Replicas }
 	default:
-		w, ok := workloads.Find(ref.GroupKind())
+		w, ok := workloads.FindByGroupKind(ref.GroupKind())
 		if !ok {
 			return f.byScale(ctx, namespace, ref)
 		}
@@ -131,7 +131,7 @@ func (f *Finder) Find(ctx context.Context, namespace string, ref Reference) (*Wo
 }
 
 func (f *Finder) byScale(ctx context.Context, namespace string, ref Reference) (*Workload, error) {
-	mapping, err := f.mapping(ref)
+	mapping, err := f.restMapping(ref)
 	if meta.IsNoMatchError(err) {
 		return nil, ErrNoScale
 	}
@@ -163,13 +163,13 @@ func (f *Finder) byScale(ctx context.Context, namespace string, ref Reference) (
 		return nil, fmt.Errorf("reading the scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	w := &Workload{Reference: ref, UID: scale.UID, Replicas: scale.Spec.Replicas, Selector: scale.Status.Selector}
-	w.Terminating, err = f.terminating(ctx, object)
+	w.Terminating, err = f.isTerminating(ctx, object)
 	return w, err
 }
 
-// terminating says whether an object of ours is on its way out, which its scale
+// isTerminating says whether an object of ours is on its way out, which its scale
 // does not say. Objects of others' kinds we may not read.
-func (f *Finder) terminating(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+func (f *Finder) isTerminating(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	if object.GroupVersionKind().Group != kruise.GroupName {
 		return false, nil
 	}
@@ -181,8 +181,8 @@ func (f *Finder) terminating(ctx context.Context, object *unstructured.Unstructu
 	return found.DeletionTimestamp != nil, nil
 }
 
-// mapping prefers the version that the reference names, but any other will do.
-func (f *Finder) mapping(ref Reference) (*meta.RESTMapping, error) {
+// restMapping prefers the version that the reference names, but any other will do.
+func (f *Finder) restMapping(ref Reference) (*meta.RESTMapping, error) {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := f.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

@@ -31,9 +31,9 @@ type Limits struct {
 	Unavailable string
 }
 
-// Clamp holds a plan to the facts it was asked with, whatever it answered:
+// ClampPlan holds a plan to the facts it was asked with, whatever it answered:
 // never more pods than the difference, never more unavailable.
-func Clamp(in rollout.PlanInput, out rollout.PlanOutput) Limits {
+func ClampPlan(in rollout.PlanInput, out rollout.PlanOutput) Limits {
 	wanted := in.Update
 	if wanted < 0 {
 		wanted = -wanted
@@ -74,12 +74,12 @@ const (
 	ReasonMaxUnavailable = "MaxUnavailableReached"
 )
 
-// Walk takes candidates in order (CS-10). A held candidate is passed over and
+// WalkCandidates takes candidates in order (CS-10). A held candidate is passed over and
 // uses up nothing. The walk stops where the target revision has as many pods
 // unavailable as are allowed; an available candidate needs room of its own,
 // one that is unavailable already does not. lim.Unavailable may have these go first, or
 // whatever room there is.
-func Walk(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []types.NamespacedName, skipped []Skip) {
+func WalkCandidates(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []types.NamespacedName, skipped []Skip) {
 	stop := func(from int, reason, message string) ([]types.NamespacedName, []Skip) {
 		for _, c := range cands[from:] {
 			hold := holdOf(c, holds)
@@ -132,14 +132,14 @@ func unavailableFirst(cands []Candidate, holds []decision.Hold, limit int) []Can
 
 func holdOf(c Candidate, holds []decision.Hold) *decision.Hold {
 	for i := range holds {
-		if h := &holds[i]; h.NamesPod(c.Pod.Namespace, c.Pod.Name) && matches(h.Where, c.Groups) {
+		if h := &holds[i]; h.NamesPod(c.Pod.Namespace, c.Pod.Name) && groupsMatch(h.Where, c.Groups) {
 			return &holds[i]
 		}
 	}
 	return c.Hold
 }
 
-func matches(where, groups map[string]string) bool {
+func groupsMatch(where, groups map[string]string) bool {
 	for k, v := range where {
 		if groups[k] != v {
 			return false

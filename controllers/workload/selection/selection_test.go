@@ -34,7 +34,7 @@ func TestClamp(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Clamp(tc.in, tc.out); got != tc.want {
+			if got := ClampPlan(tc.in, tc.out); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -157,7 +157,7 @@ func TestWalk(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			taken, skipped := Walk(tc.cands, tc.holds, tc.lim, tc.un)
+			taken, skipped := WalkCandidates(tc.cands, tc.holds, tc.lim, tc.un)
 			var names []string
 			for _, pod := range taken {
 				names = append(names, pod.Name)
@@ -168,8 +168,8 @@ func TestWalk(t *testing.T) {
 			got := map[string]string{}
 			for _, s := range skipped {
 				got[s.Pod.Name] = s.Hold.Reason
-				if ours := s.Hold.Reason == ReasonLimit || s.Hold.Reason == ReasonMaxUnavailable; s.Hold.Ours() != ours {
-					t.Errorf("the hold %q says it is ours: %v", s.Hold.Reason, s.Hold.Ours())
+				if ours := s.Hold.Reason == ReasonLimit || s.Hold.Reason == ReasonMaxUnavailable; s.Hold.IsFromWalk() != ours {
+					t.Errorf("the hold %q says it is ours: %v", s.Hold.Reason, s.Hold.IsFromWalk())
 				}
 			}
 			if len(got) != len(tc.skipped) || cmp.Diff(tc.skipped, got) != "" && len(got) > 0 {
@@ -220,11 +220,11 @@ func TestNoPlanMakesAWalkGoTooFar(t *testing.T) {
 			cands, byPod[c.Pod] = append(cands, c), c
 		}
 
-		lim := Clamp(in, out)
+		lim := ClampPlan(in, out)
 		if lim.Limit < 0 || lim.Limit > max(in.Update, -in.Update) || lim.MaxUnavailable > in.MaxUnavailable {
 			t.Fatalf("%+v allows more than %+v", lim, in)
 		}
-		taken, skipped := Walk(slices.Clone(cands), out.Holds, lim, un)
+		taken, skipped := WalkCandidates(slices.Clone(cands), out.Holds, lim, un)
 		if len(taken) > max(in.Update, -in.Update) {
 			t.Fatalf("%d pods are moved, %d differ", len(taken), in.Update)
 		}

@@ -7,22 +7,22 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorded has the last message of each reason for which an event of an object was recorded, so
+// RecordedEvents has the last message of each reason for which an event of an object was recorded, so
 // that each message is recorded once. The zero value has none.
-type Recorded map[string]string
+type RecordedEvents map[string]string
 
-// Once records an event unless the last one of its reason has the same message.
-func (r *Recorded) Once(events record.EventRecorder, o runtime.Object, kind, reason, message string) {
+// RecordOnce records an event unless the last one of its reason has the same message.
+func (r *RecordedEvents) RecordOnce(events record.EventRecorder, o runtime.Object, kind, reason, message string) {
 	if (*r)[reason] == message {
 		return
 	}
 	if *r == nil {
-		*r = Recorded{}
+		*r = RecordedEvents{}
 	}
 	(*r)[reason] = message
 	events.Event(o, kind, reason, message)
 }
 
-// Settled forgets the last event of a reason, so that the next one is recorded whatever its
+// ForgetReason forgets the last event of a reason, so that the next one is recorded whatever its
 // message is.
-func (r *Recorded) Settled(reason string) { delete(*r, reason) }
+func (r *RecordedEvents) ForgetReason(reason string) { delete(*r, reason) }

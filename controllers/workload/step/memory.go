@@ -17,10 +17,10 @@ type Memory[M any] struct {
 	dropped func(types.UID)
 
 	mu sync.Mutex
-	of map[types.NamespacedName]*remembered[M]
+	of map[types.NamespacedName]*memoryEntry[M]
 }
 
-type remembered[M any] struct {
+type memoryEntry[M any] struct {
 	uid   types.UID
 	value M
 }
@@ -31,11 +31,11 @@ func NewMemory[M any](fresh func() M, dropped func(types.UID)) *Memory[M] {
 	if dropped == nil {
 		dropped = func(types.UID) {}
 	}
-	return &Memory[M]{fresh: fresh, dropped: dropped, of: map[types.NamespacedName]*remembered[M]{}}
+	return &Memory[M]{fresh: fresh, dropped: dropped, of: map[types.NamespacedName]*memoryEntry[M]{}}
 }
 
-// Of is what is remembered of an object.
-func (m *Memory[M]) Of(o client.Object) *M {
+// GetOrCreate is what is remembered of an object.
+func (m *Memory[M]) GetOrCreate(o client.Object) *M {
 	key := client.ObjectKeyFromObject(o)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,14 +44,14 @@ func (m *Memory[M]) Of(o client.Object) *M {
 		if r != nil {
 			m.dropped(r.uid)
 		}
-		r = &remembered[M]{uid: o.GetUID(), value: m.fresh()}
+		r = &memoryEntry[M]{uid: o.GetUID(), value: m.fresh()}
 		m.of[key] = r
 	}
 	return &r.value
 }
 
-// Forget drops what is remembered of the object of a name.
-func (m *Memory[M]) Forget(key types.NamespacedName) {
+// ForgetObject drops what is remembered of the object of a name.
+func (m *Memory[M]) ForgetObject(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.of[key]; r != nil {

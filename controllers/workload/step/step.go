@@ -28,11 +28,11 @@ import (
 // Soon is the delay before an object is read again that another client has written to.
 const Soon = 50 * time.Millisecond
 
-// Result is the result of a step of an object that is to be repeated after a delay; 0 for when something
+// ReconcileResult is the result of a step of an object that is to be repeated after a delay; 0 for when something
 // changes. A conflict is no failure unless many rounds in a row meet one, see requeue.LoseRace: the object is read again soon. An object that is gone
 // needs nothing more. That another object is not found is an error like any other, and so is one beside a
 // conflict. The delay stands beside errors: a requeue.Retrier keeps it.
-func Result(ctx context.Context, o client.Object, after time.Duration, err error) (reconcile.Result, error) {
+func ReconcileResult(ctx context.Context, o client.Object, after time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case saysOnly(err, func(status apierrors.APIStatus) bool { return isNotFound(o, status) }):
 		return reconcile.Result{}, nil
@@ -102,7 +102,7 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 		return f.takeAndReport(ctx, o)
 	case f.Ending != nil:
 		after, err := f.Ending(ctx, o)
-		return Result(ctx, o, after, err)
+		return ReconcileResult(ctx, o, after, err)
 	}
 	return reconcile.Result{}, nil
 }
@@ -110,7 +110,7 @@ func (f Frame[T]) Reconcile(ctx context.Context, reader client.Reader, req recon
 // takeAndReport takes an object a step further, and reports how that ended.
 func (f Frame[T]) takeAndReport(ctx context.Context, o T) (reconcile.Result, error) {
 	after, err := f.Take(ctx, o)
-	result, failed := Result(ctx, o, after, err)
+	result, failed := ReconcileResult(ctx, o, after, err)
 	if f.Report == nil || err != nil && failed == nil {
 		return result, failed
 	}
@@ -119,18 +119,18 @@ func (f Frame[T]) takeAndReport(ctx context.Context, o T) (reconcile.Result, err
 	case unreported == nil:
 		return result, failed
 	case failed == nil:
-		return Result(ctx, o, after, unreported)
+		return ReconcileResult(ctx, o, after, unreported)
 	}
 	return result, fmt.Errorf("%w; and reporting that: %v", failed, unreported) //nolint:errorlint // the first error says what to do
 }
 
-// All wants every object of a list.
-func All[T client.Object](T) bool { return true }
+// AllObjects wants every object of a list.
+func AllObjects[T client.Object](T) bool { return true }
 
-// Requests has one request for each object of a list that is wanted. It is for events that
+// ListRequests has one request for each object of a list that is wanted. It is for events that
 // concern all objects of a kind, such as that other policies decide. An error is logged, since
 // a handler of events cannot return it.
-func Requests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool) (out []reconcile.Request) {
+func ListRequests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool) (out []reconcile.Request) {
 	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {

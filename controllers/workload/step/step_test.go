@@ -127,18 +127,18 @@ func TestRequests(t *testing.T) {
 		},
 	}).Build()
 	names := func(want func(*corev1.Pod) bool) (out []string) {
-		for _, req := range step.Requests(t.Context(), c, &corev1.PodList{}, want) {
+		for _, req := range step.ListRequests(t.Context(), c, &corev1.PodList{}, want) {
 			out = append(out, req.String())
 		}
 		return out
 	}
-	if got := names(step.All[*corev1.Pod]); !slices.Equal(got, []string{"shop/a", "shop/b", "shop/c"}) {
+	if got := names(step.AllObjects[*corev1.Pod]); !slices.Equal(got, []string{"shop/a", "shop/b", "shop/c"}) {
 		t.Errorf("of all: %v", got)
 	}
 	if got := names(func(p *corev1.Pod) bool { return p.Name == "b" }); !slices.Equal(got, []string{"shop/b"}) {
 		t.Errorf("of one: %v", got)
 	}
-	if broken = true; len(names(step.All[*corev1.Pod])) > 0 {
+	if broken = true; len(names(step.AllObjects[*corev1.Pod])) > 0 {
 		t.Error("a list that cannot be read has requests")
 	}
 }
@@ -147,19 +147,19 @@ func TestMemory(t *testing.T) {
 	var dropped []types.UID
 	m := step.NewMemory(func() int { return 7 }, func(uid types.UID) { dropped = append(dropped, uid) })
 	a, b := pod("a"), pod("b")
-	if *m.Of(a) != 7 {
+	if *m.GetOrCreate(a) != 7 {
 		t.Fatal("it does not begin as it should")
 	}
-	*m.Of(a) = 8
-	if *m.Of(a) != 8 || *m.Of(b) != 7 {
-		t.Fatalf("remembered are %d and %d", *m.Of(a), *m.Of(b))
+	*m.GetOrCreate(a) = 8
+	if *m.GetOrCreate(a) != 8 || *m.GetOrCreate(b) != 7 {
+		t.Fatalf("remembered are %d and %d", *m.GetOrCreate(a), *m.GetOrCreate(b))
 	}
 	anew := pod("a", func(p *corev1.Pod) { p.UID = "another" })
-	if *m.Of(anew) != 7 || !slices.Equal(dropped, []types.UID{a.UID}) {
-		t.Fatalf("of the same name: %d, dropped %v", *m.Of(anew), dropped)
+	if *m.GetOrCreate(anew) != 7 || !slices.Equal(dropped, []types.UID{a.UID}) {
+		t.Fatalf("of the same name: %d, dropped %v", *m.GetOrCreate(anew), dropped)
 	}
-	m.Forget(client.ObjectKeyFromObject(b))
-	m.Forget(client.ObjectKeyFromObject(b))
+	m.ForgetObject(client.ObjectKeyFromObject(b))
+	m.ForgetObject(client.ObjectKeyFromObject(b))
 	if !slices.Equal(dropped, []types.UID{a.UID, b.UID}) {
 		t.Errorf("dropped are %v", dropped)
 	}
@@ -167,13 +167,13 @@ func TestMemory(t *testing.T) {
 
 func TestRecorded(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	var r step.Recorded
+	var r step.RecordedEvents
 	for _, message := range []string{"one", "one", "two", "one"} {
-		r.Once(events, pod("a"), corev1.EventTypeWarning, "Held", message)
+		r.RecordOnce(events, pod("a"), corev1.EventTypeWarning, "Held", message)
 	}
-	r.Once(events, pod("a"), corev1.EventTypeWarning, "Denied", "one")
-	r.Settled("Held")
-	r.Once(events, pod("a"), corev1.EventTypeWarning, "Held", "one")
+	r.RecordOnce(events, pod("a"), corev1.EventTypeWarning, "Denied", "one")
+	r.ForgetReason("Held")
+	r.RecordOnce(events, pod("a"), corev1.EventTypeWarning, "Held", "one")
 	close(events.Events)
 	var got []string
 	for e := range events.Events {

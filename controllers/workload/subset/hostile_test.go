@@ -14,7 +14,7 @@ func FuzzPatched(f *testing.F) {
 	annotationtest.AddHostile(f)
 	f.Add(`{"spec":{"containers":[null]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		out, err := Patched(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}, []byte(text))
+		out, err := ApplyPatch(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}, []byte(text))
 		if (out == nil) != (err != nil) {
 			t.Errorf("the error is %v, and there is a pod: %v", err, out != nil)
 		}

@@ -17,9 +17,9 @@ import (
 // waits for it: those that the scheduler does not judge may stay so for ever.
 const Unhurried = 5 * time.Second
 
-// Nowhere says whether no node has what a subset requires, as where a zone is misspelt. What
+// MatchesNoNode says whether no node has what a subset requires, as where a zone is misspelt. What
 // cannot be read selects none.
-func Nowhere(ctx context.Context, c client.Reader, term corev1.NodeSelectorTerm) (bool, error) {
+func MatchesNoNode(ctx context.Context, c client.Reader, term corev1.NodeSelectorTerm) (bool, error) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 { // the subset requires nothing
 		return false, nil
 	}

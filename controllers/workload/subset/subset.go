@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Require adds a term to what pods require of their nodes: each term that they have is to
+// AddNodeTerm adds a term to what pods require of their nodes: each term that they have is to
 // hold with it (UD-13, WS-10).
-func Require(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
+func AddNodeTerm(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return
 	}
@@ -43,8 +43,8 @@ func Require(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	}
 }
 
-// Patched is an object with a strategic merge patch made. An empty patch changes nothing.
-func Patched[T any](object *T, patch []byte) (*T, error) {
+// ApplyPatch is an object with a strategic merge patch made. An empty patch changes nothing.
+func ApplyPatch[T any](object *T, patch []byte) (*T, error) {
 	out := new(T)
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -61,9 +61,9 @@ func Patched[T any](object *T, patch []byte) (*T, error) {
 	return out, nil
 }
 
-// Stuck says whether a pod has found no node for longer than a time (UD-07, WS-08), and
+// IsUnschedulable says whether a pod has found no node for longer than a time (UD-07, WS-08), and
 // else when it may have; 0 for never.
-func Stuck(pod *corev1.Pod, longer time.Duration, now time.Time) (stuck bool, again time.Duration) {
+func IsUnschedulable(pod *corev1.Pod, longer time.Duration, now time.Time) (stuck bool, again time.Duration) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Spec.NodeName != "" {
 		return false, 0
 	}

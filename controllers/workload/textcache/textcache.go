@@ -67,24 +67,24 @@ func (c *Cache[T]) Add(text string, meaning T, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at, ok := c.known[text]; ok {
-		c.forget(at)
+		c.removeEntry(at)
 	}
 	for c.bytes+bytes > c.limits.Bytes {
-		c.forget(c.order.Back())
+		c.removeEntry(c.order.Back())
 	}
 	text = strings.Clone(text)
 	c.known[text] = c.order.PushFront(&entry{text: text, meaning: meaning, bytes: bytes})
 	c.bytes += bytes
 }
 
-func (c *Cache[T]) forget(at *list.Element) {
+func (c *Cache[T]) removeEntry(at *list.Element) {
 	old := c.order.Remove(at).(*entry) //nolint:forcetypeassert // nothing else is in the list
 	delete(c.known, old.text)
 	c.bytes -= old.bytes
 }
 
-// Bytes is what the entries take together.
-func (c *Cache[T]) Bytes() int {
+// TotalBytes is what the entries take together.
+func (c *Cache[T]) TotalBytes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes

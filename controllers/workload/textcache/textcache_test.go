@@ -35,8 +35,8 @@ func TestWhatWasUsedLastIsRemembered(t *testing.T) {
 func TestALargeTextIsNotRemembered(t *testing.T) {
 	c := New[int](Limits{Bytes: 1 << 20, Text: 10})
 	c.Add(strings.Repeat("x", 11), 1, 0)
-	if _, ok := c.Get(strings.Repeat("x", 11)); ok || c.Bytes() != 0 {
-		t.Errorf("a text over the bound is remembered, in %d bytes", c.Bytes())
+	if _, ok := c.Get(strings.Repeat("x", 11)); ok || c.TotalBytes() != 0 {
+		t.Errorf("a text over the bound is remembered, in %d bytes", c.TotalBytes())
 	}
 }
 
@@ -53,8 +53,8 @@ func TestEntriesNeverTakeMoreThanTheBound(t *testing.T) {
 			for _, at := range c.known {
 				sum += at.Value.(*entry).bytes
 			}
-			if c.Bytes() > limits.Bytes || sum != c.Bytes() || len(c.known) != c.order.Len() {
-				t.Fatalf("%d bytes of %d, the entries have %d, %d in the map and %d in the list", c.Bytes(), limits.Bytes, sum, len(c.known), c.order.Len())
+			if c.TotalBytes() > limits.Bytes || sum != c.TotalBytes() || len(c.known) != c.order.Len() {
+				t.Fatalf("%d bytes of %d, the entries have %d, %d in the map and %d in the list", c.TotalBytes(), limits.Bytes, sum, len(c.known), c.order.Len())
 			}
 			if got, ok := c.Get(text); ok && got != text {
 				t.Fatalf("%q means %q", text, got)

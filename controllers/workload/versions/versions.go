@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Newer says whether a is a newer version of b. Resource versions are ordered numbers since
+// IsNewer says whether a is a newer version of b. Resource versions are ordered numbers since
 // Kubernetes 1.35; one that is not a number counts as older, and so does another object of the name.
-func Newer(a, b metav1.Object) bool {
+func IsNewer(a, b metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0 && a.GetUID() == b.GetUID()
 }

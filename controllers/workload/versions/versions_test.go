@@ -26,7 +26,7 @@ func TestNewer(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Newer(tc.a, tc.b); got != tc.want {
+			if got := IsNewer(tc.a, tc.b); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

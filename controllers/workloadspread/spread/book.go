@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/crowd"
+	"github.com/regatta-sh/regatta/controllers/workload/coalesce"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -41,21 +41,21 @@ const (
 
 var errContended = errors.New("the status of the WorkloadSpread changed too often while the pod was to be recorded; try again")
 
-// Book puts pods into subsets. A pod of a subset with a limit is recorded in the status of
+// Recorder puts pods into subsets. A pod of a subset with a limit is recorded in the status of
 // the spread before it is let in, by a write that fails if another client wrote since: any
 // number of managers keep the limit. All that wait at once are recorded by one write.
-type Book struct {
+type Recorder struct {
 	client  client.Client
 	live    client.Reader
 	engine  *engine.Engine
 	targets *Targets
 	version Versions
 	now     func() time.Time
-	callers crowd.Crowd[types.NamespacedName, *caller]
+	callers coalesce.Queue[types.NamespacedName, *pendingRecord]
 }
 
-// caller waits for a record.
-type caller struct {
+// pendingRecord waits for a record.
+type pendingRecord struct {
 	ctx context.Context
 	// write changes the spread as it is now, and says whether it did.
 	write func(context.Context, *kruise.WorkloadSpread) (bool, error)
@@ -64,18 +64,18 @@ type caller struct {
 }
 
 // Option changes a Book.
-type Option func(*Book)
+type Option func(*Recorder)
 
 // WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(b *Book) { b.now = now } }
+func WithClock(now func() time.Time) Option { return func(b *Recorder) { b.now = now } }
 
 // WithPace sets how much time is at least between two writes of one spread; 100 ms if unset.
-func WithPace(every time.Duration) Option { return func(b *Book) { b.callers.Every = every } }
+func WithPace(every time.Duration) Option { return func(b *Recorder) { b.callers.Every = every } }
 
 // NewBook makes a Book. The client may read from a cache; live must not.
-func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Book {
-	b := &Book{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
-	b.callers = crowd.Crowd[types.NamespacedName, *caller]{Most: most, Patience: patience, Every: pace, Answer: b.answer, Fail: failWaiting}
+func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Recorder {
+	b := &Recorder{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
+	b.callers = coalesce.Queue[types.NamespacedName, *pendingRecord]{Most: most, Patience: patience, Every: pace, Answer: b.writeBatch, Fail: failWaiting}
 	for _, opt := range opts {
 		opt(b)
 	}
@@ -92,18 +92,18 @@ type Place struct {
 }
 
 // Create decides where a pod goes, and records it unless it is a dry run (WS-02, WS-03).
-func (b *Book) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
-	version := b.version.Of(cached, pod)
+func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
+	version := b.version.PodVersion(cached, pod)
 	limits, replicas, err := b.currentLimits(ctx, cached)
 	if err != nil {
 		return nil, err
 	}
-	name := b.decide(ctx, cached, version, limits, pod)
-	if dryRun || Ordinal(cached, pod) != nil || name != "" && !goesByStatus(cached, limits, index(cached, name)) {
+	name := b.decideSubset(ctx, cached, version, limits, pod)
+	if dryRun || PodOrdinal(cached, pod) != nil || name != "" && !goesByStatus(cached, limits, subsetIndex(cached, name)) {
 		return placeNext(cached, version, name, replicas), nil
 	}
 	var at *Place
-	err = b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
+	err = b.coalesceWrite(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
 		limits, replicas, err := b.currentLimits(ctx, w)
 		if err != nil {
 			return false, err
@@ -139,17 +139,17 @@ func goesByStatus(w *kruise.WorkloadSpread, limits []*int, chosen int) bool {
 		slices.ContainsFunc(limits[:chosen+1], func(limit *int) bool { return limit != nil })
 }
 
-func (b *Book) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
+func (b *Recorder) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
 	if pod.Name != "" { // the request may come twice
 		for _, s := range w.Status.VersionedSubsetStatuses[version] {
 			_, creating := s.CreatingPods[pod.Name]
 			if _, deleting := s.DeletingPods[pod.Name]; creating || deleting {
-				return placeOf(w, s.Name, Pods(&s), replicas), false
+				return placeOf(w, s.Name, CountPods(&s), replicas), false
 			}
 		}
 	}
-	name := b.decide(ctx, w, version, limits, pod)
-	if name == "" || limits[index(w, name)] == nil {
+	name := b.decideSubset(ctx, w, version, limits, pod)
+	if name == "" || limits[subsetIndex(w, name)] == nil {
 		return placeNext(w, version, name, replicas), false
 	}
 	key, uid := pod.Name, ""
@@ -162,8 +162,8 @@ func (b *Book) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, versio
 		s.CreatingPods = map[string]metav1.Time{}
 	}
 	s.CreatingPods[key] = metav1.NewTime(b.now()).Rfc3339Copy()
-	record(w, version, limits, s)
-	at := placeOf(w, name, Pods(&s), replicas)
+	setSubsetStatus(w, version, limits, s)
+	at := placeOf(w, name, CountPods(&s), replicas)
 	at.UID = uid
 	return at, true
 }
@@ -173,13 +173,13 @@ func statusOfCopy(w *kruise.WorkloadSpread, version, name string) *kruise.Worklo
 	return s.DeepCopy()
 }
 
-func index(w *kruise.WorkloadSpread, name string) int {
+func subsetIndex(w *kruise.WorkloadSpread, name string) int {
 	return slices.IndexFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool { return s.Name == name })
 }
 
 // placeOf is the placeOf of the n-th pod of a subset; nil if there is no such subset.
 func placeOf(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
-	i := index(w, name)
+	i := subsetIndex(w, name)
 	if i < 0 {
 		return nil
 	}
@@ -193,23 +193,23 @@ func placeOf(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 // placeNext is the place of one more pod than a subset has, by what is recorded.
 func placeNext(w *kruise.WorkloadSpread, version, name string, replicas int) *Place {
 	s := statusOf(w, version, name)
-	return placeOf(w, name, Pods(&s)+1, replicas)
+	return placeOf(w, name, CountPods(&s)+1, replicas)
 }
 
-// decide asks which subset a pod goes to.
-func (b *Book) decide(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) string {
-	in := facts(w, version, limits, pod, b.now())
+// decideSubset asks which subset a pod goes to.
+func (b *Recorder) decideSubset(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) string {
+	in := buildSubsetInput(w, version, limits, pod, b.now())
 	subject := decision.Subject{Kind: "Pod", Namespace: w.Namespace, Name: in.Pod.Name}
 	out, _ := engine.Decide(ctx, b.engine, placement.SubsetPoint(), subject, in)
-	return out.Chosen(in)
+	return out.PermittedSubset(in)
 }
 
 // currentLimits are those of the subsets by what the workload wants now, and that is how many replicas. Their number is
 // read only where a limit is a percentage.
-func (b *Book) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
+func (b *Recorder) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
 	replicas := 0
 	if hasPercentages(w) {
-		t, err := b.targets.Of(ctx, w)
+		t, err := b.targets.ReadTarget(ctx, w)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -222,10 +222,10 @@ func (b *Book) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) ([]*
 }
 
 // Delete records that a pod goes, so that another takes its place (WS-04).
-func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, mark *Mark) error {
-	version := b.version.Of(cached, pod)
-	err := b.ask(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
-		i := index(w, mark.Subset)
+func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, mark *Mark) error {
+	version := b.version.PodVersion(cached, pod)
+	err := b.coalesceWrite(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
+		i := subsetIndex(w, mark.Subset)
 		if i < 0 {
 			return false, nil
 		}
@@ -241,25 +241,25 @@ func (b *Book) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *c
 			s.DeletingPods = map[string]metav1.Time{}
 		}
 		s.DeletingPods[pod.Name] = metav1.NewTime(b.now()).Rfc3339Copy()
-		record(w, version, limits, *s)
+		setSubsetStatus(w, version, limits, *s)
 		return true, nil
 	})
 	return client.IgnoreNotFound(err)
 }
 
-// Change changes the status of a spread as it is now, together with those who record pods.
+// ChangeStatus changes the status of a spread as it is now, together with those who record pods.
 // The function says whether it did; it is called again where another client wrote meanwhile.
 // The error is a 404 if the spread is gone.
-func (b *Book) Change(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
-	return b.ask(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
+func (b *Recorder) ChangeStatus(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
+	return b.coalesceWrite(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
 		return now.UID == w.UID && change(now), nil
 	})
 }
 
-// ask has the status written, together with others who wait.
-func (b *Book) ask(ctx context.Context, w *kruise.WorkloadSpread, write func(context.Context, *kruise.WorkloadSpread) (bool, error)) error {
-	c := &caller{ctx: ctx, write: write, done: make(chan struct{})}
-	b.callers.Enter(client.ObjectKeyFromObject(w), c)
+// coalesceWrite has the status written, together with others who wait.
+func (b *Recorder) coalesceWrite(ctx context.Context, w *kruise.WorkloadSpread, write func(context.Context, *kruise.WorkloadSpread) (bool, error)) error {
+	c := &pendingRecord{ctx: ctx, write: write, done: make(chan struct{})}
+	b.callers.EnqueueCaller(client.ObjectKeyFromObject(w), c)
 	select {
 	case <-c.done:
 		return c.err
@@ -268,11 +268,11 @@ func (b *Book) ask(ctx context.Context, w *kruise.WorkloadSpread, write func(con
 	}
 }
 
-// answer answers a batch by one state of the spread, one caller after the other, as if each
+// writeBatch answers a batch by one state of the spread, one caller after the other, as if each
 // was recorded before the next came.
-func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*caller) {
+func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, batch []*pendingRecord) {
 	for try := 1; ; try++ {
-		batch = slices.DeleteFunc(batch, func(c *caller) bool { return c.ctx.Err() != nil })
+		batch = slices.DeleteFunc(batch, func(c *pendingRecord) bool { return c.ctx.Err() != nil })
 		w := &kruise.WorkloadSpread{}
 		err := b.live.Get(ctx, key, w)
 		changed := false
@@ -293,7 +293,7 @@ func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*ca
 			err = b.client.Status().Update(ctx, w)
 		}
 		if apierrors.IsConflict(err) && try < tries {
-			crowd.Pause(ctx, try)
+			coalesce.SleepJitter(ctx, try)
 			continue
 		}
 		if apierrors.IsConflict(err) {
@@ -310,7 +310,7 @@ func (b *Book) answer(ctx context.Context, key types.NamespacedName, batch []*ca
 }
 
 // failWaiting gives an error to those callers that wait still.
-func failWaiting(batch []*caller, err error) {
+func failWaiting(batch []*pendingRecord, err error) {
 	for _, c := range batch {
 		select {
 		case <-c.done:

@@ -39,7 +39,7 @@ type Costs struct {
 	w        *kruise.WorkloadSpread
 	replicas int
 	// limits are those of the subsets; nil if there is none.
-	limits []*share
+	limits []*subsetLimit
 	// filled are the replicas by which a subset has its n-th pod, and upTo the replicas that were tried.
 	filled [][]int
 	upTo   int
@@ -47,24 +47,24 @@ type Costs struct {
 
 // CostsOf are the costs for the pods of a workload of so many replicas.
 func CostsOf(w *kruise.WorkloadSpread, replicas int) *Costs {
-	c := &Costs{w: w, replicas: min(replicas, mostTried), filled: make([][]int, len(w.Spec.Subsets)), limits: make([]*share, len(w.Spec.Subsets))}
+	c := &Costs{w: w, replicas: min(replicas, mostTried), filled: make([][]int, len(w.Spec.Subsets)), limits: make([]*subsetLimit, len(w.Spec.Subsets))}
 	for i := range w.Spec.Subsets {
 		part := &w.Spec.Subsets[i]
-		if n, err := Max(part, 100); err == nil && n != nil {
-			c.limits[i] = &share{*n, part.MaxReplicas.Type == intstr.String}
+		if n, err := MaxPods(part, 100); err == nil && n != nil {
+			c.limits[i] = &subsetLimit{*n, part.MaxReplicas.Type == intstr.String}
 		}
 	}
 	return c
 }
 
-// share is how many pods a subset may have: a number, or so many of a hundred.
-type share struct {
+// subsetLimit is how many pods a subset may have: a number, or so many of a hundred.
+type subsetLimit struct {
 	n         int
 	ofHundred bool
 }
 
 // ofReplicas is the share ofReplicas so many replicas.
-func (s share) ofReplicas(replicas int) int {
+func (s subsetLimit) ofReplicas(replicas int) int {
 	if !s.ofHundred {
 		return s.n
 	}

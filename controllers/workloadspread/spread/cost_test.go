@@ -56,7 +56,7 @@ func TestCostsAreThoseOfFillingSubsets(t *testing.T) {
 			left, has := r, 0
 			for i := range place + 1 {
 				has = left
-				if limit, err := Max(&w.Spec.Subsets[i], r); err != nil {
+				if limit, err := MaxPods(&w.Spec.Subsets[i], r); err != nil {
 					t.Fatal(err)
 				} else if limit != nil {
 					has = min(has, *limit)

@@ -14,12 +14,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// Inject makes a pod one of a subset (WS-10).
-func Inject(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
+// InjectSubset makes a pod one of a subset (WS-10).
+func InjectSubset(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 	part := at.Subset
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, part.Tolerations...)
 	if part.RequiredNodeSelector != nil {
-		subset.Require(&pod.Spec, *part.RequiredNodeSelector)
+		subset.AddNodeTerm(&pod.Spec, *part.RequiredNodeSelector)
 	}
 	if len(part.PreferredNodeSelector) > 0 {
 		if pod.Spec.Affinity == nil {
@@ -33,7 +33,7 @@ func Inject(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 	}
 	if len(part.Patch.Raw) > 0 {
 		class := pod.Spec.PriorityClassName
-		patched, err := subset.Patched(pod, part.Patch.Raw)
+		patched, err := subset.ApplyPatch(pod, part.Patch.Raw)
 		if err != nil {
 			return fmt.Errorf("making the patch of subset %s: %w", part.Name, err)
 		}

@@ -24,35 +24,35 @@ import (
 // longest is how many owners a chain has at most.
 const longest = 8
 
-// Find is the spread that a pod belongs to; nil if there is none (WS-01).
-func (t *Targets) Find(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
+// FindWorkload is the spread that a pod belongs to; nil if there is none (WS-01).
+func (t *Targets) FindWorkload(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return nil, nil
 	}
-	spreads, err := t.In(ctx, namespace)
+	spreads, err := t.ListSpreads(ctx, namespace)
 	if err != nil || len(spreads) == 0 {
 		return nil, err
 	}
 	for ref, n := owner, 0; ref != nil && n < longest; n++ {
-		if custom, err := t.follows(ctx, kindOf(ref)); err != nil || !custom && !slices.Contains(Kinds(), kindOf(ref)) {
+		if custom, err := t.followsKind(ctx, kindOf(ref)); err != nil || !custom && !slices.Contains(SupportedKinds(), kindOf(ref)) {
 			return nil, err
 		}
 		for _, w := range spreads {
-			if Names(w, ref) && Selects(w, pod) {
+			if IsTarget(w, ref) && SelectsPod(w, pod) {
 				return w, nil
 			}
 		}
-		if ref, err = t.up(ctx, namespace, ref); err != nil {
+		if ref, err = t.nextOwner(ctx, namespace, ref); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// In are the spreads of a namespace that do not terminate, by name. They are not to be
+// ListSpreads are the spreads of a namespace that do not terminate, by name. They are not to be
 // changed.
-func (t *Targets) In(ctx context.Context, namespace string) ([]*kruise.WorkloadSpread, error) {
+func (t *Targets) ListSpreads(ctx context.Context, namespace string) ([]*kruise.WorkloadSpread, error) {
 	list := &kruise.WorkloadSpreadList{}
 	err := t.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -68,8 +68,8 @@ func (t *Targets) In(ctx context.Context, namespace string) ([]*kruise.WorkloadS
 	return out, nil
 }
 
-// Names says whether an owner is the workload of a spread. The version does not count.
-func Names(w *kruise.WorkloadSpread, ref *metav1.OwnerReference) bool {
+// IsTarget says whether an owner is the workload of a spread. The version does not count.
+func IsTarget(w *kruise.WorkloadSpread, ref *metav1.OwnerReference) bool {
 	target := w.Spec.TargetReference
 	return target.Name == ref.Name && schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == kindOf(ref)
 }
@@ -78,8 +78,8 @@ func kindOf(ref *metav1.OwnerReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// Selects says whether the filter of a spread selects a pod.
-func Selects(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
+// SelectsPod says whether the filter of a spread selects a pod.
+func SelectsPod(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
 	if w.Spec.TargetFilter == nil || w.Spec.TargetFilter.Selector == nil {
 		return true
 	}
@@ -87,24 +87,24 @@ func Selects(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
 	return err == nil && s.Matches(labels.Set(pod.Labels))
 }
 
-// up is the controller of an owner; nil if there is none, or the kind leads to no spread.
-func (t *Targets) up(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+// nextOwner is the controller of an owner; nil if there is none, or the kind leads to no spread.
+func (t *Targets) nextOwner(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	kind := kindOf(ref)
-	custom, err := t.follows(ctx, kind)
+	custom, err := t.followsKind(ctx, kind)
 	switch {
 	case err != nil:
 		return nil, err
 	case kind == schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}:
 		return t.aboveSet(ctx, namespace, ref)
-	case custom || slices.Contains(Kinds(), kind) && t.any(ctx):
-		return t.above(ctx, namespace, ref)
+	case custom || slices.Contains(SupportedKinds(), kind) && t.hasWhiteList(ctx):
+		return t.readController(ctx, namespace, ref)
 	}
 	return nil, nil
 }
 
-// any says whether there is a white list, so that any workload may have an owner on it.
-func (t *Targets) any(ctx context.Context) bool {
-	all, err := t.customs(ctx)
+// hasWhiteList says whether there is a white list, so that any workload may have an owner on it.
+func (t *Targets) hasWhiteList(ctx context.Context) bool {
+	all, err := t.readWhiteList(ctx)
 	return err == nil && len(all) > 0
 }
 
@@ -123,8 +123,8 @@ func (t *Targets) aboveSet(ctx context.Context, namespace string, ref *metav1.Ow
 	return metav1.GetControllerOf(set), nil
 }
 
-// above is the controller of an object of any kind.
-func (t *Targets) above(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+// readController is the controller of an object of any kind.
+func (t *Targets) readController(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	err := t.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, o)

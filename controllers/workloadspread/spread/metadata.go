@@ -14,12 +14,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// Metadata reads the labels and annotations of the workload of a spread past the cache, which does not have all kinds.
-func (t *Targets) Metadata(ctx context.Context, w *kruise.WorkloadSpread) (labels, annotations map[string]string, err error) {
+// WorkloadMetadata reads the labels and annotations of the workload of a spread past the cache, which does not have all kinds.
+func (t *Targets) WorkloadMetadata(ctx context.Context, w *kruise.WorkloadSpread) (labels, annotations map[string]string, err error) {
 	ref := w.Spec.TargetReference
 	found := &metav1.PartialObjectMetadata{}
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	if w, ok := kinds.Find(kind.GroupKind()); ok {
+	if w, ok := kinds.FindByGroupKind(kind.GroupKind()); ok {
 		kind = w.GroupVersionKind // a spread may name any version that is served
 	}
 	found.SetGroupVersionKind(kind)

@@ -68,8 +68,8 @@ func (v Versions) CountSeparately(w *kruise.WorkloadSpread) bool {
 	return v[strings.ToLower(w.Spec.TargetReference.Kind)]
 }
 
-// Of is the version of a pod (WS-09).
-func (v Versions) Of(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
+// PodVersion is the version of a pod (WS-09).
+func (v Versions) PodVersion(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
 	if !v.CountSeparately(w) {
 		return kruise.WorkloadSpreadVersionIgnored
 	}
@@ -77,17 +77,17 @@ func (v Versions) Of(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
 		return hash
 	}
 	if hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; hash != "" {
-		return revision.Short(hash)
+		return revision.ShortHash(hash)
 	}
 	return kruise.WorkloadSpreadVersionIgnored
 }
 
-// Max is how many pods a subset may have; nil if there is no limit.
-func Max(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
+// MaxPods is how many pods a subset may have; nil if there is no limit.
+func MaxPods(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
 	if part.MaxReplicas == nil {
 		return nil, nil
 	}
-	n, err := budget.Percent(*part.MaxReplicas, replicas, true)
+	n, err := budget.ResolvePercent(*part.MaxReplicas, replicas, true)
 	if err != nil {
 		return nil, fmt.Errorf("reading maxReplicas of subset %s: %w", part.Name, err)
 	}
@@ -97,17 +97,17 @@ func Max(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
 	return &n, nil
 }
 
-// Missing is how many more pods a subset may get by what is recorded.
-func Missing(limit *int, s *kruise.WorkloadSpreadSubsetStatus) int32 {
+// MissingPods is how many more pods a subset may get by what is recorded.
+func MissingPods(limit *int, s *kruise.WorkloadSpreadSubsetStatus) int32 {
 	if limit == nil {
 		return Unlimited
 	}
-	return int32(min(max(*limit-Pods(s), 0), *limit)) //nolint:gosec // it is at most the limit
+	return int32(min(max(*limit-CountPods(s), 0), *limit)) //nolint:gosec // it is at most the limit
 }
 
-// Pods is how many pods a subset has, with those that are being created and without those
+// CountPods is how many pods a subset has, with those that are being created and without those
 // that go.
-func Pods(s *kruise.WorkloadSpreadSubsetStatus) int {
+func CountPods(s *kruise.WorkloadSpreadSubsetStatus) int {
 	return max(int(s.Replicas)+len(s.CreatingPods)-len(s.DeletingPods), 0)
 }
 
@@ -121,15 +121,15 @@ func statusOf(w *kruise.WorkloadSpread, version, name string) kruise.WorkloadSpr
 	return kruise.WorkloadSpreadSubsetStatus{Name: name}
 }
 
-// record changes what the status says of a subset of a version.
-func record(w *kruise.WorkloadSpread, version string, limits []*int, s kruise.WorkloadSpreadSubsetStatus) {
+// setSubsetStatus changes what the status says of a subset of a version.
+func setSubsetStatus(w *kruise.WorkloadSpread, version string, limits []*int, s kruise.WorkloadSpreadSubsetStatus) {
 	all := make([]kruise.WorkloadSpreadSubsetStatus, len(w.Spec.Subsets))
 	for i := range w.Spec.Subsets {
 		all[i] = statusOf(w, version, w.Spec.Subsets[i].Name)
 		if all[i].Name == s.Name {
 			all[i] = s
 		}
-		all[i].MissingReplicas = Missing(limits[i], &all[i])
+		all[i].MissingReplicas = MissingPods(limits[i], &all[i])
 	}
 	if w.Status.VersionedSubsetStatuses == nil {
 		w.Status.VersionedSubsetStatuses = map[string][]kruise.WorkloadSpreadSubsetStatus{}
@@ -140,8 +140,8 @@ func record(w *kruise.WorkloadSpread, version string, limits []*int, s kruise.Wo
 	}
 }
 
-// Unschedulable says whether a subset is marked as one whose pods find no node.
-func Unschedulable(w *kruise.WorkloadSpread, name string) bool {
+// IsUnschedulable says whether a subset is marked as one whose pods find no node.
+func IsUnschedulable(w *kruise.WorkloadSpread, name string) bool {
 	for _, s := range w.Status.SubsetStatuses {
 		if s.Name != name {
 			continue
@@ -155,8 +155,8 @@ func Unschedulable(w *kruise.WorkloadSpread, name string) bool {
 	return false
 }
 
-// Ordinal is that of the pod of a StatefulSet; nil for others.
-func Ordinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
+// PodOrdinal is that of the pod of a StatefulSet; nil for others.
+func PodOrdinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
 	if w.Spec.TargetReference.Kind != "StatefulSet" || pod.Name == "" {
 		return nil
 	}
@@ -172,15 +172,15 @@ func limitsOf(w *kruise.WorkloadSpread, replicas int) ([]*int, error) {
 	out := make([]*int, len(w.Spec.Subsets))
 	for i := range w.Spec.Subsets {
 		var err error
-		if out[i], err = Max(&w.Spec.Subsets[i], replicas); err != nil {
+		if out[i], err = MaxPods(&w.Spec.Subsets[i], replicas); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// facts are what the decision is made from.
-func facts(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod, now time.Time) placement.SubsetInput {
+// buildSubsetInput are what the decision is made from.
+func buildSubsetInput(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod, now time.Time) placement.SubsetInput {
 	annotations := make(map[string]string, len(w.Annotations))
 	for key, value := range w.Annotations {
 		if key != corev1.LastAppliedConfigAnnotation {
@@ -192,7 +192,7 @@ func facts(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.
 		Spread: placement.Spread{
 			Name: w.Name, Namespace: w.Namespace, Labels: w.Labels, Annotations: annotations, Kind: w.Spec.TargetReference.Kind, Workload: w.Spec.TargetReference.Name,
 		},
-		Pod: placement.NewPod{Name: pod.Name, Labels: pod.Labels, Ordinal: Ordinal(w, pod)},
+		Pod: placement.NewPod{Name: pod.Name, Labels: pod.Labels, Ordinal: PodOrdinal(w, pod)},
 	}
 	if in.Pod.Name == "" {
 		in.Pod.Name = pod.GenerateName
@@ -204,7 +204,7 @@ func facts(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.
 		part := &w.Spec.Subsets[i]
 		s := statusOf(w, version, part.Name)
 		in.Subsets = append(in.Subsets, placement.SpreadSubset{
-			Name: part.Name, Nodes: nodesOf(part.RequiredNodeSelector), Max: limits[i], Pods: Pods(&s), Unschedulable: Unschedulable(w, part.Name),
+			Name: part.Name, Nodes: nodesOf(part.RequiredNodeSelector), Max: limits[i], Pods: CountPods(&s), Unschedulable: IsUnschedulable(w, part.Name),
 		})
 	}
 	return in

@@ -65,13 +65,13 @@ func NewTargets(cached, live client.Reader, finder *scale.Finder, namespace stri
 	return &Targets{cached: cached, live: live, finder: finder, config: rules.Configuration{Reader: live, Namespace: namespace}, now: now}
 }
 
-// Kinds are those that can be spread without being on the white list.
-func Kinds() []schema.GroupKind {
+// SupportedKinds are those that can be spread without being on the white list.
+func SupportedKinds() []schema.GroupKind {
 	out := []schema.GroupKind{
 		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
 		{Group: "batch", Kind: "Job"},
 	}
-	for _, w := range kinds.Owners() {
+	for _, w := range kinds.PodOwners() {
 		if w.Counted {
 			out = append(out, w.GroupKind())
 		}
@@ -79,8 +79,8 @@ func Kinds() []schema.GroupKind {
 	return out
 }
 
-// customs is the white list as it was a moment ago. One that cannot be read is as it was.
-func (t *Targets) customs(ctx context.Context) ([]Custom, error) {
+// readWhiteList is the white list as it was a moment ago. One that cannot be read is as it was.
+func (t *Targets) readWhiteList(ctx context.Context) ([]Custom, error) {
 	t.mu.Lock()
 	list, at := t.list, t.at
 	t.mu.Unlock()
@@ -100,9 +100,9 @@ func (t *Targets) customs(ctx context.Context) ([]Custom, error) {
 	return read.Workloads, nil
 }
 
-// custom is the entry of a kind on the white list.
-func (t *Targets) custom(ctx context.Context, kind schema.GroupKind) (*Custom, error) {
-	all, err := t.customs(ctx)
+// findCustom is the entry of a kind on the white list.
+func (t *Targets) findCustom(ctx context.Context, kind schema.GroupKind) (*Custom, error) {
+	all, err := t.readWhiteList(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func (t *Targets) custom(ctx context.Context, kind schema.GroupKind) (*Custom, e
 	return nil, nil
 }
 
-// follows says whether the owners of a kind are looked at.
-func (t *Targets) follows(ctx context.Context, kind schema.GroupKind) (bool, error) {
-	all, err := t.customs(ctx)
+// followsKind says whether the owners of a kind are looked at.
+func (t *Targets) followsKind(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	all, err := t.readWhiteList(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -139,12 +139,12 @@ type Target struct {
 	Replicas int
 }
 
-// Of reads the workload of a spread; nil if there is none.
-func (t *Targets) Of(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
+// ReadTarget reads the workload of a spread; nil if there is none.
+func (t *Targets) ReadTarget(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
 	ref := w.Spec.TargetReference
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	key := types.NamespacedName{Namespace: w.Namespace, Name: ref.Name}
-	custom, err := t.custom(ctx, kind.GroupKind())
+	custom, err := t.findCustom(ctx, kind.GroupKind())
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (t *Targets) Of(ctx context.Context, w *kruise.WorkloadSpread) (*Target, er
 		}
 		return &Target{UID: job.UID, Replicas: int(ptr.Deref(job.Spec.Parallelism, 1))}, nil
 	}
-	found, err := t.finder.Find(ctx, w.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+	found, err := t.finder.FindWorkload(ctx, w.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 	if err != nil || found == nil {
 		return nil, err
 	}
@@ -176,12 +176,12 @@ func (t *Targets) Of(ctx context.Context, w *kruise.WorkloadSpread) (*Target, er
 func (t *Targets) readLive(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
 	ref := w.Spec.TargetReference
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	known, ours := kinds.Find(kind.GroupKind())
+	known, ours := kinds.FindByGroupKind(kind.GroupKind())
 	if ours {
 		kind = known.GroupVersionKind // a spread may name any version that is served
 	}
-	if !slices.Contains(Kinds(), kind.GroupKind()) || w.Spec.TargetFilter != nil && len(w.Spec.TargetFilter.ReplicasPathList) > 0 {
-		return t.Of(ctx, w) // these are in no cache
+	if !slices.Contains(SupportedKinds(), kind.GroupKind()) || w.Spec.TargetFilter != nil && len(w.Spec.TargetFilter.ReplicasPathList) > 0 {
+		return t.ReadTarget(ctx, w) // these are in no cache
 	}
 	path := []string{"spec", "replicas"}
 	if kind.GroupKind() == (schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}) {
@@ -218,7 +218,7 @@ func (t *Targets) byPaths(ctx context.Context, kind schema.GroupVersionKind, key
 	}
 	out := &Target{UID: o.GetUID()}
 	for _, path := range paths {
-		n, err := number(o.Object, strings.Split(path, "."))
+		n, err := readNumber(o.Object, strings.Split(path, "."))
 		if err != nil {
 			return nil, fmt.Errorf("reading %s of %s %s: %w", path, kind.Kind, key.Name, err)
 		}
@@ -227,8 +227,8 @@ func (t *Targets) byPaths(ctx context.Context, kind schema.GroupVersionKind, key
 	return out, nil
 }
 
-// number is a field of an object. A part of the path that is a number is a place in a list.
-func number(v any, path []string) (int, error) {
+// readNumber is a field of an object. A part of the path that is a number is a place in a list.
+func readNumber(v any, path []string) (int, error) {
 	for i, step := range path {
 		switch at := v.(type) {
 		case map[string]any:

@@ -103,7 +103,7 @@ func (e TooLargeError) Error() string {
 // Push puts an archive into a registry and returns the reference that names
 // these bytes and no others. The same archive always has the same digest.
 func (r *Registry) Push(ctx context.Context, reference string, archive []byte) (string, error) {
-	ref, err := r.parse(reference)
+	ref, err := r.parseReference(reference)
 	if err != nil {
 		return "", err
 	}
@@ -118,8 +118,8 @@ func (r *Registry) Push(ctx context.Context, reference string, archive []byte) (
 	if err != nil {
 		return "", fmt.Errorf("making the artifact: %w", err)
 	}
-	if err := remote.Write(ref, image, r.options(ctx)...); err != nil {
-		return "", fmt.Errorf("pushing bundle to %s: %w", ref, answered(ref, err))
+	if err := remote.Write(ref, image, r.remoteOptions(ctx)...); err != nil {
+		return "", fmt.Errorf("pushing bundle to %s: %w", ref, explainRefusal(ref, err))
 	}
 	digest, err := image.Digest()
 	if err != nil {
@@ -143,40 +143,40 @@ func imageOf(b *bundle.Bundle, archive []byte) (v1.Image, error) {
 	if b.Manifest.Revision != "" {
 		notes[Revision] = b.Manifest.Revision
 	}
-	if n, ok := b.Sequence(); ok {
+	if n, ok := b.ManifestSequence(); ok {
 		notes[Sequence] = strconv.FormatInt(n, 10)
 	}
 	return mutate.Annotations(image, notes).(v1.Image), nil
 }
 
-// Resolve asks where a reference leads, and returns the one that names the bytes
+// ResolveDigest asks where a reference leads, and returns the one that names the bytes
 // there and no others. Nothing is downloaded, and a reference with a digest is
 // not even asked about.
-func (r *Registry) Resolve(ctx context.Context, reference string) (pinned string, err error) {
-	ref, err := r.parse(reference)
+func (r *Registry) ResolveDigest(ctx context.Context, reference string) (pinned string, err error) {
+	ref, err := r.parseReference(reference)
 	if err != nil {
 		return "", err
 	}
 	if d, ok := ref.(name.Digest); ok {
 		return ref.Context().Digest(d.DigestStr()).String(), nil
 	}
-	found, err := remote.Head(ref, r.options(ctx)...)
+	found, err := remote.Head(ref, r.remoteOptions(ctx)...)
 	if err != nil {
 		return "", fmt.Errorf("resolving the reference of a bundle: %w", err)
 	}
 	return ref.Context().Digest(found.Digest.String()).String(), nil
 }
 
-// Pull gets an archive, and the reference that names these bytes and no others.
+// PullArchive gets an archive, and the reference that names these bytes and no others.
 // Nothing is verified but that the bytes have their digest.
-func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, pinned string, err error) {
-	ref, err := r.parse(reference)
+func (r *Registry) PullArchive(ctx context.Context, reference string) (archive []byte, pinned string, err error) {
+	ref, err := r.parseReference(reference)
 	if err != nil {
 		return nil, "", err
 	}
-	got, err := remote.Get(ref, r.options(ctx)...)
+	got, err := remote.Get(ref, r.remoteOptions(ctx)...)
 	if err != nil {
-		return nil, "", fmt.Errorf("pulling bundle from %s: %w", ref, answered(ref, err))
+		return nil, "", fmt.Errorf("pulling bundle from %s: %w", ref, explainRefusal(ref, err))
 	}
 	if !got.MediaType.IsImage() {
 		return nil, "", NoBundleError{ref.String(), "is an index or something else, and a bundle is one image"}
@@ -194,7 +194,7 @@ func (r *Registry) Pull(ctx context.Context, reference string) (archive []byte, 
 		if err != nil || media != types.OCILayer {
 			continue
 		}
-		if archive, err = r.read(l); err != nil {
+		if archive, err = r.readLayer(l); err != nil {
 			return nil, "", err
 		}
 		return archive, ref.Context().Digest(got.Digest.String()).String(), nil
@@ -211,9 +211,9 @@ type RefusedError struct {
 func (e RefusedError) Error() string { return e.Says }
 func (e RefusedError) Unwrap() error { return e.Err }
 
-// answered explains a registry's answer to the user who named the reference: the
+// explainRefusal explains a registry's answer to the user who named the reference: the
 // registry's own text is about its requests. Other errors stay as they are.
-func answered(ref name.Reference, err error) error {
+func explainRefusal(ref name.Reference, err error) error {
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
 		return err
@@ -230,7 +230,7 @@ func answered(ref name.Reference, err error) error {
 	return err
 }
 
-func (r *Registry) read(l v1.Layer) ([]byte, error) {
+func (r *Registry) readLayer(l v1.Layer) ([]byte, error) {
 	size, err := l.Size()
 	if err != nil {
 		return nil, fmt.Errorf("pulling bundle: %w", err)
@@ -254,7 +254,7 @@ func (r *Registry) read(l v1.Layer) ([]byte, error) {
 	return text, nil
 }
 
-func (r *Registry) parse(reference string) (name.Reference, error) {
+func (r *Registry) parseReference(reference string) (name.Reference, error) {
 	var opts []name.Option
 	if r.insecure {
 		opts = append(opts, name.Insecure)
@@ -266,7 +266,7 @@ func (r *Registry) parse(reference string) (name.Reference, error) {
 	return ref, nil
 }
 
-func (r *Registry) options(ctx context.Context) []remote.Option {
+func (r *Registry) remoteOptions(ctx context.Context) []remote.Option {
 	opts := []remote.Option{
 		remote.WithContext(ctx), remote.WithAuthFromKeychain(r.keychain), remote.WithUserAgent("regatta"), remote.WithTransport(r.transport),
 	}

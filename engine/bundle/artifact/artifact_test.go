@@ -48,7 +48,7 @@ func archive(t *testing.T) []byte {
 	}
 	var out bytes.Buffer
 	five := int64(5)
-	if err := b.Build(&out, bundle.Build{Revision: "v1", Sequence: &five}); err != nil {
+	if err := b.BuildArchive(&out, bundle.Build{Revision: "v1", Sequence: &five}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -65,7 +65,7 @@ func TestWhatIsPushedIsPulled(t *testing.T) {
 		t.Errorf("pushed again it is %s, %v, and was %s", again, err, pinned)
 	}
 	for _, ref := range []string{host + "/shop/freeze:v1", pinned} {
-		got, at, err := r.Pull(t.Context(), ref)
+		got, at, err := r.PullArchive(t.Context(), ref)
 		if err != nil || !bytes.Equal(got, text) || at != pinned {
 			t.Errorf("%s is %d bytes, %s, %v", ref, len(got), at, err)
 		}
@@ -100,17 +100,17 @@ func TestWhereAReferenceLeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at, err := r.Resolve(t.Context(), host+"/shop/freeze:v1"); err != nil || at != pinned {
+	if at, err := r.ResolveDigest(t.Context(), host+"/shop/freeze:v1"); err != nil || at != pinned {
 		t.Errorf("the tag leads to %s, %v; want %s", at, err, pinned)
 	}
 	asked.Store(0)
-	if at, err := r.Resolve(t.Context(), pinned); err != nil || at != pinned || asked.Load() > 0 {
+	if at, err := r.ResolveDigest(t.Context(), pinned); err != nil || at != pinned || asked.Load() > 0 {
 		t.Errorf("a digest leads to %s, %v, asked %d times", at, err, asked.Load())
 	}
-	if _, err := r.Resolve(t.Context(), host+"/shop/none:v1"); err == nil {
+	if _, err := r.ResolveDigest(t.Context(), host+"/shop/none:v1"); err == nil {
 		t.Error("what is not there leads somewhere")
 	}
-	if _, err := r.Resolve(t.Context(), "UPPER/x"); !errors.As(err, new(artifact.ReferenceError)) {
+	if _, err := r.ResolveDigest(t.Context(), "UPPER/x"); !errors.As(err, new(artifact.ReferenceError)) {
 		t.Errorf("a reference that is none: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestHowMuchIsPulledIsForTheCallerToSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for size, fits := range map[int64]bool{int64(len(text)): true, int64(len(text)) - 1: false} {
-		_, _, err := artifact.New(artifact.WithHTTP(), artifact.WithMaxSize(size)).Pull(t.Context(), host+"/x:v1")
+		_, _, err := artifact.New(artifact.WithHTTP(), artifact.WithMaxSize(size)).PullArchive(t.Context(), host+"/x:v1")
 		if large := errors.As(err, new(artifact.TooLargeError)); large == fits || fits && err != nil {
 			t.Errorf("%d bytes of at most %d: %v", len(text), size, err)
 		}
@@ -206,7 +206,7 @@ func TestWhatIsNotPulled(t *testing.T) {
 		"a registry that is not there":  {"127.0.0.1:1/x:v1", "pulling bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := artifact.New(artifact.WithHTTP()).Pull(t.Context(), tc.ref); err == nil || !strings.Contains(err.Error(), tc.err) {
+			if _, _, err := artifact.New(artifact.WithHTTP()).PullArchive(t.Context(), tc.ref); err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
 		})
@@ -245,7 +245,7 @@ func TestARegistryThatLies(t *testing.T) {
 		t.Fatal(err)
 	}
 	lying.Store(true)
-	if _, _, err := r.Pull(t.Context(), pinned); err == nil {
+	if _, _, err := r.PullArchive(t.Context(), pinned); err == nil {
 		t.Error("other bytes were taken")
 	}
 }
@@ -265,7 +265,7 @@ func TestARegistryThatRefusesIsToldOfInWordsOfWhoAsks(t *testing.T) {
 		})
 		r := artifact.New(artifact.WithHTTP(), artifact.WithKeychain(authn.NewMultiKeychain()))
 		_, pushing := r.Push(t.Context(), host+"/shop/freeze:v1", archive(t))
-		_, _, pulling := r.Pull(t.Context(), host+"/shop/freeze:v1")
+		_, _, pulling := r.PullArchive(t.Context(), host+"/shop/freeze:v1")
 		for what, err := range map[string]error{"pushing bundle to ": pushing, "pulling bundle from ": pulling} {
 			var answer *transport.Error
 			if err == nil || !strings.HasPrefix(err.Error(), what+host+want) || strings.Contains(err.Error(), "GET") || !errors.As(err, &answer) {

@@ -52,11 +52,11 @@ func BenchmarkActivate(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				own := user(b, "own", many(n))
-				report, err := g.Admit(b.Context(), own, nil, nil)
+				report, err := g.AdmitBundle(b.Context(), own, nil, nil)
 				if err != nil || len(report.Tests) != 200 {
 					b.Fatal(err, len(report.Tests))
 				}
-				if err := e.Activate(b.Context(), bundle.Set{own}); err != nil {
+				if err := e.ActivateBundles(b.Context(), bundle.Set{own}); err != nil {
 					b.Fatal(err)
 				}
 				for _, s := range report.Stages {

@@ -39,7 +39,7 @@ func TestMemoryLeft(t *testing.T) {
 // A container without memory is not the bundle's fault.
 func TestABundleIsNotCheckedWithoutMemory(t *testing.T) {
 	g := gate.New(builtinBundle(t), gate.WithRunner(gate.Child{Left: func() (uint64, bool) { return 10 << 20, true }}))
-	_, err := g.Admit(context.Background(), user(t, "own", map[string]string{"a.rego": "package extend.rollout.a\n\nrank := {}\n"}), nil, nil)
+	_, err := g.AdmitBundle(context.Background(), user(t, "own", map[string]string{"a.rego": "package extend.rollout.a\n\nrank := {}\n"}), nil, nil)
 	var none *gate.NoMemoryError
 	if !errors.As(err, &none) || !strings.Contains(err.Error(), "has 10 MiB of memory left") {
 		t.Errorf("got %v", err)

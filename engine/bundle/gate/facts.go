@@ -10,9 +10,9 @@ import (
 // facts is what the input of one point has.
 type facts struct{ schema *jsonschema.Schema }
 
-// has says whether a path may be defined in the input. It says no only where the
+// mayHavePath says whether a path may be defined in the input. It says no only where the
 // path names a field that a struct of the contract has not.
-func (f facts) has(path ast.Ref) bool {
+func (f facts) mayHavePath(path ast.Ref) bool {
 	s := f.schema
 	for _, part := range path {
 		switch {

@@ -74,8 +74,8 @@ type Coverage struct {
 	Missed []string `json:"missed,omitempty"`
 }
 
-// Percent of the lines that are covered; all of none.
-func (c Coverage) Percent() float64 {
+// CoveredPercent of the lines that are covered; all of none.
+func (c Coverage) CoveredPercent() float64 {
 	if c.Lines == 0 {
 		return 100
 	}
@@ -127,15 +127,15 @@ func New(builtin *bundle.Bundle, opts ...Option) *Gate {
 	return g
 }
 
-// Admit checks a bundle that would join, or take its own place in, the active
+// AdmitBundle checks a bundle that would join, or take its own place in, the active
 // ones. The error is a *RefusedError when the bundle is to blame. Records are
 // recent decisions, the newest first, of which a bounded sample is made again; there may be none.
-func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, records []decision.Record) (Report, error) {
+func (g *Gate) AdmitBundle(ctx context.Context, b *bundle.Bundle, active bundle.Set, records []decision.Record) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.time)
 	defer cancel()
 	job := Job{Builtin: sourceOf(g.builtin), Bundle: sourceOf(b), Coverage: g.coverage}
 	for _, a := range active {
-		if !replaces(b, a) {
+		if !replacesActive(b, a) {
 			job.Active = append(job.Active, sourceOf(a))
 		}
 	}
@@ -143,7 +143,7 @@ func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, r
 	if job.Records, err = encodeSample(records); err != nil {
 		return Report{}, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
 	}
-	report, err := g.runner.Run(ctx, job)
+	report, err := g.runner.RunJob(ctx, job)
 	if err != nil {
 		return report, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
 	}
@@ -153,10 +153,10 @@ func (g *Gate) Admit(ctx context.Context, b *bundle.Bundle, active bundle.Set, r
 	return report, nil
 }
 
-// replaces says whether a bundle would be active in place of another. A canary
+// replacesActive says whether a bundle would be active in place of another. A canary
 // leaves the one that holds elsewhere; a bundle that holds everywhere is what
 // becomes of its canary.
-func replaces(b, active *bundle.Bundle) bool {
+func replacesActive(b, active *bundle.Bundle) bool {
 	return active.Name == b.Name && active.Namespace == b.Namespace && (b.Canary == nil || active.Canary != nil)
 }
 
@@ -181,7 +181,7 @@ type Source struct {
 
 func sourceOf(b *bundle.Bundle) Source { return Source{b.Kind, b.Namespace, b.Canary, b.Name, b.Files} }
 
-func (s Source) read() (*bundle.Bundle, error) {
+func (s Source) parseBundle() (*bundle.Bundle, error) {
 	var opts []bundle.Option
 	switch s.Kind {
 	case bundle.Builtin:

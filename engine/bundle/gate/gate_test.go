@@ -22,7 +22,7 @@ import (
 // TestMain lets this test binary be the child that it starts.
 func TestMain(m *testing.M) {
 	if gate.IsChild() {
-		os.Exit(gate.Serve(os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(gate.ServeChild(os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -121,7 +121,7 @@ func TestAdmit(t *testing.T) {
 					active = append(active, user(t, n, map[string]string{"a.rego": source}))
 				}
 				g := gate.New(builtinBundle(t), gate.WithRunner(runner))
-				report, err := g.Admit(context.Background(), user(t, "own", tc.files, opts...), active, nil)
+				report, err := g.AdmitBundle(context.Background(), user(t, "own", tc.files, opts...), active, nil)
 				if tc.stage == "" {
 					if err != nil {
 						t.Error(err)
@@ -166,12 +166,12 @@ func TestACanaryIsCheckedWhereItHolds(t *testing.T) {
 	canary := user(t, "own", map[string]string{"a.rego": hold + "input.update == 1"}, bundle.AsCanary("shop"))
 	for how, runner := range runners() {
 		t.Run(how, func(t *testing.T) {
-			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), canary, bundle.Set{stable}, records)
+			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).AdmitBundle(t.Context(), canary, bundle.Set{stable}, records)
 			if err != nil || report.Replayed != 2 || len(report.Differences) != 1 || report.Differences[0].Subject.Namespace != "shop" {
 				t.Errorf("got %+v, %v; want another answer in shop alone", report, err)
 			}
 			taken := user(t, "other", canary.Files, bundle.AsCanary("bank"))
-			if _, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), taken, bundle.Set{stable, canary}, nil); err == nil || !strings.Contains(err.Error(), "package extend.rollout.a of bundle other belongs to bundle own already") {
+			if _, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).AdmitBundle(t.Context(), taken, bundle.Set{stable, canary}, nil); err == nil || !strings.Contains(err.Error(), "package extend.rollout.a of bundle other belongs to bundle own already") {
 				t.Errorf("got %v, want a conflict with the one that holds in bank", err)
 			}
 		})
@@ -202,7 +202,7 @@ func TestHostileTestsCostTheirLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := gate.New(builtinBundle(t), gate.WithRunner(gate.Child{Memory: 300 << 20}), gate.WithTime(tc.time))
 			start := time.Now()
-			_, err := g.Admit(context.Background(), user(t, "own", map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\n" + tc.test}), nil, nil)
+			_, err := g.AdmitBundle(context.Background(), user(t, "own", map[string]string{"a.rego": hold + "true", "a_test.rego": "package extend.rollout.a_test\n" + tc.test}), nil, nil)
 			var refused *gate.RefusedError
 			if !errors.As(err, &refused) || refused.Stage != gate.Limits && refused.Stage != gate.Tests {
 				t.Errorf("got %v", err)
@@ -229,14 +229,14 @@ func TestAFullBufferOfRecordsRefusesNothing(t *testing.T) {
 		workload := points.Workload{Annotations: map[string]string{"note": strings.Repeat("x", size)}}
 		_, r := engine.Decide(t.Context(), e, points.PlanPoint(), subject, points.PlanInput{Workload: workload, Update: 1})
 		for range (6 << 20) / size {
-			full.Record(r)
+			full.RecordDecision(r)
 		}
 	}
-	full.Record(seldom)
-	records := full.Find(record.Query{})
+	full.RecordDecision(seldom)
+	records := full.FindRecords(record.Query{})
 	for how, runner := range map[string]gate.Runner{"in this process": gate.InProcess{}, "in a child": gate.Child{Memory: childMemory}} {
 		t.Run(how, func(t *testing.T) {
-			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).Admit(t.Context(), user(t, "freeze", map[string]string{"a.rego": hold + "true"}), nil, records)
+			report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).AdmitBundle(t.Context(), user(t, "freeze", map[string]string{"a.rego": hold + "true"}), nil, records)
 			if err != nil || report.Replayed == 0 || report.Replayed > 1000 {
 				t.Fatalf("%d of %d are made again, %v", report.Replayed, len(records), err)
 			}
@@ -267,7 +267,7 @@ func TestReplay(t *testing.T) {
 		for how, runner := range runners() {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				g := gate.New(builtinBundle(t), gate.WithRunner(runner))
-				report, err := g.Admit(context.Background(), user(t, "own", map[string]string{"a.rego": tc.source}), nil, records)
+				report, err := g.AdmitBundle(context.Background(), user(t, "own", map[string]string{"a.rego": tc.source}), nil, records)
 				if report.Replayed != 5 || len(report.Differences) != tc.differences {
 					t.Errorf("%d replayed, %d differences", report.Replayed, len(report.Differences))
 				}
@@ -326,7 +326,7 @@ func TestAdmitRulesOfProtection(t *testing.T) {
 			if tc.tenant {
 				opts = append(opts, bundle.AsTenant("shop"))
 			}
-			_, err := gate.New(b).Admit(t.Context(), user(t, "own", map[string]string{"a.rego": "package extend.protection.a\n" + tc.rules}, opts...), nil, nil)
+			_, err := gate.New(b).AdmitBundle(t.Context(), user(t, "own", map[string]string{"a.rego": "package extend.protection.a\n" + tc.rules}, opts...), nil, nil)
 			if tc.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -347,11 +347,11 @@ func TestTheBuiltinPoliciesAndTheirExamplesPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gate.New(b, gate.WithCoverage())
-	report, err := g.Admit(context.Background(), b, nil, nil)
+	report, err := g.AdmitBundle(context.Background(), b, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Coverage == nil || report.Coverage.Percent() < 50 {
+	if report.Coverage == nil || report.Coverage.CoveredPercent() < 50 {
 		t.Errorf("coverage %+v", report.Coverage)
 	}
 	examples, err := os.ReadDir("../../../policies/examples")
@@ -364,7 +364,7 @@ func TestTheBuiltinPoliciesAndTheirExamplesPass(t *testing.T) {
 		if err != nil || len(example.Modules) == 0 {
 			continue // generators live there too
 		}
-		if _, err := g.Admit(context.Background(), example, nil, nil); err != nil {
+		if _, err := g.AdmitBundle(context.Background(), example, nil, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -115,7 +115,7 @@ func newSigner(t testing.TB) signer {
 func (s signer) sign(t testing.TB, archive []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := bundle.Sign(&out, bytes.NewReader(archive), bundle.Signing{Key: s.private, KeyID: "k"}); err != nil {
+	if err := bundle.SignArchive(&out, bytes.NewReader(archive), bundle.Signing{Key: s.private, KeyID: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -73,11 +73,11 @@ func readHostile(t testing.TB) (out []hostile) {
 // rolled is an observer that passes rollbacks on.
 type rolled chan engine.Rollback
 
-func (rolled) Activated(string)                {}
-func (rolled) Stuck(decision.Name, int)        {}
-func (rolled) Throttled(string, decision.Name) {}
-func (rolled) Withheld(bundle.Set)             {}
-func (r rolled) RolledBack(b engine.Rollback)  { r <- b }
+func (rolled) RevisionActivated(string)                {}
+func (rolled) EvaluationStuck(decision.Name, int)      {}
+func (rolled) DecisionThrottled(string, decision.Name) {}
+func (rolled) BundlesWithheld(bundle.Set)              {}
+func (r rolled) RolledBack(b engine.Rollback)          { r <- b }
 
 // arena is where hostile bundles are let loose: an engine that decides about
 // another namespace all the while.
@@ -176,7 +176,7 @@ func (a *arena) end(t *testing.T, h hostile) (where, says string) {
 	}
 	if h.After > 0 {
 		active := user(t, "hostile", map[string]string{"a.rego": hold + "true", ".manifest": fmt.Sprintf(`{"metadata": {"regatta": {"sequence": %d}}}`, h.After)})
-		if err := b.Follows(active); err != nil {
+		if err := b.FollowsActive(active); err != nil {
 			return sequence, err.Error()
 		}
 	}
@@ -186,7 +186,7 @@ func (a *arena) end(t *testing.T, h hostile) (where, says string) {
 	}
 	taken := user(t, "other", map[string]string{"a.rego": strings.Replace(hold, "rollout.a", "rollout.taken", 1) + "false"})
 	g := gate.New(a.builtin, gate.WithRunner(gate.Child{Memory: 256 << 20}), gate.WithTime(seconds))
-	_, err = g.Admit(t.Context(), b, bundle.Set{taken}, a.records)
+	_, err = g.AdmitBundle(t.Context(), b, bundle.Set{taken}, a.records)
 	var refused *gate.RefusedError
 	if errors.As(err, &refused) {
 		for _, p := range refused.Problems {
@@ -205,11 +205,11 @@ func (a *arena) end(t *testing.T, h hostile) (where, says string) {
 // bound lets a bundle decide that the gate let in.
 func (a *arena) bound(t *testing.T, b *bundle.Bundle, h hostile) (where, says string) {
 	t.Helper()
-	if err := a.engine.Activate(t.Context(), bundle.Set{b}); err != nil {
+	if err := a.engine.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := a.engine.Activate(context.Background(), nil); err != nil {
+		if err := a.engine.ActivateBundles(context.Background(), nil); err != nil {
 			t.Error(err)
 		}
 	}()

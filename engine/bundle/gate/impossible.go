@@ -17,18 +17,18 @@ import (
 	"github.com/regatta-sh/regatta/engine/schema"
 )
 
-// impossible reports rules that can never be true because their conditions need
+// findImpossibleRules reports rules that can never be true because their conditions need
 // facts that no point has together. A package of a domain is evaluated at all its
 // points, so a rule is possible if it is at one of them. Conditions of which this
 // is not certain count as possible everywhere.
-func impossible(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
+func findImpossibleRules(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	if b.Kind == bundle.Builtin {
 		return nil
 	}
 	p := &possibility{compiler: c, of: map[*ast.Rule]pointSet{}}
 	for _, point := range catalog.All() {
 		if point.Name.Domain() == domain {
-			s, err := schema.Of(point.In)
+			s, err := schema.ReflectType(point.In)
 			if err != nil {
 				return nil // the stage has reported it
 			}
@@ -42,18 +42,18 @@ func impossible(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problem
 			continue
 		}
 		for _, r := range m.Rules {
-			if !isExtension(domain, r) || p.definition(r) != 0 {
+			if !isExtension(domain, r) || p.pointsForRule(r) != 0 {
 				continue
 			}
-			loc, why := p.explain(r)
-			out = append(out, module.At(loc, "%s can never be true: %s", r.Head.Ref()[0], why))
+			loc, why := p.explainImpossible(r)
+			out = append(out, module.ProblemAt(loc, "%s can never be true: %s", r.Head.Ref()[0], why))
 		}
 	}
 	return out
 }
 
 func isExtension(domain string, r *ast.Rule) bool {
-	return slices.ContainsFunc(bundle.Extensions(), func(x bundle.Extension) bool {
+	return slices.ContainsFunc(bundle.AllExtensions(), func(x bundle.Extension) bool {
 		return x.Domain == domain && x.Rule == r.Head.Ref()[0].String()
 	})
 }
@@ -69,7 +69,7 @@ type possibility struct {
 	of       map[*ast.Rule]pointSet
 }
 
-func (p *possibility) everywhere() pointSet { return 1<<len(p.points) - 1 }
+func (p *possibility) allPoints() pointSet { return 1<<len(p.points) - 1 }
 
 // condition is a reference that has to be defined for a rule to be true.
 type condition struct {
@@ -78,27 +78,27 @@ type condition struct {
 	at       pointSet
 }
 
-// definition is where one definition of a rule can be true, or one behind its else.
-func (p *possibility) definition(r *ast.Rule) pointSet {
+// pointsForRule is where one definition of a rule can be true, or one behind its else.
+func (p *possibility) pointsForRule(r *ast.Rule) pointSet {
 	if at, ok := p.of[r]; ok {
 		return at
 	}
-	p.of[r] = p.everywhere() // nothing refers to itself: the compiler has seen to it
-	at := p.everywhere()
+	p.of[r] = p.allPoints() // nothing refers to itself: the compiler has seen to it
+	at := p.allPoints()
 	if !r.Default {
-		for _, c := range p.conditions(r.Body) {
+		for _, c := range p.requiredConditions(r.Body) {
 			at &= c.at
 		}
 		if r.Else != nil {
-			at |= p.definition(r.Else)
+			at |= p.pointsForRule(r.Else)
 		}
 	}
 	p.of[r] = at
 	return at
 }
 
-// conditions are the references in a body that it cannot do without.
-func (p *possibility) conditions(body ast.Body) (out []condition) {
+// requiredConditions are the references in a body that it cannot do without.
+func (p *possibility) requiredConditions(body ast.Body) (out []condition) {
 	for _, e := range body {
 		// What is with another input is about that one, and a negation is true
 		// where something is missing.
@@ -120,7 +120,7 @@ func (p *possibility) conditions(body ast.Body) (out []condition) {
 					if loc == nil {
 						loc = e.Location
 					}
-					if at := p.defined(ref); at != p.everywhere() {
+					if at := p.pointsForReference(ref); at != p.allPoints() {
 						out = append(out, condition{ref, loc, at})
 					}
 				}
@@ -131,63 +131,63 @@ func (p *possibility) conditions(body ast.Body) (out []condition) {
 	return out
 }
 
-// defined is where a reference can be defined.
-func (p *possibility) defined(ref ast.Ref) pointSet {
+// pointsForReference is where a reference can be defined.
+func (p *possibility) pointsForReference(ref ast.Ref) pointSet {
 	if ref.HasPrefix(ast.InputRootRef) {
 		var at pointSet
 		for i, in := range p.inputs {
-			if in.has(ref[1:]) {
+			if in.mayHavePath(ref[1:]) {
 				at |= 1 << i
 			}
 		}
 		return at
 	}
 	if !ref.HasPrefix(ast.DefaultRootRef) {
-		return p.everywhere()
+		return p.allPoints()
 	}
 	rules := p.compiler.GetRulesExact(ref.ConstantPrefix())
 	if len(rules) == 0 {
-		return p.everywhere() // data, or a package with rules in it
+		return p.allPoints() // data, or a package with rules in it
 	}
 	var at pointSet
 	for _, r := range rules {
 		if r.Default || r.Head.RuleKind() == ast.MultiValue || len(r.Head.Ref()) > len(r.Head.Ref().GroundPrefix()) {
-			return p.everywhere() // empty where it is not true
+			return p.allPoints() // empty where it is not true
 		}
-		at |= p.definition(r)
+		at |= p.pointsForRule(r)
 	}
 	return at
 }
 
-// explain names two conditions that no point meets, and where the second is.
-func (p *possibility) explain(r *ast.Rule) (*ast.Location, string) {
-	conditions := p.conditions(r.Body)
+// explainImpossible names two conditions that no point meets, and where the second is.
+func (p *possibility) explainImpossible(r *ast.Rule) (*ast.Location, string) {
+	conditions := p.requiredConditions(r.Body)
 	for i, b := range conditions {
 		if b.at == 0 {
 			if of := p.compiler.GetRulesExact(b.ref.ConstantPrefix()); len(of) > 0 {
-				_, why := p.explain(of[0])
+				_, why := p.explainImpossible(of[0])
 				return b.location, fmt.Sprintf("it needs %s, and %s", b.ref, why)
 			}
 			return b.location, fmt.Sprintf("it needs %s, which no point has", b.ref)
 		}
 		for _, a := range conditions[:i] {
 			if a.at&b.at == 0 {
-				return b.location, fmt.Sprintf("it needs %s, which %s has, and %s, which %s has; no point has both", a.ref, p.names(a.at), b.ref, p.names(b.at))
+				return b.location, fmt.Sprintf("it needs %s, which %s has, and %s, which %s has; no point has both", a.ref, p.pointNames(a.at), b.ref, p.pointNames(b.at))
 			}
 		}
 	}
 	// No two of them exclude each other, but all of them do.
-	all := p.everywhere()
+	all := p.allPoints()
 	for _, b := range conditions {
 		if all&b.at == 0 {
-			return b.location, fmt.Sprintf("what comes before %s can be true at %s only, and %s has that; no point has both", b.ref, p.names(all), p.names(b.at))
+			return b.location, fmt.Sprintf("what comes before %s can be true at %s only, and %s has that; no point has both", b.ref, p.pointNames(all), p.pointNames(b.at))
 		}
 		all &= b.at
 	}
 	return r.Location, "its conditions need facts of different points"
 }
 
-func (p *possibility) names(at pointSet) string {
+func (p *possibility) pointNames(at pointSet) string {
 	var out []string
 	for i, name := range p.points {
 		if at&(1<<i) != 0 {

@@ -38,7 +38,7 @@ func TestARuleThatNeedsFactsOfTwoPointsIsRefused(t *testing.T) {
 		"the other one in the message":           {"package extend.rollout.a\n\nhold contains {\"reason\": \"R\", \"message\": sprintf(\"%v\", [input.qosChanged])} if input.maxUnavailable > 1", "hold can never be true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := gate.New(b).Admit(t.Context(), user(t, "own", map[string]string{"a.rego": tc.source}), nil, nil)
+			_, err := gate.New(b).AdmitBundle(t.Context(), user(t, "own", map[string]string{"a.rego": tc.source}), nil, nil)
 			var refused *gate.RefusedError
 			switch {
 			case tc.want == "" && err != nil:

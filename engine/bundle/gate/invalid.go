@@ -25,43 +25,43 @@ type complaint struct {
 	Message string `json:"message"`
 }
 
-// complaints are an element of the built-in rule protection/invalid each. It is
+// invalidRulesPoint are an element of the built-in rule protection/invalid each. It is
 // no decision point: nothing is ever done by it.
-func complaints() decision.Any {
+func invalidRulesPoint() decision.UntypedPoint {
 	return decision.Point[protection.GuardsInput, []complaint]{
 		Name: "protection/invalid", Budget: testTime,
 		Fallback: func(protection.GuardsInput) []complaint { return nil },
-	}.Any()
+	}.EraseTypes()
 }
 
-// invalid asks what is wrong with guards and settings, whose values types cannot
+// findInvalidRules asks what is wrong with guards and settings, whose values types cannot
 // tell: a label that no label can be, a kind that is protected already.
-func (c *checking) invalid(ctx context.Context) module.Problems {
+func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
 	subject := decision.Subject{Namespace: c.bundle.Namespace}
 	if len(c.bundle.Canary) > 0 {
 		subject.Namespace = c.bundle.Canary[0]
 	}
-	rules := c.rules("protection")
-	if c.bundle.Kind == bundle.Builtin || len(rules) == 0 || !c.snapshot.Defines(complaints().Name, subject) {
+	rules := c.guardAndSettingRules("protection")
+	if c.bundle.Kind == bundle.Builtin || len(rules) == 0 || !c.snapshot.IsPointDefined(invalidRulesPoint().Name, subject) {
 		return nil
 	}
 	on := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
-	answer, rec := engine.DecideOn(ctx, c.engine, c.snapshot, complaints(), subject, on)
+	answer, rec := engine.DecideOn(ctx, c.engine, c.snapshot, invalidRulesPoint(), subject, on)
 	if rec.Outcome != decision.Decided {
 		first := slices.Min(slices.Collect(maps.Keys(rules)))
-		return module.Problems{module.At(rules[first].Location, "guards and settings cannot be read (%s): %s", rec.Outcome, rec.Error)}
+		return module.Problems{module.ProblemAt(rules[first].Location, "guards and settings cannot be read (%s): %s", rec.Outcome, rec.Error)}
 	}
 	var out module.Problems
 	for _, x := range answer.([]complaint) {
 		if r := rules["extend.protection."+x.Package+"."+x.Rule]; r != nil {
-			out = append(out, module.At(r.Location, "%s: %s", x.Rule, x.Message))
+			out = append(out, module.ProblemAt(r.Location, "%s: %s", x.Rule, x.Message))
 		}
 	}
 	return out
 }
 
-// rules are the bundle's guards and settings of a domain, by path.
-func (c *checking) rules(domain string) map[string]*ast.Rule {
+// guardAndSettingRules are the bundle's guards and settings of a domain, by path.
+func (c *checking) guardAndSettingRules(domain string) map[string]*ast.Rule {
 	out := map[string]*ast.Rule{}
 	for _, file := range slices.Sorted(maps.Keys(c.bundle.Modules)) {
 		m := c.bundle.Modules[file]

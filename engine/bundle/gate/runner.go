@@ -20,16 +20,16 @@ import (
 
 // Runner does the work of a gate.
 type Runner interface {
-	Run(ctx context.Context, job Job) (Report, error)
+	RunJob(ctx context.Context, job Job) (Report, error)
 }
 
 // InProcess does it here. A hostile bundle can use up this process's memory, so
 // it is for bundles of those who run it themselves.
 type InProcess struct{}
 
-// Run implements Runner.
-func (InProcess) Run(ctx context.Context, job Job) (Report, error) {
-	return check(ctx, job, listLines(job.Records), func(Stage, Report) {})
+// RunJob implements Runner.
+func (InProcess) RunJob(ctx context.Context, job Job) (Report, error) {
+	return runStages(ctx, job, listLines(job.Records), func(Stage, Report) {})
 }
 
 // Child does it in another process of the same program, which has limits, no
@@ -61,8 +61,8 @@ const (
 	maxReport      = 32 << 20
 )
 
-// Run implements Runner.
-func (c Child) Run(ctx context.Context, job Job) (Report, error) {
+// RunJob implements Runner.
+func (c Child) RunJob(ctx context.Context, job Job) (Report, error) {
 	path := c.Path
 	if path == "" {
 		var err error
@@ -89,19 +89,19 @@ func (c Child) Run(ctx context.Context, job Job) (Report, error) {
 	cmd := exec.CommandContext(ctx, path)
 	// Nothing is inherited: the environment may have credentials in it.
 	cmd.Env = []string{childVariable + "=1", fmt.Sprintf("%s=%d", memoryVariable, memory), "GOMAXPROCS=1"}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = input(in, job.Records), &limited{&out, maxReport}, &limited{&complaint, 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = childInput(in, job.Records), &limited{&out, maxReport}, &limited{&complaint, 64 << 10}
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		last, _ := lastProgress(out.Bytes())
-		report := overtime(last.Report, job.Bundle.Name, cmp.Or(last.Stage, "unknown"))
+		report := timeoutReport(last.Report, job.Bundle.Name, cmp.Or(last.Stage, "unknown"))
 		report.LimitedIn = last.Stage
 		report.Problems[0].Message += "; its process was ended"
 		return report, nil
 	case err != nil:
 		last, _ := lastProgress(out.Bytes())
-		return crashed(job, last, err, complaint.String())
+		return reportCrash(job, last, err, complaint.String())
 	}
 	last, err := lastProgress(out.Bytes())
 	if err != nil {
@@ -113,8 +113,8 @@ func (c Child) Run(ctx context.Context, job Job) (Report, error) {
 	return last.Report, nil
 }
 
-// input is what a child reads: the job, and then the records.
-func input(job []byte, records [][]byte) io.Reader {
+// childInput is what a child reads: the job, and then the records.
+func childInput(job []byte, records [][]byte) io.Reader {
 	parts := []io.Reader{bytes.NewReader(job), strings.NewReader("\n")}
 	for _, line := range records {
 		parts = append(parts, bytes.NewReader(line))
@@ -143,9 +143,9 @@ func lastProgress(out []byte) (last progress, err error) {
 	}
 }
 
-// crashed tells a bundle that was too much for the process from a process that
+// reportCrash tells a bundle that was too much for the process from a process that
 // did not work.
-func crashed(job Job, last progress, err error, complaint string) (Report, error) {
+func reportCrash(job Job, last progress, err error, complaint string) (Report, error) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return Report{}, fmt.Errorf("running the gate's process: %w", err)
@@ -187,8 +187,8 @@ const exitFailed = 3
 // IsChild says whether this process was started by a Child.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
-// Serve does the work that a Child sent, and returns the exit code.
-func Serve(in io.Reader, out, complaint io.Writer) int {
+// ServeChild does the work that a Child sent, and returns the exit code.
+func ServeChild(in io.Reader, out, complaint io.Writer) int {
 	fail := func(err error) int {
 		fmt.Fprintln(complaint, err)
 		return exitFailed
@@ -202,8 +202,8 @@ func Serve(in io.Reader, out, complaint io.Writer) int {
 		return fail(fmt.Errorf("reading the work: %w", err))
 	}
 	enc := json.NewEncoder(out)
-	begin := func(s Stage, r Report) { _ = enc.Encode(progress{s, r}) }                                   // the end fails too, if this does
-	report, err := check(context.Background(), job, readLines(io.MultiReader(dec.Buffered(), in)), begin) // the parent keeps the time
+	begin := func(s Stage, r Report) { _ = enc.Encode(progress{s, r}) }                                       // the end fails too, if this does
+	report, err := runStages(context.Background(), job, readLines(io.MultiReader(dec.Buffered(), in)), begin) // the parent keeps the time
 	if err != nil {
 		return fail(err)
 	}

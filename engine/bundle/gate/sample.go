@@ -49,7 +49,7 @@ func encodeSample(records []decision.Record) ([][]byte, error) {
 			if len(lines) == mostReplayed {
 				return lines, nil
 			}
-			if record.Size(r) > 2*replayedLine { // it would be encoded for nothing
+			if record.MemorySize(r) > 2*replayedLine { // it would be encoded for nothing
 				continue
 			}
 			var line bytes.Buffer

@@ -25,22 +25,22 @@ import (
 	"github.com/regatta-sh/regatta/engine/schema"
 )
 
-// check goes through the stages up to the first that refuses.
+// runStages goes through the stages up to the first that refuses.
 //
 // begin is called with each stage before it runs, and what is known until then.
-func check(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin func(Stage, Report)) (Report, error) {
+func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin func(Stage, Report)) (Report, error) {
 	c := &checking{job: job, records: records}
-	if err := c.read(); err != nil {
+	if err := c.parseBundles(); err != nil {
 		return Report{}, err
 	}
-	defer c.close()
+	defer c.closeEngine()
 	for _, s := range []struct {
 		stage Stage
 		code  string // of problems that OPA has no code for
 		run   func(context.Context) error
 	}{
-		{Packages, "contract_error", c.packages}, {Compile, "compile_error", c.compile}, {Schemas, "schema_error", c.schemas},
-		{Types, "output_error", c.types}, {Tests, "test_failed", c.tests}, {Replay, "replay_error", c.replay},
+		{Packages, "contract_error", c.checkPackages}, {Compile, "compile_error", c.compileBundle}, {Schemas, "schema_error", c.checkSchemas},
+		{Types, "output_error", c.checkTypes}, {Tests, "test_failed", c.runTests}, {Replay, "replay_error", c.replayRecords},
 	} {
 		begin(s.stage, c.report)
 		start, used := time.Now(), processorTime()
@@ -49,14 +49,14 @@ func check(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin
 		var found module.Problems
 		switch {
 		case errors.As(err, &found):
-			c.report.Refused, c.report.Problems = s.stage, found.Coded(s.code)
+			c.report.Refused, c.report.Problems = s.stage, found.WithCode(s.code)
 			return c.report, nil
 		case ctx.Err() != nil, errors.As(err, new(engine.SlowError)):
-			return overtime(c.report, job.Bundle.Name, s.stage), nil
+			return timeoutReport(c.report, job.Bundle.Name, s.stage), nil
 		case err != nil:
 			return c.report, fmt.Errorf("stage %s: %w", s.stage, err)
 		case s.stage == Compile && processorTime()-used > mostCompile:
-			report := overtime(c.report, job.Bundle.Name, s.stage)
+			report := timeoutReport(c.report, job.Bundle.Name, s.stage)
 			report.Problems[0].Message += fmt.Sprintf(": it may take %s of a processor", mostCompile)
 			return report, nil
 		}
@@ -71,7 +71,7 @@ const mostCompile = 10 * time.Second
 // limitError is the code of what took too much time or memory.
 const limitError = "limit_error"
 
-func overtime(r Report, name string, s Stage) Report {
+func timeoutReport(r Report, name string, s Stage) Report {
 	r.Refused, r.LimitedIn = Limits, s
 	r.Problems = module.Problems{{File: name, Row: 1, Col: 1, Code: limitError, Message: fmt.Sprintf("checking took too long, in stage %s", s)}}
 	return r
@@ -90,18 +90,18 @@ type checking struct {
 	snapshot *engine.Snapshot
 }
 
-func (c *checking) read() (err error) {
-	if c.builtin, err = c.job.Builtin.read(); err != nil {
+func (c *checking) parseBundles() (err error) {
+	if c.builtin, err = c.job.Builtin.parseBundle(); err != nil {
 		return err
 	}
 	for _, s := range c.job.Active {
-		b, err := s.read()
+		b, err := s.parseBundle()
 		if err != nil {
 			return err
 		}
 		c.active = append(c.active, b)
 	}
-	if c.bundle, err = c.job.Bundle.read(); err != nil {
+	if c.bundle, err = c.job.Bundle.parseBundle(); err != nil {
 		return err
 	}
 	if c.bundle.Kind != bundle.Builtin {
@@ -110,36 +110,36 @@ func (c *checking) read() (err error) {
 	return nil
 }
 
-func (c *checking) packages(context.Context) error {
+func (c *checking) checkPackages(context.Context) error {
 	if c.bundle.Kind == bundle.Builtin {
 		return nil
 	}
-	if ps := c.bundle.Check(); len(ps) > 0 {
+	if ps := c.bundle.CheckContract(); len(ps) > 0 {
 		return ps
 	}
 	return nil
 }
 
-func (c *checking) compile(ctx context.Context) (err error) {
+func (c *checking) compileBundle(ctx context.Context) (err error) {
 	// What bundles may take together is for the manager to say, which has its own memory.
 	if c.engine, err = engine.FromBundle(c.builtin, engine.WithTenantBytes(math.MaxInt), engine.WithViewBytes(math.MaxInt)); err != nil {
 		return err
 	}
-	c.snapshot, err = c.engine.Compile(ctx, c.active)
+	c.snapshot, err = c.engine.CompileBundles(ctx, c.active)
 	return err
 }
 
-func (c *checking) close() {
+func (c *checking) closeEngine() {
 	if c.engine != nil {
 		c.engine.Close()
 	}
 }
 
-// schemas compiles what the bundle says about each domain once more, with the
+// checkSchemas compiles what the bundle says about each domain once more, with the
 // facts of the domain known, so that a reference to one that does not exist is
 // a type error. The built-in modules of the domain are compiled along because
 // packages may call their functions.
-func (c *checking) schemas(context.Context) error {
+func (c *checking) checkSchemas(context.Context) error {
 	var wrong module.Problems
 	for _, domain := range domainsOf(c.bundle) {
 		modules := map[string]*ast.Module{}
@@ -150,7 +150,7 @@ func (c *checking) schemas(context.Context) error {
 				}
 			}
 		}
-		facts, err := schema.Domain(domain)
+		facts, err := schema.DomainInput(domain)
 		if err != nil {
 			continue // a domain that has no points yet: nothing is known
 		}
@@ -165,11 +165,11 @@ func (c *checking) schemas(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ps := impossible(typed, c.bundle, domain); len(ps) > 0 {
+		if ps := findImpossibleRules(typed, c.bundle, domain); len(ps) > 0 {
 			wrong = append(wrong, ps...)
 			continue
 		}
-		if ps := answers(typed, c.bundle, domain); len(ps) > 0 {
+		if ps := checkAnswerTypes(typed, c.bundle, domain); len(ps) > 0 {
 			c.report.Problems = append(c.report.Problems, ps...)
 		}
 	}
@@ -179,13 +179,13 @@ func (c *checking) schemas(context.Context) error {
 	return nil
 }
 
-// types reports what schemas found out about answers, or else what their values
+// checkTypes reports what schemas found out about answers, or else what their values
 // have that types do not tell.
-func (c *checking) types(ctx context.Context) error {
+func (c *checking) checkTypes(ctx context.Context) error {
 	found := c.report.Problems
 	c.report.Problems = nil
 	if len(found) == 0 {
-		found = c.invalid(ctx)
+		found = c.findInvalidRules(ctx)
 	}
 	if len(found) > 0 {
 		return found
@@ -218,9 +218,9 @@ const maxDifferences = 100
 // the time is over: a single decision that comes late is told by its outcome.
 const replayTime = 20 * time.Second
 
-// replay makes decisions again, one after the other. Other answers are what a new bundle is for; no
+// replayRecords makes decisions again, one after the other. Other answers are what a new bundle is for; no
 // answer where there was one is not.
-func (c *checking) replay(ctx context.Context) error {
+func (c *checking) replayRecords(ctx context.Context) error {
 	over := time.Now().Add(replayTime)
 	var wrong module.Problems
 	for line, err := range c.records {
@@ -245,7 +245,7 @@ func (c *checking) replay(ctx context.Context) error {
 		if len(wrong) > 0 {
 			tries = 1 // it is refused by now
 		}
-		d, err := compare.Replay(ctx, c.engine, c.snapshot, r, tries)
+		d, err := compare.ReplayAndDiff(ctx, c.engine, c.snapshot, r, tries)
 		if err != nil {
 			return err
 		}

@@ -22,9 +22,9 @@ import (
 // testTime is how long one test may take.
 const testTime = 5 * time.Second
 
-// tests runs the bundle's own tests, beside the built-in policies and as the
+// runTests runs the bundle's own tests, beside the built-in policies and as the
 // engine would evaluate them: errors of built-in functions are errors.
-func (c *checking) tests(ctx context.Context) error {
+func (c *checking) runTests(ctx context.Context) error {
 	if len(c.bundle.Tests) == 0 {
 		return nil
 	}
@@ -59,14 +59,14 @@ func (c *checking) tests(ctx context.Context) error {
 	}
 	var wrong module.Problems
 	for r := range results {
-		if p, ok := c.add(r); !ok {
+		if p, ok := c.addTestResult(r); !ok {
 			wrong = append(wrong, p)
 		}
 	}
 	slices.SortFunc(c.report.Tests, func(a, b Test) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(wrong, func(a, b module.Problem) int { return strings.Compare(a.String(), b.String()) })
 	if c.job.Coverage {
-		c.report.Coverage = coverage(tracer, own)
+		c.report.Coverage = measureCoverage(tracer, own)
 	}
 	if len(wrong) > 0 {
 		return wrong
@@ -74,10 +74,10 @@ func (c *checking) tests(ctx context.Context) error {
 	return nil
 }
 
-// add reports one test.
-func (c *checking) add(r *tester.Result) (module.Problem, bool) {
+// addTestResult reports one test.
+func (c *checking) addTestResult(r *tester.Result) (module.Problem, bool) {
 	name := strings.TrimPrefix(r.Package, "data.") + "." + r.Name
-	t := Test{Name: name, Place: module.At(r.Location, "").Place(), Passed: r.Pass(), Skipped: r.Skip, Duration: r.Duration}
+	t := Test{Name: name, Place: module.ProblemAt(r.Location, "").SourcePosition(), Passed: r.Pass(), Skipped: r.Skip, Duration: r.Duration}
 	var failed []string
 	for path, sub := range r.SubResults.Iter {
 		if sub.Fail && len(sub.SubResults) == 0 {
@@ -96,10 +96,10 @@ func (c *checking) add(r *tester.Result) (module.Problem, bool) {
 		t.Message += "; it printed " + out
 	}
 	c.report.Tests = append(c.report.Tests, t)
-	return module.At(r.Location, "%s %s", name, t.Message), t.Passed || t.Skipped
+	return module.ProblemAt(r.Location, "%s %s", name, t.Message), t.Passed || t.Skipped
 }
 
-func coverage(tracer *cover.Cover, own map[string]*ast.Module) *Coverage {
+func measureCoverage(tracer *cover.Cover, own map[string]*ast.Module) *Coverage {
 	out := &Coverage{}
 	report := tracer.Report(own)
 	for _, file := range slices.Sorted(maps.Keys(own)) {

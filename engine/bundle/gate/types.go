@@ -16,10 +16,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// answers holds what OPA's type checker knows about the rules that answer
+// checkAnswerTypes holds what OPA's type checker knows about the rules that answer
 // against the types of the contract. It only reports what cannot be right:
 // where the checker does not know, evaluation will tell.
-func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
+func checkAnswerTypes(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	var out module.Problems
 	look := func(t reflect.Type, elem bool, path ...string) {
 		ref := ast.DefaultRootRef
@@ -38,9 +38,9 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 			}
 			known = set.Of()
 		}
-		for _, alternative := range alternatives(known) {
-			if why := mismatch(alternative, t); why != "" {
-				out = append(out, module.At(rules[0].Location, "%s cannot be the answer: %s", ref, why))
+		for _, alternative := range typeAlternatives(known) {
+			if why := typeMismatch(alternative, t); why != "" {
+				out = append(out, module.ProblemAt(rules[0].Location, "%s cannot be the answer: %s", ref, why))
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 		if len(path) != 3 || path[0] != "extend" {
 			continue
 		}
-		for _, x := range bundle.Extensions() {
+		for _, x := range bundle.AllExtensions() {
 			if x.Domain == domain && x.Answer != nil {
 				look(x.Answer, x.Set, append(path, x.Rule)...)
 			}
@@ -69,20 +69,20 @@ func answers(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	return slices.Compact(out)
 }
 
-// alternatives are the types that a value may have; nil means any.
-func alternatives(t types.Type) []types.Type {
+// typeAlternatives are the types that a value may have; nil means any.
+func typeAlternatives(t types.Type) []types.Type {
 	if union, ok := t.(types.Any); ok {
 		return union
 	}
 	return []types.Type{t}
 }
 
-// mismatch says why no value of a Rego type can be decoded to a Go type.
-func mismatch(known types.Type, want reflect.Type) string {
+// typeMismatch says why no value of a Rego type can be decoded to a Go type.
+func typeMismatch(known types.Type, want reflect.Type) string {
 	if union, ok := known.(types.Any); ok {
 		why := ""
 		for _, a := range union {
-			if why = mismatch(a, want); why == "" {
+			if why = typeMismatch(a, want); why == "" {
 				return "" // one of them fits
 			}
 		}
@@ -92,16 +92,16 @@ func mismatch(known types.Type, want reflect.Type) string {
 		if _, null := known.(types.Null); null {
 			return ""
 		}
-		return mismatch(known, want.Elem())
+		return typeMismatch(known, want.Elem())
 	}
 	if named, ok := known.(*types.NamedType); ok {
-		return mismatch(named.Type, want)
+		return typeMismatch(named.Type, want)
 	}
 	is := func(ok bool, what string) string {
 		if ok {
 			return ""
 		}
-		return fmt.Sprintf("it is %s, want %s", describe(known), what)
+		return fmt.Sprintf("it is %s, want %s", describeType(known), what)
 	}
 	switch want.Kind() {
 	case reflect.Bool:
@@ -117,9 +117,9 @@ func mismatch(known types.Type, want reflect.Type) string {
 	case reflect.Slice:
 		switch list := known.(type) {
 		case *types.Set:
-			return within("an element", mismatch(list.Of(), want.Elem()))
+			return prefixPath("an element", typeMismatch(list.Of(), want.Elem()))
 		case *types.Array:
-			return elements(list, want.Elem())
+			return elementMismatch(list, want.Elem())
 		}
 		return is(false, "an array")
 	case reflect.Map:
@@ -127,51 +127,51 @@ func mismatch(known types.Type, want reflect.Type) string {
 		if !ok {
 			return is(false, "an object")
 		}
-		return entries(object, want.Elem())
+		return entryMismatch(object, want.Elem())
 	case reflect.Struct:
 		object, ok := known.(*types.Object)
 		if !ok {
 			return is(false, "an object")
 		}
-		return fields(object, want)
+		return fieldMismatch(object, want)
 	}
 	return ""
 }
 
-// elements says why an array cannot be a list of a type.
-func elements(list *types.Array, want reflect.Type) string {
+// elementMismatch says why an array cannot be a list of a type.
+func elementMismatch(list *types.Array, want reflect.Type) string {
 	for i := range list.Len() {
-		if why := mismatch(list.Select(i), want); why != "" {
-			return within(fmt.Sprintf("element %d", i), why)
+		if why := typeMismatch(list.Select(i), want); why != "" {
+			return prefixPath(fmt.Sprintf("element %d", i), why)
 		}
 	}
 	if d := list.Dynamic(); d != nil {
-		return within("an element", mismatch(d, want))
+		return prefixPath("an element", typeMismatch(d, want))
 	}
 	return ""
 }
 
-// entries says why an object cannot be a map to a type.
-func entries(object *types.Object, want reflect.Type) string {
+// entryMismatch says why an object cannot be a map to a type.
+func entryMismatch(object *types.Object, want reflect.Type) string {
 	for _, p := range object.StaticProperties() {
-		if why := mismatch(p.Value, want); why != "" {
-			return within(fmt.Sprint(p.Key), why)
+		if why := typeMismatch(p.Value, want); why != "" {
+			return prefixPath(fmt.Sprint(p.Key), why)
 		}
 	}
 	if d := object.DynamicProperties(); d != nil {
-		return within("a value", mismatch(d.Value, want))
+		return prefixPath("a value", typeMismatch(d.Value, want))
 	}
 	return ""
 }
 
-func within(where, why string) string {
+func prefixPath(where, why string) string {
 	if why == "" {
 		return ""
 	}
 	return where + ": " + why
 }
 
-func describe(t types.Type) string {
+func describeType(t types.Type) string {
 	switch t.(type) {
 	case types.Null:
 		return "null"
@@ -193,8 +193,8 @@ func describe(t types.Type) string {
 	return types.Sprint(t)
 }
 
-// fields compares an object with a struct of the contract.
-func fields(object *types.Object, want reflect.Type) string {
+// fieldMismatch compares an object with a struct of the contract.
+func fieldMismatch(object *types.Object, want reflect.Type) string {
 	static := map[string]types.Type{}
 	for _, p := range object.StaticProperties() {
 		if key, ok := p.Key.(string); ok {
@@ -213,8 +213,8 @@ func fields(object *types.Object, want reflect.Type) string {
 			}
 			continue
 		}
-		if why := mismatch(t, f.Type); why != "" {
-			return within(name, why)
+		if why := typeMismatch(t, f.Type); why != "" {
+			return prefixPath(name, why)
 		}
 	}
 	for key := range static {

@@ -29,26 +29,26 @@ type Rule struct {
 	find func(m *ast.Module, b *bundle.Bundle) []module.Problem
 }
 
-// Rules lists all of them.
-func Rules() []Rule {
+// AllRules lists all of them.
+func AllRules() []Rule {
 	return []Rule{
-		{"no-walk", "walk visits every path of a document, and shared parts once for each way to them.", walks},
-		{"not-import", "Without the import, other tools read a `not` over a missing fact as undefined, and a denial fails open.", negations},
-		{"missing-metadata", "Explanations and records name a rule by its label id and tell people its title and description.", metadata},
-		{"missing-tests", "A policy without a test is tried for the first time by a rollout.", tests},
-		{"pod-text", "Text that is made for each pod, such as with sprintf, is most of what a rank costs.", texts},
-		{"pod-arithmetic", "Arithmetic for each pod is slow, and numbers that safety depends on are facts.", arithmetic},
-		{"pod-function", "A function that is called for each pod is eight times slower than its conditions written inline.", functions},
+		{"no-walk", "walk visits every path of a document, and shared parts once for each way to them.", findWalks},
+		{"not-import", "Without the import, other tools read a `not` over a missing fact as undefined, and a denial fails open.", findUnimportedNot},
+		{"missing-metadata", "Explanations and records name a rule by its label id and tell people its title and description.", findMissingMetadata},
+		{"missing-tests", "A policy without a test is tried for the first time by a rollout.", findMissingTests},
+		{"pod-text", "Text that is made for each pod, such as with sprintf, is most of what a rank costs.", findPodText},
+		{"pod-arithmetic", "Arithmetic for each pod is slow, and numbers that safety depends on are facts.", findPodArithmetic},
+		{"pod-function", "A function that is called for each pod is eight times slower than its conditions written inline.", findPodFunctions},
 		{"pod-object", "A partial object over pods is seventeen times slower than one comprehension.", partialObjects},
-		{"pods-by-pods", "Each pod is held against each pod: a million steps for a thousand of them.", squares},
+		{"pods-by-pods", "Each pod is held against each pod: a million steps for a thousand of them.", findNestedPodLoops},
 	}
 }
 
-// Bundle looks at all modules of a bundle. Tests are only looked at for what
+// CheckBundle looks at all modules of a bundle. Tests are only looked at for what
 // other tools would read in another way.
-func Bundle(b *bundle.Bundle) []Finding {
+func CheckBundle(b *bundle.Bundle) []Finding {
 	var out []Finding
-	for _, r := range Rules() {
+	for _, r := range AllRules() {
 		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
 			for _, p := range r.find(b.Modules[file], b) {
 				out = append(out, Finding{r.ID, p})
@@ -56,7 +56,7 @@ func Bundle(b *bundle.Bundle) []Finding {
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(b.Tests)) {
-		for _, p := range negations(b.Tests[file], b) {
+		for _, p := range findUnimportedNot(b.Tests[file], b) {
 			out = append(out, Finding{"not-import", p})
 		}
 	}
@@ -72,26 +72,26 @@ func Bundle(b *bundle.Bundle) []Finding {
 	return slices.Compact(out)
 }
 
-func walks(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
-	calls(m, func(name string, at *ast.Location) {
+func findWalks(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
+	visitCalls(m, func(name string, at *ast.Location) {
 		if name == "walk" {
-			out = append(out, module.At(at, "walk is not allowed: name the path, or iterate over the one list that is meant"))
+			out = append(out, module.ProblemAt(at, "walk is not allowed: name the path, or iterate over the one list that is meant"))
 		}
 	})
 	return out
 }
 
-func negations(m *ast.Module, _ *bundle.Bundle) []module.Problem {
-	at := module.Unimported(m)
+func findUnimportedNot(m *ast.Module, _ *bundle.Bundle) []module.Problem {
+	at := module.UnimportedNot(m)
 	if at == nil {
 		return nil
 	}
-	return []module.Problem{module.At(at, "write `import future.keywords.not` below the package, so that `not` is true in every tool where what it negates is undefined")}
+	return []module.Problem{module.ProblemAt(at, "write `import future.keywords.not` below the package, so that `not` is true in every tool where what it negates is undefined")}
 }
 
-// metadata wants of each rule that decides something a title, a description and
+// findMissingMetadata wants of each rule that decides something a title, a description and
 // an id; all but the id may be those of the package.
-func metadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
+func findMissingMetadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 	pkg := &ast.Annotations{}
 	for _, a := range m.Annotations {
 		if a.Scope == "package" {
@@ -99,7 +99,7 @@ func metadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 		}
 	}
 	for _, r := range m.Rules {
-		if !decides(m, r) {
+		if !isDecisionRule(m, r) {
 			continue
 		}
 		own := &ast.Annotations{}
@@ -120,33 +120,33 @@ func metadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 			missing = append(missing, "labels.id")
 		}
 		if len(missing) > 0 {
-			out = append(out, module.At(r.Location, "write a comment `# METADATA` with %s above %s: that is what explanations show", strings.Join(missing, ", "), r.Head.Name))
+			out = append(out, module.ProblemAt(r.Location, "write a comment `# METADATA` with %s above %s: that is what explanations show", strings.Join(missing, ", "), r.Head.Name))
 		}
 	}
 	return out
 }
 
-// decides is true for rules that extend a decision or replace it, but not for
+// isDecisionRule is true for rules that extend a decision or replace it, but not for
 // those that only declare something, which no explanation shows.
-func decides(m *ast.Module, r *ast.Rule) bool {
+func isDecisionRule(m *ast.Module, r *ast.Rule) bool {
 	path := strings.Split(module.PackagePath(m), ".")
 	name := strings.TrimSuffix(r.Head.Ref()[0].String(), ".")
 	switch {
 	case r.Default || len(path) < 2:
 		return false
 	case path[0] == "override":
-		return slices.Contains(points(path[1]), name)
+		return slices.Contains(pointNames(path[1]), name)
 	case path[0] != "extend" || name == "guard" || name == "settings":
 		return false
 	}
-	return slices.ContainsFunc(bundle.Extensions(), func(x bundle.Extension) bool { return x.Domain == path[1] && x.Rule == name })
+	return slices.ContainsFunc(bundle.AllExtensions(), func(x bundle.Extension) bool { return x.Domain == path[1] && x.Rule == name })
 }
 
-// tests wants that a test of the bundle refers to the package, or asks the
+// findMissingTests wants that a test of the bundle refers to the package, or asks the
 // built-in point that it takes part in.
-func tests(m *ast.Module, b *bundle.Bundle) []module.Problem {
+func findMissingTests(m *ast.Module, b *bundle.Bundle) []module.Problem {
 	path := module.PackagePath(m)
-	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return decides(m, r) }) {
+	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return isDecisionRule(m, r) }) {
 		return nil
 	}
 	domain := strings.Split(path, ".")[1]
@@ -157,14 +157,14 @@ func tests(m *ast.Module, b *bundle.Bundle) []module.Problem {
 		asked := false
 		ast.WalkRefs(t, func(ref ast.Ref) bool {
 			text := strings.TrimPrefix(ref.String(), "data.")
-			asked = asked || below(text, path) || below(text, domain)
+			asked = asked || isPathBelow(text, path) || isPathBelow(text, domain)
 			return asked
 		})
 		if asked {
 			return nil
 		}
 	}
-	return []module.Problem{module.At(m.Package.Location, "write a test in %s_test.rego: what it says of an input where it holds, and of one where it does not", strings.TrimSuffix(m.Package.Location.File, ".rego"))}
+	return []module.Problem{module.ProblemAt(m.Package.Location, "write a test in %s_test.rego: what it says of an input where it holds, and of one where it does not", strings.TrimSuffix(m.Package.Location.File, ".rego"))}
 }
 
-func below(path, root string) bool { return path == root || strings.HasPrefix(path, root+".") }
+func isPathBelow(path, root string) bool { return path == root || strings.HasPrefix(path, root+".") }

@@ -88,8 +88,8 @@ func TestRules(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, f := range lint.Bundle(b) {
-				got = append(got, f.Place()+": "+f.Rule+": "+f.Message)
+			for _, f := range lint.CheckBundle(b) {
+				got = append(got, f.SourcePosition()+": "+f.Rule+": "+f.Message)
 			}
 			if len(got) != len(tc.want) {
 				t.Fatalf("got\n%s\nwant %q", strings.Join(got, "\n"), tc.want)
@@ -115,8 +115,8 @@ func TestOurExamplesHaveNoFindings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range lint.Bundle(b) {
-			t.Errorf("%s/%s: %s: %s", dir, f.Place(), f.Rule, f.Message)
+		for _, f := range lint.CheckBundle(b) {
+			t.Errorf("%s/%s: %s: %s", dir, f.SourcePosition(), f.Rule, f.Message)
 		}
 	}
 }

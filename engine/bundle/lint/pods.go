@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-func texts(m *ast.Module, _ *bundle.Bundle) []module.Problem {
+func findPodText(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	return eachPod(m, func(name string) string {
 		if slices.Contains([]string{"sprintf", "concat", "format_int", "internal.template_string", "replace", "upper", "lower"}, name) {
 			return name + " is evaluated for each pod: compare facts as they are, or make the text once, outside"
@@ -22,7 +22,7 @@ func texts(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	})
 }
 
-func arithmetic(m *ast.Module, _ *bundle.Bundle) []module.Problem {
+func findPodArithmetic(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	return eachPod(m, func(name string) string {
 		if slices.Contains([]string{"plus", "minus", "mul", "div", "rem"}, name) {
 			return "arithmetic is done for each pod: rank by a fact as it is, or look the number up in an object"
@@ -31,7 +31,7 @@ func arithmetic(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	})
 }
 
-func functions(m *ast.Module, _ *bundle.Bundle) []module.Problem {
+func findPodFunctions(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	return eachPod(m, func(name string) string {
 		if _, builtin := ast.BuiltinMap[name]; !builtin {
 			return "the function " + name + " is called for each pod: write its conditions here, or look its answer up in an object"
@@ -48,10 +48,10 @@ func eachPod(m *ast.Module, wrong func(call string) string) (out []module.Proble
 		}
 		s := &scan{module: m, call: func(name string, at *ast.Location, pods int) {
 			if why := wrong(name); why != "" && pods > 0 {
-				out = append(out, module.At(at, "%s", why))
+				out = append(out, module.ProblemAt(at, "%s", why))
 			}
 		}}
-		s.rule(r)
+		s.scanRule(r)
 	}
 	return out
 }
@@ -65,35 +65,35 @@ func partialObjects(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 		}
 		most := 0
 		s := &scan{module: m, loop: func(_ *ast.Location, pods int) { most = max(most, pods) }}
-		s.rule(r)
+		s.scanRule(r)
 		if most > 0 {
-			out = append(out, module.At(r.Location, "write one comprehension, %s := {pod.name: 1 | some pod in input.pods; ...}, instead of a key for each pod", ref[0]))
+			out = append(out, module.ProblemAt(r.Location, "write one comprehension, %s := {pod.name: 1 | some pod in input.pods; ...}, instead of a key for each pod", ref[0]))
 		}
 	}
 	return out
 }
 
-func squares(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
+func findNestedPodLoops(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 	for _, r := range m.Rules {
 		s := &scan{module: m, loop: func(at *ast.Location, pods int) {
 			if pods > 1 {
-				out = append(out, module.At(at, "pods are gone through for each pod: make a set or an object of one of them first, outside, and look it up"))
+				out = append(out, module.ProblemAt(at, "pods are gone through for each pod: make a set or an object of one of them first, outside, and look it up"))
 			}
 		}}
-		s.rule(r)
+		s.scanRule(r)
 	}
 	return out
 }
 
-// calls tells of every call in a module.
-func calls(m *ast.Module, tell func(name string, at *ast.Location)) {
+// visitCalls tells of every call in a module.
+func visitCalls(m *ast.Module, tell func(name string, at *ast.Location)) {
 	for _, r := range m.Rules {
 		s := &scan{module: m, call: func(name string, at *ast.Location, _ int) { tell(name, at) }}
-		s.rule(r)
+		s.scanRule(r)
 	}
 }
 
-func points(domain string) (out []string) {
+func pointNames(domain string) (out []string) {
 	for _, p := range catalog.All() {
 		if d, name, _ := strings.Cut(string(p.Name), "/"); d == domain {
 			out = append(out, name)

@@ -24,7 +24,7 @@ type scan struct {
 	names, indexes map[string]bool
 }
 
-func (s *scan) rule(r *ast.Rule) {
+func (s *scan) scanRule(r *ast.Rule) {
 	for ; r != nil; r = r.Else {
 		s.names, s.indexes = map[string]bool{}, map[string]bool{}
 		for _, i := range s.module.Imports {
@@ -32,37 +32,37 @@ func (s *scan) rule(r *ast.Rule) {
 				s.names[string(i.Name())] = true
 			}
 		}
-		pods := s.body(r.Body, 0)
+		pods := s.scanBody(r.Body, 0)
 		for _, t := range r.Head.Ref()[1:] {
-			s.term(t, pods)
+			s.scanTerm(t, pods)
 		}
 		for _, t := range []*ast.Term{r.Head.Key, r.Head.Value} {
-			s.term(t, pods)
+			s.scanTerm(t, pods)
 		}
 	}
 }
 
-// body returns how many loops what comes after it is inside of.
-func (s *scan) body(b ast.Body, pods int) int {
+// scanBody returns how many loops what comes after it is inside of.
+func (s *scan) scanBody(b ast.Body, pods int) int {
 	for _, x := range b {
-		pods = s.expr(x, pods)
+		pods = s.scanExpr(x, pods)
 	}
 	return pods
 }
 
-// within goes through a body whose names are known to it alone, and to terms.
-func (s *scan) within(b ast.Body, pods int, terms ...*ast.Term) {
+// scanNested goes through a body whose names are known to it alone, and to terms.
+func (s *scan) scanNested(b ast.Body, pods int, terms ...*ast.Term) {
 	names, indexes := maps.Clone(s.names), maps.Clone(s.indexes)
-	inside := s.body(b, pods)
+	inside := s.scanBody(b, pods)
 	for _, t := range terms {
-		s.term(t, inside)
+		s.scanTerm(t, inside)
 	}
 	s.names, s.indexes = names, indexes
 }
 
-func (s *scan) expr(x *ast.Expr, pods int) int {
+func (s *scan) scanExpr(x *ast.Expr, pods int) int {
 	for _, w := range x.With {
-		s.term(w.Value, pods)
+		s.scanTerm(w.Value, pods)
 	}
 	switch t := x.Terms.(type) {
 	case *ast.SomeDecl:
@@ -72,34 +72,34 @@ func (s *scan) expr(x *ast.Expr, pods int) int {
 				continue // some i: a loop only where i is used
 			}
 			domain := args[len(args)-1]
-			pods = s.term(domain, pods)
+			pods = s.scanTerm(domain, pods)
 			if s.arePods(domain) {
-				pods = s.enter(x.Location, pods)
+				pods = s.enterLoop(x.Location, pods)
 			}
 		}
 	case *ast.Every:
-		inside := s.term(t.Domain, pods)
+		inside := s.scanTerm(t.Domain, pods)
 		if s.arePods(t.Domain) {
-			inside = s.enter(x.Location, inside)
+			inside = s.enterLoop(x.Location, inside)
 		}
-		s.within(t.Body, inside)
+		s.scanNested(t.Body, inside)
 	case *ast.Not:
-		s.within(t.Body, pods)
+		s.scanNested(t.Body, pods)
 	case *ast.Term:
-		pods = s.term(t, pods)
+		pods = s.scanTerm(t, pods)
 	case []*ast.Term:
-		pods = s.called(t, x.Location, pods)
+		pods = s.scanCall(t, x.Location, pods)
 	}
 	return pods
 }
 
-func (s *scan) called(t []*ast.Term, at *ast.Location, pods int) int {
+func (s *scan) scanCall(t []*ast.Term, at *ast.Location, pods int) int {
 	name := t[0].String()
 	if s.call != nil {
 		s.call(name, at, pods)
 	}
 	for _, arg := range t[1:] {
-		pods = s.term(arg, pods)
+		pods = s.scanTerm(arg, pods)
 	}
 	if name == ast.Assign.Name && len(t) == 3 && s.arePods(t[2]) {
 		if v, ok := t[1].Value.(ast.Var); ok {
@@ -109,39 +109,39 @@ func (s *scan) called(t []*ast.Term, at *ast.Location, pods int) int {
 	return pods
 }
 
-func (s *scan) term(t *ast.Term, pods int) int {
+func (s *scan) scanTerm(t *ast.Term, pods int) int {
 	if t == nil {
 		return pods
 	}
 	switch v := t.Value.(type) {
 	case ast.Call:
-		return s.called(v, t.Location, pods)
+		return s.scanCall(v, t.Location, pods)
 	case ast.Ref:
 		for i, step := range v[1:] {
 			index, ok := step.Value.(ast.Var)
 			if ok && !s.indexes[string(index)] && s.isPods(v[:i+1]) {
 				s.indexes[string(index)] = true
-				pods = s.enter(t.Location, pods)
+				pods = s.enterLoop(t.Location, pods)
 			}
-			pods = s.term(step, pods)
+			pods = s.scanTerm(step, pods)
 		}
 	case *ast.ArrayComprehension:
-		s.within(v.Body, pods, v.Term)
+		s.scanNested(v.Body, pods, v.Term)
 	case *ast.SetComprehension:
-		s.within(v.Body, pods, v.Term)
+		s.scanNested(v.Body, pods, v.Term)
 	case *ast.ObjectComprehension:
-		s.within(v.Body, pods, v.Key, v.Value)
+		s.scanNested(v.Body, pods, v.Key, v.Value)
 	case *ast.Array:
-		v.Foreach(func(e *ast.Term) { pods = s.term(e, pods) })
+		v.Foreach(func(e *ast.Term) { pods = s.scanTerm(e, pods) })
 	case ast.Set:
-		v.Foreach(func(e *ast.Term) { pods = s.term(e, pods) })
+		v.Foreach(func(e *ast.Term) { pods = s.scanTerm(e, pods) })
 	case ast.Object:
-		v.Foreach(func(k, e *ast.Term) { pods = s.term(e, s.term(k, pods)) })
+		v.Foreach(func(k, e *ast.Term) { pods = s.scanTerm(e, s.scanTerm(k, pods)) })
 	}
 	return pods
 }
 
-func (s *scan) enter(at *ast.Location, pods int) int {
+func (s *scan) enterLoop(at *ast.Location, pods int) int {
 	if s.loop != nil {
 		s.loop(at, pods+1)
 	}

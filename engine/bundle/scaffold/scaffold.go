@@ -20,8 +20,8 @@ var files embed.FS
 // Kind is a rule of a domain that a policy can start from.
 type Kind struct{ Domain, Rule string }
 
-// Kinds lists them, the usual one of each domain first.
-func Kinds() []Kind {
+// AllKinds lists them, the usual one of each domain first.
+func AllKinds() []Kind {
 	return []Kind{
 		{"rollout", "hold"}, {"rollout", "rank"}, {"protection", "deny"}, {"protection", "guard"}, {"protection", "exempt"},
 		{"injection", "skip"}, {"injection", "add"}, {"node", "hold"}, {"node", "deny"}, {"node", "rank"},
@@ -29,10 +29,10 @@ func Kinds() []Kind {
 	}
 }
 
-// Find completes a kind of which a part may be empty.
-func Find(domain, rule string) (Kind, error) {
+// FindKind completes a kind of which a part may be empty.
+func FindKind(domain, rule string) (Kind, error) {
 	var have []string
-	for _, k := range Kinds() {
+	for _, k := range AllKinds() {
 		if (domain == "" || domain == k.Domain) && (rule == "" || rule == k.Rule) {
 			return k, nil
 		}
@@ -43,7 +43,7 @@ func Find(domain, rule string) (Kind, error) {
 
 // New makes the files of a policy, by their paths in its folder.
 func New(name string, k Kind) (map[string]string, error) {
-	if !slices.Contains(Kinds(), k) {
+	if !slices.Contains(AllKinds(), k) {
 		return nil, fmt.Errorf("there is nothing to start %s %s from", k.Domain, k.Rule)
 	}
 	// A name is that of an object in the cluster, and part of a package.
@@ -51,7 +51,7 @@ func New(name string, k Kind) (map[string]string, error) {
 		return nil, fmt.Errorf("the name %q is none: small letters, digits and dashes, such as change-freeze", name)
 	}
 	last := strings.ReplaceAll(name, "-", "_")
-	if reserved(last) {
+	if isReservedWord(last) {
 		return nil, fmt.Errorf("the name %q is a word of Rego; take another, such as %s-policy", name, name)
 	}
 	words := strings.Split(name, "-")
@@ -90,8 +90,8 @@ func New(name string, k Kind) (map[string]string, error) {
 	return out, nil
 }
 
-// reserved says whether a word cannot be the last of a package that tests import.
-func reserved(word string) bool {
+// isReservedWord says whether a word cannot be the last of a package that tests import.
+func isReservedWord(word string) bool {
 	_, err := ast.ParseModuleWithOpts("", "package a\nimport data.a."+word+"\nb := "+word, ast.ParserOptions{RegoVersion: ast.RegoV1})
 	return err != nil || word == "input" || word == "data"
 }

@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 		"not": "is a word of Rego", "true": "is a word of Rego", "contains": "is a word of Rego", "if": "is a word of Rego",
 		"": "is none", "Freeze": "is none", "a b": "is none", "../a": "is none", "1a": "is none", "a-": "is none",
 	} {
-		files, err := scaffold.New(name, scaffold.Kinds()[0])
+		files, err := scaffold.New(name, scaffold.AllKinds()[0])
 		switch {
 		case want == "" && (err != nil || len(files) != 4):
 			t.Errorf("%s: %v", name, err)
@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestEachTemplateIsFilledIn(t *testing.T) {
-	for _, kind := range scaffold.Kinds() {
+	for _, kind := range scaffold.AllKinds() {
 		files, err := scaffold.New("change-freeze", kind)
 		if err != nil {
 			t.Errorf("%v: %v", kind, err)

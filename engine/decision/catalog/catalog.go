@@ -15,42 +15,42 @@ import (
 )
 
 // All lists every decision point there is.
-func All() []decision.Any {
-	return []decision.Any{
-		rollout.ChangePoint().Any(),
-		rollout.PlanPoint().Any(),
-		rollout.RankPoint().Any(),
-		rollout.RowsPoint().Any(),
-		rollout.ScalePoint().Any(),
-		rollout.PredownloadPoint().Any(),
-		rollout.RunPoint().Any(),
-		protection.BudgetPoint().Any(),
-		protection.DeletionPoint().Any(),
-		protection.GuardsPoint().Any(),
-		injection.SidecarsPoint().Any(),
-		injection.ResourcesPoint().Any(),
-		injection.LivenessPoint().Any(),
-		launchpriority.OrderPoint().Any(),
-		node.RestartsPoint().Any(),
-		node.ImagesPoint().Any(),
-		node.RankPoint().Any(),
-		node.MarkersPoint().Any(),
-		node.TerminationPoint().Any(),
-		placement.DistributionPoint().Any(),
-		placement.BroadcastPoint().Any(),
-		placement.AllocationPoint().Any(),
-		placement.EphemeralPoint().Any(),
-		placement.SubsetPoint().Any(),
-		placement.PersistentPoint().Any(),
+func All() []decision.UntypedPoint {
+	return []decision.UntypedPoint{
+		rollout.ChangePoint().EraseTypes(),
+		rollout.PlanPoint().EraseTypes(),
+		rollout.RankPoint().EraseTypes(),
+		rollout.RowsPoint().EraseTypes(),
+		rollout.ScalePoint().EraseTypes(),
+		rollout.PredownloadPoint().EraseTypes(),
+		rollout.RunPoint().EraseTypes(),
+		protection.BudgetPoint().EraseTypes(),
+		protection.DeletionPoint().EraseTypes(),
+		protection.GuardsPoint().EraseTypes(),
+		injection.SidecarsPoint().EraseTypes(),
+		injection.ResourcesPoint().EraseTypes(),
+		injection.LivenessPoint().EraseTypes(),
+		launchpriority.OrderPoint().EraseTypes(),
+		node.RestartsPoint().EraseTypes(),
+		node.ImagesPoint().EraseTypes(),
+		node.RankPoint().EraseTypes(),
+		node.MarkersPoint().EraseTypes(),
+		node.TerminationPoint().EraseTypes(),
+		placement.DistributionPoint().EraseTypes(),
+		placement.BroadcastPoint().EraseTypes(),
+		placement.AllocationPoint().EraseTypes(),
+		placement.EphemeralPoint().EraseTypes(),
+		placement.SubsetPoint().EraseTypes(),
+		placement.PersistentPoint().EraseTypes(),
 	}
 }
 
-// Find is the point of a name.
-func Find(name decision.Name) (decision.Any, bool) {
+// FindPoint is the point of a name.
+func FindPoint(name decision.Name) (decision.UntypedPoint, bool) {
 	for _, p := range All() {
 		if p.Name == name {
 			return p, true
 		}
 	}
-	return decision.Any{}, false
+	return decision.UntypedPoint{}, false
 }

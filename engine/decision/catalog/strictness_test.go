@@ -115,7 +115,7 @@ func TestStrictness(t *testing.T) {
 		{"answers of another type", "rollout/plan", plan, 1, held(all), decision.Changed, decision.Changed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, ok := catalog.Find(tc.point)
+			p, ok := catalog.FindPoint(tc.point)
 			if !ok {
 				t.Fatalf("there is no point %s", tc.point)
 			}
@@ -130,7 +130,7 @@ func TestStrictness(t *testing.T) {
 }
 
 func TestAPointWithoutLeanOnlyChanges(t *testing.T) {
-	p := decision.Point[int, int]{Name: "a/b"}.Any()
+	p := decision.Point[int, int]{Name: "a/b"}.EraseTypes()
 	if got := p.Lean(1, 2, 3); got != decision.Changed {
 		t.Errorf("it is %s", got)
 	}

@@ -50,19 +50,19 @@ func LivenessPoint() decision.Point[LivenessInput, LivenessOutput] {
 		Fallback: func(LivenessInput) LivenessOutput { return LivenessOutput{} },
 		Check: func(in LivenessInput, out LivenessOutput) error {
 			for _, name := range out.Take {
-				if !in.has(name) {
+				if !in.hasContainer(name) {
 					return fmt.Errorf("take names container %q, which has no liveness probe", name)
 				}
 			}
 			return nil
 		},
 		Lean: func(in LivenessInput, then, now LivenessOutput) decision.Strictness {
-			return decision.Fewer(len(then.Permit(in)), len(now.Permit(in)))
+			return decision.FewerIsStricter(len(then.PermittedProbes(in)), len(now.PermittedProbes(in)))
 		},
 	}
 }
 
-func (in LivenessInput) has(name string) bool {
+func (in LivenessInput) hasContainer(name string) bool {
 	for i := range in.Containers {
 		if in.Containers[i].Name == name {
 			return true
@@ -71,8 +71,8 @@ func (in LivenessInput) has(name string) bool {
 	return false
 }
 
-// Permit is which probes of an answer are taken out, in the order of the pod: the clamp.
-func (o LivenessOutput) Permit(in LivenessInput) (out []string) {
+// PermittedProbes is which probes of an answer are taken out, in the order of the pod: the clamp.
+func (o LivenessOutput) PermittedProbes(in LivenessInput) (out []string) {
 	wanted := map[string]bool{}
 	for _, name := range o.Take {
 		wanted[name] = true

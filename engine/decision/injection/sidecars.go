@@ -126,7 +126,7 @@ type SidecarsOutput struct {
 	// first come first.
 	Inject []Injected `json:"inject"`
 	// Left are those that it is not given, and why.
-	Left []Left `json:"left"`
+	Left []SkippedSet `json:"left"`
 	// Wanted are names of SidecarSets that a rule adds and that are not among those of
 	// the question. The point is asked once more with these.
 	Wanted []string `json:"wanted"`
@@ -148,8 +148,8 @@ type Injected struct {
 	Message string `json:"message"`
 }
 
-// Left is a SidecarSet that a pod is not given.
-type Left struct {
+// SkippedSet is a SidecarSet that a pod is not given.
+type SkippedSet struct {
 	// Set is the name of the SidecarSet.
 	Set string `json:"set"`
 	// Rule is the id of the rule that leaves it out.
@@ -169,21 +169,21 @@ type Left struct {
 func SidecarsPoint() decision.Point[SidecarsInput, SidecarsOutput] {
 	return decision.Point[SidecarsInput, SidecarsOutput]{
 		Name: "injection/sidecars", Budget: time.Second, MaxResult: 100_000,
-		Fallback: undecided, StrictFallback: refuseUndecided, StrictWhere: "injection/user_adds", WithBuiltin: withBuiltin,
-		Check: check,
-		Lean:  lean,
+		Fallback: fallbackSidecars, StrictFallback: refuseUndecided, StrictWhere: "injection/user_adds", WithBuiltin: withBuiltin,
+		Check: checkSidecars,
+		Lean:  sidecarsStrictness,
 	}
 }
 
-// undecided refuses the pod, unless SidecarSets select it and each of them says that pods may
+// fallbackSidecars refuses the pod, unless SidecarSets select it and each of them says that pods may
 // start without it.
-func undecided(in SidecarsInput) SidecarsOutput {
+func fallbackSidecars(in SidecarsInput) SidecarsOutput {
 	var out SidecarsOutput
 	for _, set := range in.Sets {
 		switch {
 		case !set.Selected || set.Paused:
 		case set.FailurePolicy == FailOpen:
-			out.Left = append(out.Left, Left{
+			out.Left = append(out.Left, SkippedSet{
 				Set: set.Name, Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
 				Message: "No policy decided, and the SidecarSet says that pods may start without it.",
 			})
@@ -206,7 +206,7 @@ func undecided(in SidecarsInput) SidecarsOutput {
 // refuseUndecided refuses the pod: a rule that did not answer may have meant to add a SidecarSet that
 // the question does not have, and which does not say that pods may start without it.
 func refuseUndecided(in SidecarsInput) SidecarsOutput {
-	out := SidecarsOutput{Refuse: undecided(in).Refuse}
+	out := SidecarsOutput{Refuse: fallbackSidecars(in).Refuse}
 	if len(out.Refuse) == 0 {
 		out.Refuse = []decision.Hold{{
 			Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
@@ -224,7 +224,7 @@ func withBuiltin(_ SidecarsInput, fallback, builtin SidecarsOutput) SidecarsOutp
 	return builtin
 }
 
-func check(in SidecarsInput, out SidecarsOutput) error {
+func checkSidecars(in SidecarsInput, out SidecarsOutput) error {
 	known, seen := map[string]*Set{}, map[string]bool{}
 	for i := range in.Sets {
 		known[in.Sets[i].Name] = &in.Sets[i]
@@ -247,21 +247,21 @@ func check(in SidecarsInput, out SidecarsOutput) error {
 }
 
 // lean: a pod that is refused is stricter, and one that lacks a SidecarSet is looser.
-func lean(_ SidecarsInput, then, now SidecarsOutput) decision.Strictness {
+func sidecarsStrictness(_ SidecarsInput, then, now SidecarsOutput) decision.Strictness {
 	refused, refuses := len(then.Refuse) > 0, len(now.Refuse) > 0
 	switch {
 	case refuses && !refused:
 		return decision.Stricter
-	case refused && !refuses, lacks(then, now):
+	case refused && !refuses, lacksSidecarSet(then, now):
 		return decision.Looser
-	case lacks(now, then):
+	case lacksSidecarSet(now, then):
 		return decision.Stricter
 	}
 	return decision.Changed
 }
 
-// lacks says whether an answer leaves out what another one has.
-func lacks(other, answer SidecarsOutput) bool {
+// lacksSidecarSet says whether an answer leaves out what another one has.
+func lacksSidecarSet(other, answer SidecarsOutput) bool {
 	return slices.ContainsFunc(other.Inject, func(one Injected) bool {
 		return !slices.ContainsFunc(answer.Inject, func(i Injected) bool { return i.Set == one.Set })
 	})

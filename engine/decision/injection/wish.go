@@ -4,9 +4,9 @@ package injection
 
 import "github.com/regatta-sh/regatta/engine/decision"
 
-// Wish is a rule's wish about a SidecarSet of a pod: an element of the rule skip or add in
+// ExtensionResult is a rule's wish about a SidecarSet of a pod: an element of the rule skip or add in
 // a package extend.injection.<any>. One that is not of this form has no effect.
-type Wish struct {
+type ExtensionResult struct {
 	// Rule is the id of the rule. Left out, it is the name of the package.
 	Rule string `json:"rule,omitempty"`
 	// Set is the name of the SidecarSet. Required.
@@ -32,8 +32,8 @@ const (
 	Leave  = "Leave"
 )
 
-// Verdict implements decision.Judged.
-func (o SidecarsOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o SidecarsOutput) ToVerdict() decision.Verdict {
 	if len(o.Refuse) > 0 {
 		return decision.Verdict{Word: Refuse, Reasons: o.Refuse}
 	}
@@ -47,36 +47,36 @@ func (o SidecarsOutput) Verdict() decision.Verdict {
 	return decision.Verdict{Word: Give, Reasons: reasons}
 }
 
-// Verdict implements decision.Judged.
-func (o ResourcesOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o ResourcesOutput) ToVerdict() decision.Verdict {
 	if len(o.Refuse) > 0 {
 		return decision.Verdict{Word: Refuse, Reasons: o.Refuse}
 	}
 	return decision.Verdict{Word: Give}
 }
 
-// Verdict implements decision.Judged.
-func (o LivenessOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o LivenessOutput) ToVerdict() decision.Verdict {
 	if len(o.Take) > 0 {
 		return decision.Verdict{Word: Take}
 	}
 	return decision.Verdict{Word: Leave}
 }
 
-// From implements decision.Originated.
-func (o *SidecarsOutput) From(pkg string) {
+// SetDefaultRules implements decision.Originated.
+func (o *SidecarsOutput) SetDefaultRules(pkg string) {
 	for i := range o.Inject {
 		orElse(&o.Inject[i].Rule, pkg)
 	}
 	for i := range o.Left {
 		orElse(&o.Left[i].Rule, pkg)
 	}
-	decision.Attribute(o.Refuse, pkg)
+	decision.SetDefaultRules(o.Refuse, pkg)
 }
 
-// From implements decision.Originated.
-func (o *ResourcesOutput) From(pkg string) {
-	decision.Attribute(o.Refuse, pkg)
+// SetDefaultRules implements decision.Originated.
+func (o *ResourcesOutput) SetDefaultRules(pkg string) {
+	decision.SetDefaultRules(o.Refuse, pkg)
 }
 
 func orElse(field *string, value string) {

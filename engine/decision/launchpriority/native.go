@@ -2,9 +2,9 @@
 
 package launchpriority
 
-// Early are the names of the containers that start before those of the last group, in the order of
+// EarlyContainers are the names of the containers that start before those of the last group, in the order of
 // the spec.
-func (o OrderOutput) Early(in OrderInput) []string {
+func (o OrderOutput) EarlyContainers(in OrderInput) []string {
 	last, found := int64(0), false
 	for _, priority := range o.Priorities {
 		if !found || priority < last {
@@ -20,14 +20,14 @@ func (o OrderOutput) Early(in OrderInput) []string {
 	return out
 }
 
-// Permit says whether the containers become init containers: the answer has it so, the gate is on,
+// PermitsNative says whether the containers become init containers: the answer has it so, the gate is on,
 // and no container is bound that would have to become one. Barriers keep the order everywhere else.
-func (o OrderOutput) Permit(in OrderInput) bool {
+func (o OrderOutput) PermitsNative(in OrderInput) bool {
 	if !o.Native || !in.NativeSidecars {
 		return false
 	}
 	early := map[string]bool{}
-	for _, name := range o.Early(in) {
+	for _, name := range o.EarlyContainers(in) {
 		early[name] = true
 	}
 	for _, c := range in.Containers {

@@ -91,26 +91,26 @@ type OrderOutput struct {
 func OrderPoint() decision.Point[OrderInput, OrderOutput] {
 	return decision.Point[OrderInput, OrderOutput]{
 		Name: "launchpriority/order", Budget: time.Second, MaxResult: 10_000,
-		Fallback: declared,
+		Fallback: declaredOrder,
 		StrictFallback: func(in OrderInput) OrderOutput {
 			return OrderOutput{Priorities: map[string]int64{}, Refuse: []decision.Hold{{
 				Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
 				Message: "The policy that replaces the built-in one did not decide in which order the containers start, so the pod is not created. Try again.",
 			}}}
 		},
-		Check: check,
-		Lean:  lean,
+		Check: checkOrder,
+		Lean:  orderStrictness,
 	}
 }
 
-// declared is the order that the pod declares.
-func declared(in OrderInput) OrderOutput {
+// declaredOrder is the order that the pod declares.
+func declaredOrder(in OrderInput) OrderOutput {
 	out := OrderOutput{Priorities: map[string]int64{}}
 	if len(in.Containers) < 2 {
 		return out
 	}
 	if in.Fault != "" {
-		return refused(in.Fault)
+		return refuseOrder(in.Fault)
 	}
 	last := int64(0)
 	for _, place := range in.Places {
@@ -128,7 +128,7 @@ func declared(in OrderInput) OrderOutput {
 				priority = -place
 			}
 		case c.Fault != "":
-			return refused(c.Fault)
+			return refuseOrder(c.Fault)
 		case c.Priority != nil:
 			priority = *c.Priority
 		}
@@ -144,11 +144,11 @@ func declared(in OrderInput) OrderOutput {
 	return out
 }
 
-func refused(fault string) OrderOutput {
+func refuseOrder(fault string) OrderOutput {
 	return OrderOutput{Priorities: map[string]int64{}, Refuse: []decision.Hold{{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: fault}}}
 }
 
-func check(in OrderInput, out OrderOutput) error {
+func checkOrder(in OrderInput, out OrderOutput) error {
 	if err := decision.CheckReasons("refuse", out.Refuse); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func check(in OrderInput, out OrderOutput) error {
 
 // lean: a pod that is refused is stricter. An order is neither stricter nor looser than
 // another one, but it is stricter than none.
-func lean(_ OrderInput, then, now OrderOutput) decision.Strictness {
+func orderStrictness(_ OrderInput, then, now OrderOutput) decision.Strictness {
 	refused, refuses := len(then.Refuse) > 0, len(now.Refuse) > 0
 	ordered, orders := len(then.Priorities) > 0, len(now.Priorities) > 0
 	switch {
@@ -198,8 +198,8 @@ const (
 	Refuse   = "Refuse"
 )
 
-// Verdict implements decision.Judged.
-func (o OrderOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o OrderOutput) ToVerdict() decision.Verdict {
 	switch {
 	case len(o.Refuse) > 0:
 		return decision.Verdict{Word: Refuse, Reasons: o.Refuse}
@@ -209,8 +209,8 @@ func (o OrderOutput) Verdict() decision.Verdict {
 	return decision.Verdict{Word: Together}
 }
 
-// From implements decision.Originated.
-func (o *OrderOutput) From(pkg string) {
-	decision.Attribute(o.Refuse, pkg)
-	decision.Attribute(o.Differs, pkg)
+// SetDefaultRules implements decision.Originated.
+func (o *OrderOutput) SetDefaultRules(pkg string) {
+	decision.SetDefaultRules(o.Refuse, pkg)
+	decision.SetDefaultRules(o.Differs, pkg)
 }

@@ -129,15 +129,15 @@ func checkTold(holds []Hold, denials []Denial) error {
 	return nil
 }
 
-// most is how many nodes an answer lets begin at most.
-func (o ImagesOutput) most(in ImagesInput) int {
+// maxNodesToPull is how many nodes an answer lets begin at most.
+func (o ImagesOutput) maxNodesToPull(in ImagesInput) int {
 	if len(o.Denials) > 0 {
 		return 0
 	}
 	n := min(o.Begin, in.Free)
 	for _, h := range o.Holds {
 		if len(h.Where) == 0 && h.Node == "" {
-			n = min(n, h.room())
+			n = min(n, h.allowedRoom())
 		}
 	}
 	return max(n, 0)
@@ -146,15 +146,15 @@ func (o ImagesOutput) most(in ImagesInput) int {
 // leanImages: fewer nodes that begin is stricter, and so are holds that reach more and a
 // denial that another answer only held.
 func leanImages(in ImagesInput, then, now ImagesOutput) decision.Strictness {
-	return decision.Both(
-		decision.Both(decision.Fewer(then.most(in), now.most(in)), decision.Fewer(-len(then.Denials), -len(now.Denials))),
-		decision.Weigh(!reaches(then.Holds, now.Holds), !reaches(now.Holds, then.Holds)))
+	return decision.CombineStrictness(
+		decision.CombineStrictness(decision.FewerIsStricter(then.maxNodesToPull(in), now.maxNodesToPull(in)), decision.FewerIsStricter(-len(then.Denials), -len(now.Denials))),
+		decision.StrictnessOf(!coversHolds(then.Holds, now.Holds), !coversHolds(now.Holds, then.Holds)))
 }
 
-// reaches says whether some holds stop all that others do.
-func reaches(holds, others []Hold) bool {
-	return decision.Covers(holds, others, func(h, o Hold) bool {
-		return h.room() <= o.room() && (h.Node == "" || h.Node == o.Node) && decision.Subset(h.Where, o.Where)
+// coversHolds says whether some holds stop all that others do.
+func coversHolds(holds, others []Hold) bool {
+	return decision.CoversAll(holds, others, func(h, o Hold) bool {
+		return h.allowedRoom() <= o.allowedRoom() && (h.Node == "" || h.Node == o.Node) && decision.IsSubset(h.Where, o.Where)
 	})
 }
 
@@ -166,23 +166,23 @@ type Candidate struct {
 	Groups map[string]string
 }
 
-// Begins is which of some nodes begin, and what holds the first that does not: the clamp.
+// NodesToPull is which of some nodes begin, and what holds the first that does not: the clamp.
 // The nodes come in the order in which they are to go, without those that node/rank holds
 // or denies.
-func (o ImagesOutput) Begins(in ImagesInput, nodes []Candidate) (begin []string, held *Hold) {
+func (o ImagesOutput) NodesToPull(in ImagesInput, nodes []Candidate) (begin []string, held *Hold) {
 	if len(o.Denials) > 0 {
 		return nil, nil
 	}
 	rooms := make([]int, len(o.Holds))
 	for i := range o.Holds {
-		rooms[i] = o.Holds[i].room()
+		rooms[i] = o.Holds[i].allowedRoom()
 	}
 	most := min(o.Begin, in.Free)
 	for _, node := range nodes {
 		if len(begin) >= most && (held != nil || len(rooms) == 0) {
 			break
 		}
-		mine, full := o.over(node, rooms)
+		mine, full := o.holdsOnNode(node, rooms)
 		switch {
 		case full != nil:
 			if held == nil {
@@ -198,10 +198,10 @@ func (o ImagesOutput) Begins(in ImagesInput, nodes []Candidate) (begin []string,
 	return begin, held
 }
 
-// over are the holds that a node is under, and the first of them without room.
-func (o ImagesOutput) over(node Candidate, rooms []int) (mine []int, full *Hold) {
+// holdsOnNode are the holds that a node is under, and the first of them without room.
+func (o ImagesOutput) holdsOnNode(node Candidate, rooms []int) (mine []int, full *Hold) {
 	for i := range o.Holds {
-		if h := &o.Holds[i]; (h.Node == "" || h.Node == node.Name) && decision.Subset(h.Where, node.Groups) {
+		if h := &o.Holds[i]; (h.Node == "" || h.Node == node.Name) && decision.IsSubset(h.Where, node.Groups) {
 			mine = append(mine, i)
 			if rooms[i] <= 0 && full == nil {
 				full = h

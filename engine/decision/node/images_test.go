@@ -46,7 +46,7 @@ func TestWhichNodesBegin(t *testing.T) {
 		{"none that is denied, whatever it says", 5, node.ImagesOutput{Begin: 5, Denials: []node.Denial{{Reason: "R"}}}, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, held := tc.out.Begins(node.ImagesInput{Free: tc.free}, nodes)
+			got, held := tc.out.NodesToPull(node.ImagesInput{Free: tc.free}, nodes)
 			rule := ""
 			if held != nil {
 				rule = held.Rule
@@ -75,14 +75,14 @@ func TestTheClampHolds(t *testing.T) {
 			}
 			out.Holds = append(out.Holds, h)
 		}
-		begin, _ := out.Begins(in, nodes)
+		begin, _ := out.NodesToPull(in, nodes)
 		if len(begin) > in.Free {
 			t.Fatalf("%d begin, %d are free", len(begin), in.Free)
 		}
 		for _, h := range out.Holds {
 			n := 0
 			for _, c := range nodes {
-				if slices.Contains(begin, c.Name) && decision.Subset(h.Where, c.Groups) {
+				if slices.Contains(begin, c.Name) && decision.IsSubset(h.Where, c.Groups) {
 					n++
 				}
 			}

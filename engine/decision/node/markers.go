@@ -113,7 +113,7 @@ func MarkersPoint() decision.Point[MarkersInput, MarkersOutput] {
 		},
 		Check: checkMarkers,
 		Lean: func(_ MarkersInput, then, now MarkersOutput) decision.Strictness {
-			return decision.Fewer(-min(len(then.Holds), 1), -min(len(now.Holds), 1))
+			return decision.FewerIsStricter(-min(len(then.Holds), 1), -min(len(now.Holds), 1))
 		},
 	}
 }
@@ -132,9 +132,9 @@ func checkMarkers(_ MarkersInput, out MarkersOutput) error {
 	return nil
 }
 
-// Permit is the answer as far as the PodProbeMarkers name what it changes: the clamp. What
+// ClampAnswer is the answer as far as the PodProbeMarkers name what it changes: the clamp. What
 // is set is not removed.
-func (o MarkersOutput) Permit(in MarkersInput) MarkersOutput {
+func (o MarkersOutput) ClampAnswer(in MarkersInput) MarkersOutput {
 	if len(o.Holds) > 0 {
 		return MarkersOutput{Holds: o.Holds}
 	}
@@ -150,25 +150,25 @@ func (o MarkersOutput) Permit(in MarkersInput) MarkersOutput {
 			}
 		}
 	}
-	out := MarkersOutput{Labels: named(o.Labels, labels), Annotations: named(o.Annotations, annotations)}
+	out := MarkersOutput{Labels: keepKnownKeys(o.Labels, labels), Annotations: keepKnownKeys(o.Annotations, annotations)}
 	for _, c := range o.Conditions {
 		if types[c.Type] {
 			types[c.Type] = false // once
 			out.Conditions = append(out.Conditions, c)
 		}
 	}
-	out.RemoveLabels = lost(o.RemoveLabels, labels, out.Labels)
-	out.RemoveAnnotations = lost(o.RemoveAnnotations, annotations, out.Annotations)
+	out.RemoveLabels = removableKeys(o.RemoveLabels, labels, out.Labels)
+	out.RemoveAnnotations = removableKeys(o.RemoveAnnotations, annotations, out.Annotations)
 	return out
 }
 
-func named(set map[string]string, known map[string]bool) map[string]string {
+func keepKnownKeys(set map[string]string, known map[string]bool) map[string]string {
 	out := maps.Clone(set)
 	maps.DeleteFunc(out, func(key, _ string) bool { return !known[key] })
 	return out
 }
 
-func lost(keys []string, known map[string]bool, set map[string]string) []string {
+func removableKeys(keys []string, known map[string]bool, set map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		_, stays := set[key]
 		return stays || !known[key]

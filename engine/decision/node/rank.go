@@ -61,8 +61,8 @@ func RankPoint() decision.Point[RankInput, RankOutput] {
 		},
 		Check: checkRank,
 		Lean: func(_ RankInput, then, now RankOutput) decision.Strictness {
-			return decision.Both(decision.Weigh(!reaches(then.Holds, now.Holds), !reaches(now.Holds, then.Holds)),
-				decision.Fewer(-len(then.Denials), -len(now.Denials)))
+			return decision.CombineStrictness(decision.StrictnessOf(!coversHolds(then.Holds, now.Holds), !coversHolds(now.Holds, then.Holds)),
+				decision.FewerIsStricter(-len(then.Denials), -len(now.Denials)))
 		},
 	}
 }

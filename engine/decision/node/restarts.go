@@ -146,15 +146,15 @@ func checkRestarts(in RestartsInput, out RestartsOutput) error {
 	return checkTold(nil, out.Denials)
 }
 
-// Permit is which containers of an answer may be stopped: the clamp.
-func (o RestartsOutput) Permit(in RestartsInput) []string {
+// PermittedContainers is which containers of an answer may be stopped: the clamp.
+func (o RestartsOutput) PermittedContainers(in RestartsInput) []string {
 	if len(o.Holds) > 0 {
 		return nil
 	}
 	var out []string
 	for _, c := range in.Containers {
 		waits := c.Phase == Pending
-		if waits && c.Found && !c.Permitted && slices.Contains(o.Restart, c.Name) && o.denial(c.Name) == nil {
+		if waits && c.Found && !c.Permitted && slices.Contains(o.Restart, c.Name) && o.findDenial(c.Name) == nil {
 			out = append(out, c.Name)
 		}
 		if in.Request.Ordered && (waits || c.Phase == Recreating) {
@@ -165,18 +165,18 @@ func (o RestartsOutput) Permit(in RestartsInput) []string {
 	return out
 }
 
-// Denied is why containers that are not stopped yet never will be, by name.
-func (o RestartsOutput) Denied(in RestartsInput) map[string]Denial {
+// DeniedContainers is why containers that are not stopped yet never will be, by name.
+func (o RestartsOutput) DeniedContainers(in RestartsInput) map[string]Denial {
 	out := map[string]Denial{}
 	for _, c := range in.Containers {
-		if d := o.denial(c.Name); d != nil && c.Phase == Pending && !c.Permitted {
+		if d := o.findDenial(c.Name); d != nil && c.Phase == Pending && !c.Permitted {
 			out[c.Name] = *d
 		}
 	}
 	return out
 }
 
-func (o RestartsOutput) denial(container string) *Denial {
+func (o RestartsOutput) findDenial(container string) *Denial {
 	for i := range o.Denials {
 		if c := o.Denials[i].Container; c == "" || c == container {
 			return &o.Denials[i]
@@ -188,7 +188,7 @@ func (o RestartsOutput) denial(container string) *Denial {
 // leanRestarts: fewer containers stopped is stricter, and so are a denial that another
 // answer only held, and a restart that is charged to the budget.
 func leanRestarts(in RestartsInput, then, now RestartsOutput) decision.Strictness {
-	return decision.Both(
-		decision.Both(decision.Fewer(len(then.Permit(in)), len(now.Permit(in))), decision.Weigh(now.Charge && !then.Charge, then.Charge && !now.Charge)),
-		decision.Fewer(-len(then.Denied(in)), -len(now.Denied(in))))
+	return decision.CombineStrictness(
+		decision.CombineStrictness(decision.FewerIsStricter(len(then.PermittedContainers(in)), len(now.PermittedContainers(in))), decision.StrictnessOf(now.Charge && !then.Charge, then.Charge && !now.Charge)),
+		decision.FewerIsStricter(-len(then.DeniedContainers(in)), -len(now.DeniedContainers(in))))
 }

@@ -86,8 +86,8 @@ func TerminationPoint() decision.Point[TerminationInput, TerminationOutput] {
 		},
 		Check: checkTermination,
 		Lean: func(in TerminationInput, then, now TerminationOutput) decision.Strictness {
-			count := func(o TerminationOutput) int { p := o.Permit(in); return len(p.Stop) + len(p.Images) }
-			return decision.Fewer(count(then), count(now))
+			count := func(o TerminationOutput) int { p := o.ClampAnswer(in); return len(p.Stop) + len(p.Images) }
+			return decision.FewerIsStricter(count(then), count(now))
 		},
 	}
 }
@@ -118,9 +118,9 @@ func checkTermination(in TerminationInput, out TerminationOutput) error {
 	return nil
 }
 
-// Permit is the answer as far as containers may be ended: the clamp. One that has ended is
+// ClampAnswer is the answer as far as containers may be ended: the clamp. One that has ended is
 // not ended again, and at least one container of the pod has ended by itself.
-func (o TerminationOutput) Permit(in TerminationInput) TerminationOutput {
+func (o TerminationOutput) ClampAnswer(in TerminationInput) TerminationOutput {
 	out := TerminationOutput{Holds: o.Holds}
 	if len(o.Holds) > 0 {
 		return out

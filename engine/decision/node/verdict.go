@@ -16,11 +16,11 @@ const (
 	Ended   = "End"
 )
 
-// Verdict implements decision.Judged.
-func (o RestartsOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o RestartsOutput) ToVerdict() decision.Verdict {
 	switch {
 	case len(o.Denials) > 0:
-		return denied(o.Denials)
+		return denialVerdict(o.Denials)
 	case len(o.Holds) > 0:
 		return decision.Verdict{Word: Held, Reasons: o.Holds}
 	case len(o.Restart) > 0:
@@ -29,55 +29,55 @@ func (o RestartsOutput) Verdict() decision.Verdict {
 	return decision.Verdict{Word: Wait}
 }
 
-// From implements decision.Originated.
-func (o *RestartsOutput) From(pkg string) {
-	decision.Attribute(o.Holds, pkg)
-	attribute(nil, o.Denials, pkg)
+// SetDefaultRules implements decision.Originated.
+func (o *RestartsOutput) SetDefaultRules(pkg string) {
+	decision.SetDefaultRules(o.Holds, pkg)
+	setDefaultRules(nil, o.Denials, pkg)
 }
 
-// Verdict implements decision.Judged.
-func (o ImagesOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o ImagesOutput) ToVerdict() decision.Verdict {
 	switch {
 	case len(o.Denials) > 0:
-		return denied(o.Denials)
+		return denialVerdict(o.Denials)
 	case len(o.Holds) > 0:
-		return held(o.Holds)
+		return holdVerdict(o.Holds)
 	case o.Begin > 0:
 		return decision.Verdict{Word: Begin}
 	}
 	return decision.Verdict{Word: Wait}
 }
 
-// From implements decision.Originated.
-func (o *ImagesOutput) From(pkg string) { attribute(o.Holds, o.Denials, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *ImagesOutput) SetDefaultRules(pkg string) { setDefaultRules(o.Holds, o.Denials, pkg) }
 
-// Verdict implements decision.Judged.
-func (o RankOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o RankOutput) ToVerdict() decision.Verdict {
 	switch {
 	case len(o.Denials) > 0:
-		return denied(o.Denials)
+		return denialVerdict(o.Denials)
 	case len(o.Holds) > 0:
-		return held(o.Holds)
+		return holdVerdict(o.Holds)
 	}
 	return decision.Verdict{Word: Ranked}
 }
 
-// From implements decision.Originated.
-func (o *RankOutput) From(pkg string) { attribute(o.Holds, o.Denials, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *RankOutput) SetDefaultRules(pkg string) { setDefaultRules(o.Holds, o.Denials, pkg) }
 
-// Verdict implements decision.Judged.
-func (o MarkersOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o MarkersOutput) ToVerdict() decision.Verdict {
 	if len(o.Holds) > 0 {
 		return decision.Verdict{Word: Held, Reasons: o.Holds}
 	}
 	return decision.Verdict{Word: Marked}
 }
 
-// From implements decision.Originated.
-func (o *MarkersOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *MarkersOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }
 
-// Verdict implements decision.Judged.
-func (o TerminationOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o TerminationOutput) ToVerdict() decision.Verdict {
 	switch {
 	case len(o.Holds) > 0:
 		return decision.Verdict{Word: Held, Reasons: o.Holds}
@@ -87,10 +87,10 @@ func (o TerminationOutput) Verdict() decision.Verdict {
 	return decision.Verdict{Word: Wait}
 }
 
-// From implements decision.Originated.
-func (o *TerminationOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *TerminationOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }
 
-func denied(denials []Denial) decision.Verdict {
+func denialVerdict(denials []Denial) decision.Verdict {
 	v := decision.Verdict{Word: Denied}
 	for _, d := range denials {
 		v.Reasons = append(v.Reasons, decision.Hold{Rule: d.Rule, Reason: d.Reason, Message: d.Message})
@@ -98,10 +98,10 @@ func denied(denials []Denial) decision.Verdict {
 	return v
 }
 
-func held(holds []Hold) decision.Verdict {
+func holdVerdict(holds []Hold) decision.Verdict {
 	v := decision.Verdict{Word: Held}
 	for i := range holds {
-		v.Reasons = append(v.Reasons, holds[i].told())
+		v.Reasons = append(v.Reasons, holds[i].toDecisionHold())
 	}
 	return v
 }

@@ -25,15 +25,15 @@ type Hold struct {
 	Until string `json:"until,omitempty"`
 }
 
-func (h *Hold) room() int {
+func (h *Hold) allowedRoom() int {
 	if h.Room == nil {
 		return 0
 	}
 	return max(*h.Room, 0)
 }
 
-// told is the hold as verdicts have it.
-func (h *Hold) told() decision.Hold {
+// toDecisionHold is the hold as verdicts have it.
+func (h *Hold) toDecisionHold() decision.Hold {
 	return decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Where: h.Where, Until: h.Until}
 }
 
@@ -53,8 +53,8 @@ type Denial struct {
 	Message string `json:"message"`
 }
 
-// attribute names the package as the rule of what names none.
-func attribute(holds []Hold, denials []Denial, pkg string) {
+// setDefaultRules names the package as the rule of what names none.
+func setDefaultRules(holds []Hold, denials []Denial, pkg string) {
 	for i := range holds {
 		if holds[i].Rule == "" {
 			holds[i].Rule = pkg

@@ -118,7 +118,7 @@ func AllocationPoint() decision.Point[AllocationInput, AllocationOutput] {
 		},
 		Check: checkAllocation,
 		Lean: func(in AllocationInput, then, now AllocationOutput) decision.Strictness {
-			return decision.Fewer(then.moves(in), now.moves(in))
+			return decision.FewerIsStricter(then.countMoves(in), now.countMoves(in))
 		},
 	}
 }
@@ -160,11 +160,11 @@ func checkAllocation(in AllocationInput, out AllocationOutput) error {
 	return nil
 }
 
-// Held is the hold that leaves all subsets as they are, nil if there is none.
-func (o AllocationOutput) Held() *Hold {
+// GlobalHold is the hold that leaves all subsets as they are, nil if there is none.
+func (o AllocationOutput) GlobalHold() *Hold {
 	var first *Hold
 	for i := range o.Holds {
-		if h := &o.Holds[i]; h.Target == "" && (first == nil || slices.Compare(order(h), order(first)) < 0) {
+		if h := &o.Holds[i]; h.Target == "" && (first == nil || slices.Compare(holdSortKey(h), holdSortKey(first)) < 0) {
 			first = h
 		}
 	}
@@ -173,12 +173,12 @@ func (o AllocationOutput) Held() *Hold {
 
 // HeldAt is the hold of one subset, or of all; nil if there is none.
 func (o AllocationOutput) HeldAt(subset string) *Hold {
-	if h := o.Held(); h != nil {
+	if h := o.GlobalHold(); h != nil {
 		return h
 	}
 	var first *Hold
 	for i := range o.Holds {
-		if h := &o.Holds[i]; h.Target == subset && (first == nil || slices.Compare(order(h), order(first)) < 0) {
+		if h := &o.Holds[i]; h.Target == subset && (first == nil || slices.Compare(holdSortKey(h), holdSortKey(first)) < 0) {
 			first = h
 		}
 	}
@@ -190,7 +190,7 @@ func (o AllocationOutput) DeniedAt(subset string) *Denial {
 	var least *Denial
 	for i := range o.Denials {
 		d := &o.Denials[i]
-		if (d.Target == "" || d.Target == subset) && (least == nil || d.room() < least.room()) {
+		if (d.Target == "" || d.Target == subset) && (least == nil || d.allowedRoom() < least.allowedRoom()) {
 			least = d
 		}
 	}
@@ -205,11 +205,11 @@ type clamped struct {
 	count []int
 }
 
-// Permit is how many pods each subset gets, in the order of the subsets: the clamp. A subset
+// PermittedReplicas is how many pods each subset gets, in the order of the subsets: the clamp. A subset
 // that is held keeps what it has, each stays within its numbers, and the sum is that of the
 // replicas as far as these allow it. Pods that are cut are those of the last subsets, and
 // pods that are missing go to the first.
-func (o AllocationOutput) Permit(in AllocationInput) []int {
+func (o AllocationOutput) PermittedReplicas(in AllocationInput) []int {
 	c := clamped{in: in, held: make([]bool, len(in.Subsets)), most: make([]int, len(in.Subsets)), count: make([]int, len(in.Subsets))}
 	said := make(map[string]int, len(o.Subsets))
 	for _, s := range o.Subsets {
@@ -217,26 +217,26 @@ func (o AllocationOutput) Permit(in AllocationInput) []int {
 	}
 	for i, s := range in.Subsets {
 		c.held[i] = o.HeldAt(s.Name) != nil
-		c.most[i] = s.most(in.Strategy)
+		c.most[i] = s.maxReplicas(in.Strategy)
 		if d := o.DeniedAt(s.Name); d != nil {
-			c.most[i] = min(c.most[i], d.room())
+			c.most[i] = min(c.most[i], d.allowedRoom())
 		}
 		c.count[i] = min(said[s.Name], c.most[i])
 		if c.held[i] {
 			c.count[i] = s.Current
 		}
 	}
-	if o.Held() != nil || in.Replicas == nil {
+	if o.GlobalHold() != nil || in.Replicas == nil {
 		return c.count
 	}
-	c.raise()
-	c.cut()
-	c.fill()
+	c.raiseToMinimum()
+	c.cutExcess()
+	c.fillMissing()
 	return c.count
 }
 
-// most is how many pods a subset may have.
-func (s Subset) most(strategy string) int {
+// maxReplicas is how many pods a subset may have.
+func (s Subset) maxReplicas(strategy string) int {
 	switch {
 	case strategy == Fixed && s.Given != nil:
 		return *s.Given
@@ -246,8 +246,8 @@ func (s Subset) most(strategy string) int {
 	return math.MaxInt32
 }
 
-// least is how many pods a subset is to have if there are enough.
-func (s Subset) least(strategy string) int {
+// minReplicas is how many pods a subset is to have if there are enough.
+func (s Subset) minReplicas(strategy string) int {
 	if strategy != Fixed {
 		return s.Min
 	}
@@ -257,49 +257,49 @@ func (s Subset) least(strategy string) int {
 	return 0
 }
 
-// Quota is how many pods of a subset count as replicas; others stand in for the rest (UD-05).
-func (s Subset) Quota(strategy string) int {
+// ReplicaQuota is how many pods of a subset count as replicas; others stand in for the rest (UD-05).
+func (s Subset) ReplicaQuota(strategy string) int {
 	if strategy != Reserve || !s.Exists || !s.Unschedulable && !s.Marked {
 		return math.MaxInt32
 	}
 	return max(s.Current-s.Reserved, 0)
 }
 
-// sum is how many of the replicas there are.
-func (c *clamped) sum() (sum int) {
+// countReplicas is how many of the replicas there are.
+func (c *clamped) countReplicas() (sum int) {
 	for i, s := range c.in.Subsets {
-		sum += min(c.count[i], s.Quota(c.in.Strategy))
+		sum += min(c.count[i], s.ReplicaQuota(c.in.Strategy))
 	}
 	return sum
 }
 
-// raise gives each subset its least, if there are replicas for all of them.
-func (c *clamped) raise() {
+// raiseToMinimum gives each subset its least, if there are replicas for all of them.
+func (c *clamped) raiseToMinimum() {
 	least := 0
 	for _, s := range c.in.Subsets {
-		least += s.least(c.in.Strategy)
+		least += s.minReplicas(c.in.Strategy)
 	}
 	if least > *c.in.Replicas {
 		return
 	}
 	for i, s := range c.in.Subsets {
 		if !c.held[i] {
-			c.count[i] = max(c.count[i], min(s.least(c.in.Strategy), c.most[i]))
+			c.count[i] = max(c.count[i], min(s.minReplicas(c.in.Strategy), c.most[i]))
 		}
 	}
 }
 
-// cut takes what is too much from the last subsets: first what is above their least.
-func (c *clamped) cut() {
+// cutExcess takes what is too much from the last subsets: first what is above their least.
+func (c *clamped) cutExcess() {
 	for _, keep := range []bool{true, false} {
 		for i := len(c.count) - 1; i >= 0; i-- {
-			over := c.sum() - *c.in.Replicas
+			over := c.countReplicas() - *c.in.Replicas
 			if over <= 0 {
 				return
 			}
-			least, counts := 0, min(c.count[i], c.in.Subsets[i].Quota(c.in.Strategy))
+			least, counts := 0, min(c.count[i], c.in.Subsets[i].ReplicaQuota(c.in.Strategy))
 			if keep {
-				least = c.in.Subsets[i].least(c.in.Strategy)
+				least = c.in.Subsets[i].minReplicas(c.in.Strategy)
 			}
 			if counts > least && !c.held[i] {
 				c.count[i] = max(counts-over, least)
@@ -308,26 +308,26 @@ func (c *clamped) cut() {
 	}
 }
 
-// fill gives what is missing to the first subsets that may have more.
-func (c *clamped) fill() {
+// fillMissing gives what is missing to the first subsets that may have more.
+func (c *clamped) fillMissing() {
 	for i, s := range c.in.Subsets {
-		missing := *c.in.Replicas - c.sum()
+		missing := *c.in.Replicas - c.countReplicas()
 		if missing <= 0 {
 			return
 		}
-		if !c.held[i] && s.Quota(c.in.Strategy) == math.MaxInt32 {
+		if !c.held[i] && s.ReplicaQuota(c.in.Strategy) == math.MaxInt32 {
 			c.count[i] = max(c.count[i], min(c.most[i], c.count[i]+missing))
 		}
 	}
 }
 
-// moves is how many pods an answer creates and deletes.
-func (o AllocationOutput) moves(in AllocationInput) (n int) {
-	for i, count := range o.Permit(in) {
+// countMoves is how many pods an answer creates and deletes.
+func (o AllocationOutput) countMoves(in AllocationInput) (n int) {
+	for i, count := range o.PermittedReplicas(in) {
 		n += max(count-in.Subsets[i].Current, in.Subsets[i].Current-count)
 	}
 	return n
 }
 
-// Untils are the times at which its holds may change by the passing of time alone.
-func (o AllocationOutput) Untils() []string { return untils(o.Holds) }
+// RequeueTimes are the times at which its holds may change by the passing of time alone.
+func (o AllocationOutput) RequeueTimes() []string { return requeueTimes(o.Holds) }

@@ -100,17 +100,17 @@ func BroadcastPoint() decision.Point[BroadcastInput, BroadcastOutput] {
 		},
 		Check: checkBroadcast,
 		Lean: func(in BroadcastInput, then, now BroadcastOutput) decision.Strictness {
-			return lean(then.Next(in), now.Next(in))
+			return placesStrictness(then.Next(in), now.Next(in))
 		},
 	}
 }
 
 func checkBroadcast(in BroadcastInput, out BroadcastOutput) error {
-	return check("nodes", out.Nodes, waiting(in.Nodes), out.Holds, out.Denials)
+	return checkPlaces("nodes", out.Nodes, waitingNodes(in.Nodes), out.Holds, out.Denials)
 }
 
-// waiting says of each node of a job whether it waits for its pod.
-func waiting(nodes []Node) map[string]bool {
+// waitingNodes says of each node of a job whether it waits for its pod.
+func waitingNodes(nodes []Node) map[string]bool {
 	out := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		out[n.Name] = n.State == Waiting
@@ -120,19 +120,19 @@ func waiting(nodes []Node) map[string]bool {
 
 // Next are the nodes of an answer that get their pod now: the clamp.
 func (o BroadcastOutput) Next(in BroadcastInput) []string {
-	return next(o.Nodes, waiting(in.Nodes), in.Room, o.Holds, o.Denials)
+	return nextPlaces(o.Nodes, waitingNodes(in.Nodes), in.Room, o.Holds, o.Denials)
 }
 
-// Denied are the nodes that the job is not for: of those that have no pod of it.
-func (o BroadcastOutput) Denied(in BroadcastInput) map[string]Denial {
-	return deniedOf(waiting(in.Nodes), o.Denials)
+// DeniedNodes are the nodes that the job is not for: of those that have no pod of it.
+func (o BroadcastOutput) DeniedNodes(in BroadcastInput) map[string]Denial {
+	return deniedOf(waitingNodes(in.Nodes), o.Denials)
 }
 
-// Keeps is the hold that the condition reports: the first that keeps a node that waits from its
+// ReportedHold is the hold that the condition reports: the first that keeps a node that waits from its
 // pod. Those of all nodes come first.
-func (o BroadcastOutput) Keeps(in BroadcastInput) *Hold {
-	return keeps(waiting(in.Nodes), o.Holds, o.Denials)
+func (o BroadcastOutput) ReportedHold(in BroadcastInput) *Hold {
+	return reportedHold(waitingNodes(in.Nodes), o.Holds, o.Denials)
 }
 
-// Untils are the times at which its holds may change by the passing of time alone.
-func (o BroadcastOutput) Untils() []string { return untils(o.Holds) }
+// RequeueTimes are the times at which its holds may change by the passing of time alone.
+func (o BroadcastOutput) RequeueTimes() []string { return requeueTimes(o.Holds) }

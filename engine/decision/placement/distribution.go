@@ -92,15 +92,15 @@ func checkDistribution(in DistributionInput, out DistributionOutput) error {
 	return nil
 }
 
-// Permit is which namespaces of an answer have a copy, by name: the clamp.
-func (o DistributionOutput) Permit(in DistributionInput) []string {
+// PermittedNamespaces is which namespaces of an answer have a copy, by name: the clamp.
+func (o DistributionOutput) PermittedNamespaces(in DistributionInput) []string {
 	wanted := map[string]bool{}
 	for _, name := range o.Namespaces {
 		wanted[name] = true
 	}
 	var out []string
 	for _, ns := range in.Namespaces {
-		if wanted[ns.Name] && !ns.Excluded && denied(o.Denials, ns.Name) == nil {
+		if wanted[ns.Name] && !ns.Excluded && findDenial(o.Denials, ns.Name) == nil {
 			out = append(out, ns.Name)
 		}
 	}
@@ -108,11 +108,11 @@ func (o DistributionOutput) Permit(in DistributionInput) []string {
 	return out
 }
 
-// Denied is why namespaces that the spec asks for have no copy, by name.
-func (o DistributionOutput) Denied(in DistributionInput) map[string]Denial {
+// DeniedNamespaces is why namespaces that the spec asks for have no copy, by name.
+func (o DistributionOutput) DeniedNamespaces(in DistributionInput) map[string]Denial {
 	out := map[string]Denial{}
 	for _, ns := range in.Namespaces {
-		if d := denied(o.Denials, ns.Name); d != nil && !ns.Excluded {
+		if d := findDenial(o.Denials, ns.Name); d != nil && !ns.Excluded {
 			out[ns.Name] = *d
 		}
 	}
@@ -121,7 +121,7 @@ func (o DistributionOutput) Denied(in DistributionInput) map[string]Denial {
 
 // leanDistribution: a hold is stricter, and so are fewer copies.
 func leanDistribution(in DistributionInput, then, now DistributionOutput) decision.Strictness {
-	return decision.Both(
-		decision.Fewer(len(then.Permit(in)), len(now.Permit(in))),
-		decision.Fewer(-min(len(then.Holds), 1), -min(len(now.Holds), 1)))
+	return decision.CombineStrictness(
+		decision.FewerIsStricter(len(then.PermittedNamespaces(in)), len(now.PermittedNamespaces(in))),
+		decision.FewerIsStricter(-min(len(then.Holds), 1), -min(len(now.Holds), 1)))
 }

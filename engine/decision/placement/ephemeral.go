@@ -83,16 +83,16 @@ func EphemeralPoint() decision.Point[EphemeralInput, EphemeralOutput] {
 			}}}
 		},
 		Check: func(in EphemeralInput, out EphemeralOutput) error {
-			return check("pods", out.Pods, in.waiting(), out.Holds, out.Denials)
+			return checkPlaces("pods", out.Pods, in.waitingPods(), out.Holds, out.Denials)
 		},
 		Lean: func(in EphemeralInput, then, now EphemeralOutput) decision.Strictness {
-			return lean(then.Next(in), now.Next(in))
+			return placesStrictness(then.Next(in), now.Next(in))
 		},
 	}
 }
 
-// waiting says of each pod of the job whether it waits for the containers.
-func (in EphemeralInput) waiting() map[string]bool {
+// waitingPods says of each pod of the job whether it waits for the containers.
+func (in EphemeralInput) waitingPods() map[string]bool {
 	out := make(map[string]bool, len(in.Pods))
 	for _, p := range in.Pods {
 		out[p.Name] = p.State == Waiting
@@ -102,19 +102,19 @@ func (in EphemeralInput) waiting() map[string]bool {
 
 // Next are the pods of an answer that get the containers now: the clamp.
 func (o EphemeralOutput) Next(in EphemeralInput) []string {
-	return next(o.Pods, in.waiting(), in.Room, o.Holds, o.Denials)
+	return nextPlaces(o.Pods, in.waitingPods(), in.Room, o.Holds, o.Denials)
 }
 
-// Denied are the pods that the job is not for: of those that do not have its containers.
-func (o EphemeralOutput) Denied(in EphemeralInput) map[string]Denial {
-	return deniedOf(in.waiting(), o.Denials)
+// DeniedPods are the pods that the job is not for: of those that do not have its containers.
+func (o EphemeralOutput) DeniedPods(in EphemeralInput) map[string]Denial {
+	return deniedOf(in.waitingPods(), o.Denials)
 }
 
-// Keeps is the hold that the condition reports: the first that keeps a pod that waits from the
+// ReportedHold is the hold that the condition reports: the first that keeps a pod that waits from the
 // containers. Those of all pods come first.
-func (o EphemeralOutput) Keeps(in EphemeralInput) *Hold {
-	return keeps(in.waiting(), o.Holds, o.Denials)
+func (o EphemeralOutput) ReportedHold(in EphemeralInput) *Hold {
+	return reportedHold(in.waitingPods(), o.Holds, o.Denials)
 }
 
-// Untils are the times at which its holds may change by the passing of time alone.
-func (o EphemeralOutput) Untils() []string { return untils(o.Holds) }
+// RequeueTimes are the times at which its holds may change by the passing of time alone.
+func (o EphemeralOutput) RequeueTimes() []string { return requeueTimes(o.Holds) }

@@ -12,9 +12,9 @@ import (
 // What follows is shared by the points that say which of some places are next, such as the
 // nodes of a BroadcastJob. open says of each place by name whether it waits.
 
-// check refuses an answer that names a place that is none, or has a wish without a reason or
+// checkPlaces refuses an answer that names a place that is none, or has a wish without a reason or
 // a message.
-func check(field string, names []string, open map[string]bool, holds []Hold, denials []Denial) error {
+func checkPlaces(field string, names []string, open map[string]bool, holds []Hold, denials []Denial) error {
 	for _, name := range names {
 		if _, known := open[name]; !known {
 			return fmt.Errorf("%s names %q, which the job is not for", field, name)
@@ -33,9 +33,9 @@ func check(field string, names []string, open map[string]bool, holds []Hold, den
 	return nil
 }
 
-// next are the places of an answer that go now: the clamp. They wait, are neither denied nor
+// nextPlaces are the places of an answer that go now: the clamp. They wait, are neither denied nor
 // held, and there is room for them.
-func next(names []string, open map[string]bool, room int, holds []Hold, denials []Denial) []string {
+func nextPlaces(names []string, open map[string]bool, room int, holds []Hold, denials []Denial) []string {
 	kept := map[string]bool{}
 	for _, h := range holds {
 		if h.Target == "" {
@@ -48,7 +48,7 @@ func next(names []string, open map[string]bool, room int, holds []Hold, denials 
 		if len(out) >= room {
 			break
 		}
-		if open[name] && !kept[name] && denied(denials, name) == nil {
+		if open[name] && !kept[name] && findDenial(denials, name) == nil {
 			kept[name] = true // once
 			out = append(out, name)
 		}
@@ -60,40 +60,40 @@ func next(names []string, open map[string]bool, room int, holds []Hold, denials 
 func deniedOf(open map[string]bool, denials []Denial) map[string]Denial {
 	out := map[string]Denial{}
 	for name, waits := range open {
-		if d := denied(denials, name); d != nil && waits {
+		if d := findDenial(denials, name); d != nil && waits {
 			out[name] = *d
 		}
 	}
 	return out
 }
 
-// keeps is the hold that a condition reports: the first that keeps a place that waits. Those of
+// reportedHold is the hold that a condition reports: the first that keeps a place that waits. Those of
 // all places come first.
-func keeps(open map[string]bool, holds []Hold, denials []Denial) *Hold {
+func reportedHold(open map[string]bool, holds []Hold, denials []Denial) *Hold {
 	some := false
-	waits := func(name string) bool { return open[name] && denied(denials, name) == nil }
+	waits := func(name string) bool { return open[name] && findDenial(denials, name) == nil }
 	for name := range open {
 		some = some || waits(name)
 	}
 	var first *Hold
 	for i := range holds {
 		h := &holds[i]
-		if keeps := h.Target == "" && some || waits(h.Target); keeps && (first == nil || slices.Compare(order(h), order(first)) < 0) {
+		if keeps := h.Target == "" && some || waits(h.Target); keeps && (first == nil || slices.Compare(holdSortKey(h), holdSortKey(first)) < 0) {
 			first = h
 		}
 	}
 	return first
 }
 
-func order(h *Hold) []string { return []string{h.Target, h.Rule, h.Reason, h.Message} }
+func holdSortKey(h *Hold) []string { return []string{h.Target, h.Rule, h.Reason, h.Message} }
 
 // lean: an answer by which other places may go as well is looser.
-func lean(then, now []string) decision.Strictness {
-	return decision.Weigh(!within(then, now), !within(now, then))
+func placesStrictness(then, now []string) decision.Strictness {
+	return decision.StrictnessOf(!isSubset(then, now), !isSubset(now, then))
 }
 
-// within says whether each of some names is one of others.
-func within(names, others []string) bool {
+// isSubset says whether each of some names is one of others.
+func isSubset(names, others []string) bool {
 	have := make(map[string]bool, len(others))
 	for _, name := range others {
 		have[name] = true
@@ -101,8 +101,8 @@ func within(names, others []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !have[name] })
 }
 
-// untils are the times that holds name.
-func untils(holds []Hold) []string {
+// requeueTimes are the times that holds name.
+func requeueTimes(holds []Hold) []string {
 	texts := make([]string, len(holds))
 	for i, h := range holds {
 		texts[i] = h.Until

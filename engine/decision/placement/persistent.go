@@ -88,7 +88,7 @@ func PersistentPoint() decision.Point[PersistentInput, PersistentOutput] {
 	return decision.Point[PersistentInput, PersistentOutput]{
 		Name: "placement/persistent", Budget: 100 * time.Millisecond,
 		Fallback: func(in PersistentInput) PersistentOutput {
-			out := in.all()
+			out := in.rememberedTopology()
 			out.Holds = []Hold{{
 				Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
 				Message: "No policy could decide where the pod comes back, so it asks for all that is remembered.",
@@ -101,28 +101,28 @@ func PersistentPoint() decision.Point[PersistentInput, PersistentOutput] {
 					return fmt.Errorf("preferred[%d].weight is %d, and must be from 1 to 100", i, p.Weight)
 				}
 			}
-			return check("", nil, nil, out.Holds, out.Denials)
+			return checkPlaces("", nil, nil, out.Holds, out.Denials)
 		},
 		Lean: func(in PersistentInput, then, now PersistentOutput) decision.Strictness {
-			a, b := then.Permit(in), now.Permit(in)
-			return decision.Weigh(len(b.NodeSelector) < len(a.NodeSelector), len(b.NodeSelector) > len(a.NodeSelector))
+			a, b := then.ClampAnswer(in), now.ClampAnswer(in)
+			return decision.StrictnessOf(len(b.NodeSelector) < len(a.NodeSelector), len(b.NodeSelector) > len(a.NodeSelector))
 		},
 	}
 }
 
-// all is what is remembered.
-func (in PersistentInput) all() PersistentOutput {
-	out := PersistentOutput{NodeSelector: in.values(in.Required)}
+// rememberedTopology is what is remembered.
+func (in PersistentInput) rememberedTopology() PersistentOutput {
+	out := PersistentOutput{NodeSelector: in.rememberedLabels(in.Required)}
 	for _, p := range in.Preferred {
-		if labels := in.values(p.Keys); len(labels) > 0 {
+		if labels := in.rememberedLabels(p.Keys); len(labels) > 0 {
 			out.Preferred = append(out.Preferred, Preferred{Weight: p.Weight, Labels: labels})
 		}
 	}
 	return out
 }
 
-// values are those that are remembered of some keys.
-func (in PersistentInput) values(keys []string) map[string]string {
+// rememberedLabels are those that are remembered of some keys.
+func (in PersistentInput) rememberedLabels(keys []string) map[string]string {
 	out := map[string]string{}
 	for _, key := range keys {
 		if value, known := in.Recorded.Labels[key]; known {
@@ -132,8 +132,8 @@ func (in PersistentInput) values(keys []string) map[string]string {
 	return out
 }
 
-// Permit is what the pod asks for: the clamp. It is nothing that is not remembered.
-func (o PersistentOutput) Permit(in PersistentInput) PersistentOutput {
+// ClampAnswer is what the pod asks for: the clamp. It is nothing that is not remembered.
+func (o PersistentOutput) ClampAnswer(in PersistentInput) PersistentOutput {
 	known := func(labels map[string]string) map[string]string {
 		out := map[string]string{}
 		for key, value := range labels {
@@ -152,9 +152,9 @@ func (o PersistentOutput) Permit(in PersistentInput) PersistentOutput {
 	return out
 }
 
-// Verdict implements decision.Judged.
-func (o PersistentOutput) Verdict() decision.Verdict {
-	v := told(decision.Verdict{Word: Wait}, nil, o.Denials)
+// ToVerdict implements decision.Judged.
+func (o PersistentOutput) ToVerdict() decision.Verdict {
+	v := addReasons(decision.Verdict{Word: Wait}, nil, o.Denials)
 	if len(o.NodeSelector)+len(o.Preferred) > 0 {
 		v.Word = Go
 	}
@@ -164,5 +164,5 @@ func (o PersistentOutput) Verdict() decision.Verdict {
 	return v
 }
 
-// From implements decision.Originated.
-func (o *PersistentOutput) From(pkg string) { attribute(pkg, o.Holds, o.Denials) }
+// SetDefaultRules implements decision.Originated.
+func (o *PersistentOutput) SetDefaultRules(pkg string) { setDefaultRules(pkg, o.Holds, o.Denials) }

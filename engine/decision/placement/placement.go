@@ -24,8 +24,8 @@ type Denial struct {
 	Room *int `json:"room,omitempty"`
 }
 
-// room is how many pods a denial leaves room for.
-func (d *Denial) room() int {
+// allowedRoom is how many pods a denial leaves room for.
+func (d *Denial) allowedRoom() int {
 	if d.Room == nil {
 		return 0
 	}
@@ -48,8 +48,8 @@ type Hold struct {
 	Until string `json:"until,omitempty"`
 }
 
-// denied is the first denial of a place.
-func denied(denials []Denial, target string) *Denial {
+// findDenial is the first denial of a place.
+func findDenial(denials []Denial, target string) *Denial {
 	for i := range denials {
 		if t := denials[i].Target; t == "" || t == target {
 			return &denials[i]

@@ -91,8 +91,8 @@ func SubsetPoint() decision.Point[SubsetInput, SubsetOutput] {
 		},
 		Check: checkSubset,
 		Lean: func(in SubsetInput, then, now SubsetOutput) decision.Strictness {
-			a, b := then.Chosen(in), now.Chosen(in)
-			return decision.Weigh(a != "" && b == "", a == "" && b != "")
+			a, b := then.PermittedSubset(in), now.PermittedSubset(in)
+			return decision.StrictnessOf(a != "" && b == "", a == "" && b != "")
 		},
 	}
 }
@@ -114,9 +114,9 @@ func checkSubset(in SubsetInput, out SubsetOutput) error {
 	return nil
 }
 
-// Chosen is the subset of an answer, if it has room and nothing keeps the pod out of it: the
+// PermittedSubset is the subset of an answer, if it has room and nothing keeps the pod out of it: the
 // clamp.
-func (o SubsetOutput) Chosen(in SubsetInput) string {
+func (o SubsetOutput) PermittedSubset(in SubsetInput) string {
 	below := 0
 	for _, s := range in.Subsets {
 		if in.Pod.Ordinal != nil && !s.Unschedulable && s.Max != nil {
@@ -144,21 +144,21 @@ func (o SubsetOutput) keptOut(s SpreadSubset) bool {
 		}
 	}
 	for i := range o.Denials {
-		if d := &o.Denials[i]; (d.Target == "" || d.Target == s.Name) && s.Pods >= d.room() {
+		if d := &o.Denials[i]; (d.Target == "" || d.Target == s.Name) && s.Pods >= d.allowedRoom() {
 			return true
 		}
 	}
 	return false
 }
 
-// Verdict implements decision.Judged.
-func (o SubsetOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o SubsetOutput) ToVerdict() decision.Verdict {
 	word := o.Subset
 	if word == "" {
 		word = "None"
 	}
-	return told(decision.Verdict{Word: word}, o.Holds, o.Denials)
+	return addReasons(decision.Verdict{Word: word}, o.Holds, o.Denials)
 }
 
-// From implements decision.Originated.
-func (o *SubsetOutput) From(pkg string) { attribute(pkg, o.Holds, o.Denials) }
+// SetDefaultRules implements decision.Originated.
+func (o *SubsetOutput) SetDefaultRules(pkg string) { setDefaultRules(pkg, o.Holds, o.Denials) }

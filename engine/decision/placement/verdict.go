@@ -11,37 +11,39 @@ const (
 	Wait = "Wait"
 )
 
-// Verdict implements decision.Judged.
-func (o BroadcastOutput) Verdict() decision.Verdict { return onward(o.Nodes, o.Holds, o.Denials) }
-
-// From implements decision.Originated.
-func (o *BroadcastOutput) From(pkg string) { attribute(pkg, o.Holds, o.Denials) }
-
-// Verdict implements decision.Judged.
-func (o AllocationOutput) Verdict() decision.Verdict {
-	return told(decision.Verdict{Word: Go}, o.Holds, o.Denials)
+// ToVerdict implements decision.Judged.
+func (o BroadcastOutput) ToVerdict() decision.Verdict {
+	return nextVerdict(o.Nodes, o.Holds, o.Denials)
 }
 
-// From implements decision.Originated.
-func (o *AllocationOutput) From(pkg string) { attribute(pkg, o.Holds, o.Denials) }
+// SetDefaultRules implements decision.Originated.
+func (o *BroadcastOutput) SetDefaultRules(pkg string) { setDefaultRules(pkg, o.Holds, o.Denials) }
 
-// Verdict implements decision.Judged.
-func (o EphemeralOutput) Verdict() decision.Verdict { return onward(o.Pods, o.Holds, o.Denials) }
+// ToVerdict implements decision.Judged.
+func (o AllocationOutput) ToVerdict() decision.Verdict {
+	return addReasons(decision.Verdict{Word: Go}, o.Holds, o.Denials)
+}
 
-// From implements decision.Originated.
-func (o *EphemeralOutput) From(pkg string) { attribute(pkg, o.Holds, o.Denials) }
+// SetDefaultRules implements decision.Originated.
+func (o *AllocationOutput) SetDefaultRules(pkg string) { setDefaultRules(pkg, o.Holds, o.Denials) }
 
-// onward is the verdict of an answer that says which places are next.
-func onward(names []string, holds []Hold, denials []Denial) decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o EphemeralOutput) ToVerdict() decision.Verdict { return nextVerdict(o.Pods, o.Holds, o.Denials) }
+
+// SetDefaultRules implements decision.Originated.
+func (o *EphemeralOutput) SetDefaultRules(pkg string) { setDefaultRules(pkg, o.Holds, o.Denials) }
+
+// nextVerdict is the verdict of an answer that says which places are next.
+func nextVerdict(names []string, holds []Hold, denials []Denial) decision.Verdict {
 	v := decision.Verdict{Word: Wait}
 	if len(names) > 0 {
 		v.Word = Go
 	}
-	return told(v, holds, denials)
+	return addReasons(v, holds, denials)
 }
 
-// told adds the reasons to a verdict. A hold of all places is the verdict.
-func told(v decision.Verdict, holds []Hold, denials []Denial) decision.Verdict {
+// addReasons adds the reasons to a verdict. A hold of all places is the verdict.
+func addReasons(v decision.Verdict, holds []Hold, denials []Denial) decision.Verdict {
 	for _, h := range holds {
 		v.Reasons = append(v.Reasons, decision.Hold{Rule: h.Rule, Reason: h.Reason, Message: h.Message, Until: h.Until})
 		if h.Target == "" {
@@ -54,8 +56,8 @@ func told(v decision.Verdict, holds []Hold, denials []Denial) decision.Verdict {
 	return v
 }
 
-// attribute names the package as the rule of what names none.
-func attribute(pkg string, holds []Hold, denials []Denial) {
+// setDefaultRules names the package as the rule of what names none.
+func setDefaultRules(pkg string, holds []Hold, denials []Denial) {
 	for i := range holds {
 		if holds[i].Rule == "" {
 			holds[i].Rule = pkg

@@ -90,16 +90,16 @@ func leanGuards(_ GuardsInput, then, now GuardsOutput) decision.Strictness {
 		if len(a.Namespaces) > 0 && (len(o.Namespaces) == 0 || !slices.Contains(a.Namespaces, o.Namespaces[0])) {
 			return false
 		}
-		return decision.Subset(a.Labels, o.Labels) && (a.FailsClosed() || !o.FailsClosed())
+		return decision.IsSubset(a.Labels, o.Labels) && (a.FailsClosed() || !o.FailsClosed())
 	}
-	old, fresh := single(then.Guards), single(now.Guards)
-	return decision.Both(
-		decision.Weigh(!decision.Covers(then.Kinds, now.Kinds, kind), !decision.Covers(now.Kinds, then.Kinds, kind)),
-		decision.Weigh(!decision.Covers(old, fresh, guard), !decision.Covers(fresh, old, guard)))
+	old, fresh := splitGuards(then.Guards), splitGuards(now.Guards)
+	return decision.CombineStrictness(
+		decision.StrictnessOf(!decision.CoversAll(then.Kinds, now.Kinds, kind), !decision.CoversAll(now.Kinds, then.Kinds, kind)),
+		decision.StrictnessOf(!decision.CoversAll(old, fresh, guard), !decision.CoversAll(fresh, old, guard)))
 }
 
-// single splits guards into such of one operation and one namespace or all.
-func single(guards []Guard) []Guard {
+// splitGuards splits guards into such of one operation and one namespace or all.
+func splitGuards(guards []Guard) []Guard {
 	var out []Guard
 	for _, g := range guards {
 		for _, op := range g.Operations {

@@ -195,13 +195,13 @@ func BudgetPoint() decision.Point[BudgetInput, BudgetOutput] {
 	return decision.Point[BudgetInput, BudgetOutput]{
 		Name: "protection/budget", Budget: time.Second, MaxResult: 10_000, Exemption: "protection/budget_exempt",
 		Fallback: func(in BudgetInput) BudgetOutput {
-			return BudgetOutput{Reasons: undecided(in.Request, in.Object)}
+			return BudgetOutput{Reasons: noDecisionHolds(in.Request, in.Object)}
 		},
 		Check: func(_ BudgetInput, out BudgetOutput) error {
 			if out.Record != "" && out.Record != RecordDisrupted && out.Record != RecordUnavailable {
 				return fmt.Errorf("record is %q, want %s, %s or nothing", out.Record, RecordDisrupted, RecordUnavailable)
 			}
-			return reasoned(out.Reasons)
+			return checkReasons(out.Reasons)
 		},
 		Lean: leanBudget,
 	}
@@ -213,15 +213,15 @@ func BudgetPoint() decision.Point[BudgetInput, BudgetOutput] {
 // leave less to those who ask next. Why a pod stays is neither.
 func leanBudget(_ BudgetInput, then, now BudgetOutput) decision.Strictness {
 	if !then.Allow || !now.Allow {
-		return decision.Fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
+		return decision.FewerIsStricter(freedomLevel(then.Allow, then.Exempt), freedomLevel(now.Allow, now.Exempt))
 	}
 	noted := func(o BudgetOutput) bool { return o.Record != "" }
-	return decision.Both(decision.Fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt)),
-		decision.Weigh(now.Take && !then.Take || noted(now) && !noted(then), then.Take && !now.Take || noted(then) && !noted(now)))
+	return decision.CombineStrictness(decision.FewerIsStricter(freedomLevel(then.Allow, then.Exempt), freedomLevel(now.Allow, now.Exempt)),
+		decision.StrictnessOf(now.Take && !then.Take || noted(now) && !noted(then), then.Take && !now.Take || noted(then) && !noted(now)))
 }
 
-// freedom orders rulings: the lower, the stricter.
-func freedom(allow, exempt bool) int {
+// freedomLevel orders rulings: the lower, the stricter.
+func freedomLevel(allow, exempt bool) int {
 	switch {
 	case !allow:
 		return 0
@@ -285,35 +285,35 @@ func DeletionPoint() decision.Point[DeletionInput, DeletionOutput] {
 	return decision.Point[DeletionInput, DeletionOutput]{
 		Name: "protection/deletion", Budget: time.Second, MaxResult: 10_000, Exemption: "protection/deletion_exempt",
 		Fallback: func(in DeletionInput) DeletionOutput {
-			return DeletionOutput{Reasons: undecided(in.Request, in.Object)}
+			return DeletionOutput{Reasons: noDecisionHolds(in.Request, in.Object)}
 		},
-		Check: func(_ DeletionInput, out DeletionOutput) error { return reasoned(out.Reasons) },
+		Check: func(_ DeletionInput, out DeletionOutput) error { return checkReasons(out.Reasons) },
 		// As with budgets: to stay, by way of exception, to go.
 		Lean: func(_ DeletionInput, then, now DeletionOutput) decision.Strictness {
-			return decision.Fewer(freedom(then.Allow, then.Exempt), freedom(now.Allow, now.Exempt))
+			return decision.FewerIsStricter(freedomLevel(then.Allow, then.Exempt), freedomLevel(now.Allow, now.Exempt))
 		},
 	}
 }
 
-func undecided(request Request, object Object) []decision.Hold {
+func noDecisionHolds(request Request, object Object) []decision.Hold {
 	return []decision.Hold{{
 		Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
 		Message: fmt.Sprintf("No policy could decide about %s of %s %s, so it stays. Try again, and ask the platform team if that does not help.", request.Operation, object.Kind, object.Name),
 	}}
 }
 
-func reasoned(reasons []decision.Hold) error {
+func checkReasons(reasons []decision.Hold) error {
 	if len(reasons) == 0 {
 		return fmt.Errorf("there are no reasons")
 	}
 	return decision.CheckReasons("reasons", reasons)
 }
 
-// From implements Originated.
-func (o *BudgetOutput) From(pkg string) { decision.Attribute(o.Reasons, pkg) }
+// SetDefaultRules implements Originated.
+func (o *BudgetOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Reasons, pkg) }
 
-// From implements Originated.
-func (o *DeletionOutput) From(pkg string) { decision.Attribute(o.Reasons, pkg) }
+// SetDefaultRules implements Originated.
+func (o *DeletionOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Reasons, pkg) }
 
 // Words of the verdicts of protection.
 const (
@@ -322,13 +322,17 @@ const (
 	Exempted = "Exempt"
 )
 
-// Verdict implements Judged.
-func (o BudgetOutput) Verdict() decision.Verdict { return ruling(o.Allow, o.Exempt, o.Reasons) }
+// ToVerdict implements Judged.
+func (o BudgetOutput) ToVerdict() decision.Verdict {
+	return rulingVerdict(o.Allow, o.Exempt, o.Reasons)
+}
 
-// Verdict implements Judged.
-func (o DeletionOutput) Verdict() decision.Verdict { return ruling(o.Allow, o.Exempt, o.Reasons) }
+// ToVerdict implements Judged.
+func (o DeletionOutput) ToVerdict() decision.Verdict {
+	return rulingVerdict(o.Allow, o.Exempt, o.Reasons)
+}
 
-func ruling(allow, exempt bool, reasons []decision.Hold) decision.Verdict {
+func rulingVerdict(allow, exempt bool, reasons []decision.Hold) decision.Verdict {
 	switch {
 	case exempt:
 		return decision.Verdict{Word: Exempted, Reasons: reasons}

@@ -175,5 +175,5 @@ func ChangePoint() decision.Point[ChangeInput, ChangeOutput] {
 // ready first is stricter than not to.
 func leanChange(_ ChangeInput, then, now ChangeOutput) decision.Strictness {
 	acts := func(out ChangeOutput) bool { return out.Action == InPlace || out.Action == Recreate }
-	return decision.Weigh(acts(then) && (!acts(now) || then.KeepReady && !now.KeepReady), acts(now) && (!acts(then) || now.KeepReady && !then.KeepReady))
+	return decision.StrictnessOf(acts(then) && (!acts(now) || then.KeepReady && !now.KeepReady), acts(now) && (!acts(then) || now.KeepReady && !then.KeepReady))
 }

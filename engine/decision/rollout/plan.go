@@ -98,7 +98,7 @@ func leanPlan(in PlanInput, then, now PlanOutput) decision.Strictness {
 	}
 	limit, unavailable := heed(then)
 	limitNow, unavailableNow := heed(now)
-	out = decision.Both(out, decision.Both(decision.Fewer(limit, limitNow), decision.Fewer(unavailable, unavailableNow)))
+	out = decision.CombineStrictness(out, decision.CombineStrictness(decision.FewerIsStricter(limit, limitNow), decision.FewerIsStricter(unavailable, unavailableNow)))
 	always := func(out PlanOutput) bool { return out.Unavailable == UnavailableAlways }
-	return decision.Both(out, decision.Weigh(always(then) && !always(now), always(now) && !always(then)))
+	return decision.CombineStrictness(out, decision.StrictnessOf(always(then) && !always(now), always(now) && !always(then)))
 }

@@ -84,12 +84,12 @@ func PredownloadPoint() decision.Point[PredownloadInput, PredownloadOutput] {
 			return fmt.Errorf("action is %q, want %s, %s or %s", out.Action, Pull, Ignore, Wait)
 		},
 		Lean: func(_ PredownloadInput, then, now PredownloadOutput) decision.Strictness {
-			return decision.Weigh(then.Action == Pull && now.Action != Pull, then.Action != Pull && now.Action == Pull)
+			return decision.StrictnessOf(then.Action == Pull && now.Action != Pull, then.Action != Pull && now.Action == Pull)
 		},
 	}
 }
 
-// Verdict implements decision.Judged.
-func (o PredownloadOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o PredownloadOutput) ToVerdict() decision.Verdict {
 	return decision.Verdict{Word: o.Action, Reasons: []decision.Hold{{Reason: o.Reason, Message: o.Message}}}
 }

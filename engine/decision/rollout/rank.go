@@ -157,12 +157,12 @@ func strategyOrder(in RankInput) RankOutput {
 		key := make([]float64, 0, before+6)
 		switch before {
 		case 1:
-			key = append(key, weight(in.Strategy, p))
+			key = append(key, podWeight(in.Strategy, p))
 		case 2:
 			key = append(key, float64(p.OrderLevel), float64(p.OrderValue))
 		}
 		out.Keys[i] = append(key, float64(p.Assigned), float64(p.Phase), float64(p.Ready), float64(p.ReadySince), float64(p.Restarts), float64(p.Created))
-		out.Lead[i] = lead(p)
+		out.Lead[i] = leadKey(p)
 	}
 	return out
 }
@@ -172,7 +172,7 @@ func strategyOrder(in RankInput) RankOutput {
 func nodeOrder(in RankInput) RankOutput {
 	out := RankOutput{Keys: make([][]float64, len(in.Pods)), Lead: make([][]float64, len(in.Pods))}
 	for i, p := range in.Pods {
-		out.Keys[i], out.Lead[i] = []float64{0}, lead(p)
+		out.Keys[i], out.Lead[i] = []float64{0}, leadKey(p)
 	}
 	return out
 }
@@ -191,19 +191,19 @@ func numberedOrder(in RankInput) RankOutput {
 		case in.Strategy.Ordered:
 			out.Keys[i] = []float64{ordinal}
 		case len(in.Strategy.Weights) > 0:
-			out.Keys[i], out.Descending = []float64{weight(in.Strategy, p), ordinal}, []int{0, 1}
+			out.Keys[i], out.Descending = []float64{podWeight(in.Strategy, p), ordinal}, []int{0, 1}
 		case len(in.Strategy.OrderKeys) > 0:
 			out.Keys[i], out.Descending = []float64{float64(p.OrderLevel), float64(p.OrderValue), ordinal}, []int{1, 2}
 		default:
 			out.Keys[i] = []float64{ordinal}
 		}
-		out.Lead[i] = lead(p)
+		out.Lead[i] = leadKey(p)
 	}
 	return out
 }
 
-// weight is the sum of the weights of the terms that select a pod.
-func weight(s Strategy, p PodFacts) float64 {
+// podWeight is the sum of the weights of the terms that select a pod.
+func podWeight(s Strategy, p PodFacts) float64 {
 	sum := 0
 	for _, term := range p.Matches {
 		if term >= 0 && term < len(s.Weights) {
@@ -213,8 +213,8 @@ func weight(s Strategy, p PodFacts) float64 {
 	return float64(sum)
 }
 
-// lead puts pods first that prepare their update (CS-09).
-func lead(p PodFacts) []float64 {
+// leadKey puts pods first that prepare their update (CS-09).
+func leadKey(p PodFacts) []float64 {
 	if p.State == "PreparingUpdate" {
 		return []float64{-1}
 	}

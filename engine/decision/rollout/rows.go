@@ -35,13 +35,13 @@ func RowsPoint() decision.Point[RowsInput, RowsOutput] {
 		// Pods that are not named are held, so fewer are stricter; another order is
 		// neither.
 		Lean: func(_ RowsInput, then, now RowsOutput) decision.Strictness {
-			return decision.Weigh(!named(now.Order, then.Order), !named(then.Order, now.Order))
+			return decision.StrictnessOf(!containsAll(now.Order, then.Order), !containsAll(then.Order, now.Order))
 		},
 	}
 }
 
-// named says whether some names have all of others.
-func named(names, others []string) bool {
+// containsAll says whether some names have all of others.
+func containsAll(names, others []string) bool {
 	known := map[string]bool{}
 	for _, n := range names {
 		known[n] = true

@@ -85,18 +85,18 @@ func RunPoint() decision.Point[RunInput, RunOutput] {
 		},
 		Lean: func(in RunInput, then, now RunOutput) decision.Strictness {
 			starts := func(o RunOutput) int {
-				if o.Allowed(in) == StartRun {
+				if o.PermittedAction(in) == StartRun {
 					return 1
 				}
 				return 0
 			}
-			return decision.Fewer(starts(then), starts(now))
+			return decision.FewerIsStricter(starts(then), starts(now))
 		},
 	}
 }
 
-// Allowed is what becomes of the run: the clamp.
-func (o RunOutput) Allowed(in RunInput) string {
+// PermittedAction is what becomes of the run: the clamp.
+func (o RunOutput) PermittedAction(in RunInput) string {
 	switch {
 	case o.Action == SkipRun:
 		return SkipRun
@@ -106,10 +106,10 @@ func (o RunOutput) Allowed(in RunInput) string {
 	return StartRun
 }
 
-// Verdict implements decision.Judged.
-func (o RunOutput) Verdict() decision.Verdict {
+// ToVerdict implements decision.Judged.
+func (o RunOutput) ToVerdict() decision.Verdict {
 	return decision.Verdict{Word: o.Action, Reasons: o.Holds}
 }
 
-// From implements decision.Originated.
-func (o *RunOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *RunOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }

@@ -167,7 +167,7 @@ func checkScale(in ScaleInput, out ScaleOutput) error {
 // leanScale: fewer pods deleted and fewer created are stricter, because that is
 // what a hold of scaling does. Which ones, and of which revision, is neither.
 func leanScale(_ ScaleInput, then, now ScaleOutput) decision.Strictness {
-	return decision.Both(
-		decision.Fewer(planned[then.Planned], planned[now.Planned]),
-		decision.Both(decision.Fewer(then.Delete, now.Delete), decision.Fewer(then.Create, now.Create)))
+	return decision.CombineStrictness(
+		decision.FewerIsStricter(planned[then.Planned], planned[now.Planned]),
+		decision.CombineStrictness(decision.FewerIsStricter(then.Delete, now.Delete), decision.FewerIsStricter(then.Create, now.Create)))
 }

@@ -14,26 +14,26 @@ const (
 	Stay   = "Stay"
 )
 
-// Verdict implements Judged.
-func (o ChangeOutput) Verdict() decision.Verdict {
+// ToVerdict implements Judged.
+func (o ChangeOutput) ToVerdict() decision.Verdict {
 	return decision.Verdict{Word: o.Action, Reasons: []decision.Hold{{Reason: o.Reason, Message: o.Message}}}
 }
 
-// Verdict implements Judged.
-func (o PlanOutput) Verdict() decision.Verdict {
+// ToVerdict implements Judged.
+func (o PlanOutput) ToVerdict() decision.Verdict {
 	return decision.Verdict{Word: heldOr(Go, o.Holds), Reasons: o.Holds}
 }
 
-// Verdict implements Judged.
-func (o RankOutput) Verdict() decision.Verdict {
+// ToVerdict implements Judged.
+func (o RankOutput) ToVerdict() decision.Verdict {
 	return decision.Verdict{Word: heldOr(Order, o.Holds), Reasons: o.Holds}
 }
 
-// Verdict implements Judged.
-func (o RowsOutput) Verdict() decision.Verdict { return decision.Verdict{Word: Order} }
+// ToVerdict implements Judged.
+func (o RowsOutput) ToVerdict() decision.Verdict { return decision.Verdict{Word: Order} }
 
-// Verdict implements Judged.
-func (o ScaleOutput) Verdict() decision.Verdict {
+// ToVerdict implements Judged.
+func (o ScaleOutput) ToVerdict() decision.Verdict {
 	word := Stay
 	if o.Create > 0 || o.Delete > 0 {
 		word = Scale
@@ -43,7 +43,7 @@ func (o ScaleOutput) Verdict() decision.Verdict {
 
 func heldOr(word string, holds []decision.Hold) string {
 	for _, h := range holds {
-		if h.Whole() {
+		if h.IsWholeWorkload() {
 			return Held
 		}
 	}
@@ -53,11 +53,11 @@ func heldOr(word string, holds []decision.Hold) string {
 	return word
 }
 
-// From implements decision.Originated.
-func (o *PlanOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *PlanOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }
 
-// From implements decision.Originated.
-func (o *RankOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *RankOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }
 
-// From implements decision.Originated.
-func (o *ScaleOutput) From(pkg string) { decision.Attribute(o.Holds, pkg) }
+// SetDefaultRules implements decision.Originated.
+func (o *ScaleOutput) SetDefaultRules(pkg string) { decision.SetDefaultRules(o.Holds, pkg) }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// unquote reads a text as JSON has it.
-func unquote(quoted []byte) string {
+// unquoteText reads a text as JSON has it.
+func unquoteText(quoted []byte) string {
 	plain := quoted[1 : len(quoted)-1]
 	if !slices.Contains(plain, '\\') {
 		return string(plain)
@@ -18,7 +18,7 @@ func unquote(quoted []byte) string {
 	return s
 }
 
-func quote(s string) []byte {
+func quoteText(s string) []byte {
 	text, _ := json.Marshal(s) // texts always can be
 	return text
 }

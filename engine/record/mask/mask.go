@@ -38,7 +38,7 @@ const longest = 62
 func New(patterns ...string) (*Mask, error) {
 	m := &Mask{}
 	for _, text := range patterns {
-		p, err := parse(text)
+		p, err := parsePattern(text)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func New(patterns ...string) (*Mask, error) {
 	return m, nil
 }
 
-func parse(text string) (pattern, error) {
+func parsePattern(text string) (pattern, error) {
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok {
 		return pattern{}, fmt.Errorf("pattern %q of what is masked does not begin with /, as in /input/**/env/*/value", text)
@@ -68,11 +68,11 @@ func parse(text string) (pattern, error) {
 	return pattern{segments: segments}, nil
 }
 
-// start is the states before the first name.
-func (p *pattern) start() uint64 { return p.skip(1) }
+// startStates is the states before the first name.
+func (p *pattern) startStates() uint64 { return p.skipWildcards(1) }
 
-// skip adds the states after each ** that may stand for nothing.
-func (p *pattern) skip(states uint64) uint64 {
+// skipWildcards adds the states after each ** that may stand for nothing.
+func (p *pattern) skipWildcards(states uint64) uint64 {
 	for i, s := range p.segments {
 		if s == "**" && states&(1<<i) != 0 {
 			states |= 1 << (i + 1)
@@ -81,26 +81,26 @@ func (p *pattern) skip(states uint64) uint64 {
 	return states
 }
 
-// step is the states after a name, given those before. The name is in lower case.
-func (p *pattern) step(states uint64, name string) uint64 {
+// nextStates is the states after a name, given those before. The name is in lower case.
+func (p *pattern) nextStates(states uint64, name string) uint64 {
 	var next uint64
 	for i, s := range p.segments {
 		switch {
 		case states&(1<<i) == 0:
 		case s == "**":
 			next |= 1 << i
-		case glob(s, name):
+		case globMatches(s, name):
 			next |= 1 << (i + 1)
 		}
 	}
-	return p.skip(next)
+	return p.skipWildcards(next)
 }
 
-// done says whether the whole pattern has matched.
-func (p *pattern) done(states uint64) bool { return states&(1<<len(p.segments)) != 0 }
+// isMatched says whether the whole pattern has matched.
+func (p *pattern) isMatched(states uint64) bool { return states&(1<<len(p.segments)) != 0 }
 
-// glob matches a name; * is any run of characters.
-func glob(pattern, name string) bool {
+// globMatches matches a name; * is any run of characters.
+func globMatches(pattern, name string) bool {
 	head, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
 		return pattern == name

@@ -52,10 +52,10 @@ func TestWhatIsHidden(t *testing.T) {
 		"no further than some":             {`{"x":` + nested(`{"a":"b"}`, 9) + `}`, `{"x":` + nested(`[masked]`, 4) + `}`, "/input/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line, in := m.Begin(), []byte(tc.in)
-			got := string(line.JSON("input", in))
-			if got != tc.want || strings.Join(line.Masked(), " ") != tc.masked {
-				t.Errorf("got %s, masked %v", got, line.Masked())
+			line, in := m.BeginLine(), []byte(tc.in)
+			got := string(line.MaskJSON("input", in))
+			if got != tc.want || strings.Join(line.MaskedPointers(), " ") != tc.masked {
+				t.Errorf("got %s, masked %v", got, line.MaskedPointers())
 			}
 			if string(in) != tc.in {
 				t.Error("the document was changed")
@@ -80,16 +80,16 @@ func TestMessagesDoNotTellWhatWasHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := m.Begin()
-	line.JSON("input", []byte(`{"env":[{"name":"A","value":"hunter\"2"},{"name":"B","value":"web"}],"name":"hunter\"2"}`))
-	got := string(line.JSON("result", []byte(`{"holds":[{"message":"A of web is hunter\"2.","reason":"Full"}]}`)))
+	line := m.BeginLine()
+	line.MaskJSON("input", []byte(`{"env":[{"name":"A","value":"hunter\"2"},{"name":"B","value":"web"}],"name":"hunter\"2"}`))
+	got := string(line.MaskJSON("result", []byte(`{"holds":[{"message":"A of web is hunter\"2.","reason":"Full"}]}`)))
 	if want := `{"holds":[{"message":"A of web is [masked].","reason":"Full"}]}`; got != want {
 		t.Errorf("got %s", got)
 	}
-	if got := line.Message("error/message", `to_number: hunter"2`); got != "to_number: [masked]" {
+	if got := line.MaskMessage("error/message", `to_number: hunter"2`); got != "to_number: [masked]" {
 		t.Errorf("got %s", got)
 	}
-	if got := strings.Join(line.Masked(), " "); got != "/error/message /input/env/0/value /input/env/1/value /result/holds/0/message" {
+	if got := strings.Join(line.MaskedPointers(), " "); got != "/error/message /input/env/0/value /input/env/1/value /result/holds/0/message" {
 		t.Errorf("masked %s", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestTheContractHasNoSecrets(t *testing.T) {
 			for i := range of.NumField() {
 				f := of.Field(i)
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				if mask.Secretive(name) {
+				if mask.IsSecretName(name) {
 					t.Errorf("%s.%s is called like a secret", path, name)
 				}
 				look(f.Type, path+"."+name)
@@ -143,12 +143,12 @@ func TestAnyDepth(t *testing.T) {
 	const depth = 200_000
 	for _, open := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 		doc := strings.Repeat(open[0], depth) + `{"password":"x","b":1}` + strings.Repeat(open[1], depth)
-		got := string(m.Begin().JSON("input", []byte(doc)))
+		got := string(m.BeginLine().MaskJSON("input", []byte(doc)))
 		if want := strings.Repeat(open[0], depth) + `{"password":"[masked]","b":1}` + strings.Repeat(open[1], depth); got != want {
 			t.Error("a deep document is not masked as it should be")
 		}
 		text, _ := json.Marshal(map[string]string{"x": doc})
-		if got := m.Begin().JSON("input", text); bytes.Contains(got, []byte(`"x\"`)) {
+		if got := m.BeginLine().MaskJSON("input", text); bytes.Contains(got, []byte(`"x\"`)) {
 			t.Error("a secret in a text that is too deep comes out")
 		}
 	}
@@ -228,8 +228,8 @@ func TestNoPlantedSecretComesOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := slices.Clone(doc)
-		line := m.Begin()
-		got := line.JSON("input", doc)
+		line := m.BeginLine()
+		got := line.MaskJSON("input", doc)
 		if !bytes.Equal(doc, before) {
 			t.Fatal("the document was changed")
 		}
@@ -239,10 +239,10 @@ func TestNoPlantedSecretComesOut(t *testing.T) {
 		if bytes.Contains(got, []byte(planted)) || bytes.Contains(got, []byte("717171")) {
 			t.Fatalf("a secret comes out of %s: %s", doc, got)
 		}
-		if bytes.Contains(doc, []byte(planted)) && len(line.Masked()) == 0 {
+		if bytes.Contains(doc, []byte(planted)) && len(line.MaskedPointers()) == 0 {
 			t.Fatalf("nothing is said to be masked in %s", got)
 		}
-		if again := m.Begin().JSON("input", got); !bytes.Equal(again, got) {
+		if again := m.BeginLine().MaskJSON("input", got); !bytes.Equal(again, got) {
 			t.Fatalf("masked again it is another\n%s\n%s", got, again)
 		}
 	})
@@ -264,6 +264,6 @@ func BenchmarkMask(b *testing.B) {
 	b.SetBytes(int64(len(doc)))
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Begin().JSON("input", doc)
+		m.BeginLine().MaskJSON("input", doc)
 	}
 }

@@ -25,8 +25,8 @@ var references = [...]string{
 	"serviceAccountToken", "automountServiceAccountToken", "tokenExpirationSeconds",
 }
 
-// Secretive says whether a name is that of a secret.
-func Secretive(name string) bool {
+// IsSecretName says whether a name is that of a secret.
+func IsSecretName(name string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)

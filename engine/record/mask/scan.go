@@ -29,29 +29,29 @@ type name struct {
 	secretive bool
 }
 
-// Begin begins a line.
-func (m *Mask) Begin() *Line { return &Line{mask: m, names: map[string]name{}} }
+// BeginLine begins a line.
+func (m *Mask) BeginLine() *Line { return &Line{mask: m, names: map[string]name{}} }
 
 // HiddenTexts are the texts that were hidden, but for short ones, which may be anything. They must not be found elsewhere either.
 func (l *Line) HiddenTexts() []string { return l.hidden }
 
-// Masked points to what was hidden, sorted.
-func (l *Line) Masked() []string {
+// MaskedPointers points to what was hidden, sorted.
+func (l *Line) MaskedPointers() []string {
 	slices.Sort(l.masked)
 	return slices.Compact(l.masked)
 }
 
-// JSON masks a document as json.Marshal writes it: valid and without blanks. It
+// MaskJSON masks a document as json.Marshal writes it: valid and without blanks. It
 // is the field of the line that is named.
-func (l *Line) JSON(field string, doc []byte) []byte {
+func (l *Line) MaskJSON(field string, doc []byte) []byte {
 	s := &scan{Line: l, out: make([]byte, 0, len(doc))}
 	states := make([]uint64, len(l.mask.patterns))
 	for i := range l.mask.patterns {
-		states[i] = l.mask.patterns[i].start()
+		states[i] = l.mask.patterns[i].startStates()
 	}
 	s.states = states
-	s.enter(field)
-	s.run(doc)
+	s.enterKey(field)
+	s.scanDocument(doc)
 	return s.out
 }
 
@@ -59,16 +59,16 @@ func (l *Line) JSON(field string, doc []byte) []byte {
 // messages: "1" and "true" are everywhere.
 const distinctive = 6
 
-// Message masks a sentence, in which a policy may have put what it was told.
-func (l *Line) Message(field, text string) string {
-	clean := l.sentence(text)
+// MaskMessage masks a sentence, in which a policy may have put what it was told.
+func (l *Line) MaskMessage(field, text string) string {
+	clean := l.maskSentence(text)
 	if clean != text {
 		l.masked = append(l.masked, "/"+field)
 	}
 	return clean
 }
 
-func (l *Line) sentence(text string) string {
+func (l *Line) maskSentence(text string) string {
 	if len(l.hidden) > l.replaced {
 		// The longest first: one may have another in it.
 		slices.SortFunc(l.hidden, func(a, b string) int {
@@ -117,16 +117,16 @@ type frame struct {
 	flagged bool
 }
 
-// enter goes to a value below the one at hand.
-func (s *scan) enter(key string) {
+// enterKey goes to a value below the one at hand.
+func (s *scan) enterKey(key string) {
 	n, ok := s.names[key]
 	if !ok {
-		n = name{lower: strings.ToLower(key), pointer: "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), secretive: Secretive(key)}
+		n = name{lower: strings.ToLower(key), pointer: "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), secretive: IsSecretName(key)}
 		s.names[key] = n
 	}
 	s.path = append(s.path, n.pointer...)
 	s.at = place{name: key, secretive: n.secretive}
-	s.step(n.lower)
+	s.stepPatterns(n.lower)
 }
 
 // enterIndex goes to an element of a list.
@@ -134,31 +134,31 @@ func (s *scan) enterIndex(i int) {
 	digits := strconv.Itoa(i)
 	s.path = append(append(s.path, '/'), digits...)
 	s.at = place{}
-	s.step(digits)
+	s.stepPatterns(digits)
 }
 
-func (s *scan) step(lower string) {
+func (s *scan) stepPatterns(lower string) {
 	n := len(s.mask.patterns)
 	before := len(s.states) - n
 	for i := range s.mask.patterns {
 		p := &s.mask.patterns[i]
-		next := p.step(s.states[before+i], lower)
-		s.at.pattern = s.at.pattern || p.done(next)
+		next := p.nextStates(s.states[before+i], lower)
+		s.at.pattern = s.at.pattern || p.isMatched(next)
 		s.states = append(s.states, next)
 	}
 }
 
-// leave goes back to the container that the value at hand is in.
-func (s *scan) leave() {
+// leaveValue goes back to the container that the value at hand is in.
+func (s *scan) leaveValue() {
 	s.states = s.states[:len(s.states)-len(s.mask.patterns)]
 	if len(s.frames) > 0 {
 		s.path = s.path[:s.frames[len(s.frames)-1].path]
 	}
 }
 
-func (s *scan) run(doc []byte) {
+func (s *scan) scanDocument(doc []byte) {
 	for i := 0; ; {
-		i = s.value(doc, i)
+		i = s.scanValue(doc, i)
 		for {
 			if len(s.frames) == 0 {
 				return
@@ -173,7 +173,7 @@ func (s *scan) run(doc []byte) {
 			s.out = append(s.out, doc[i])
 			i++
 			s.frames = s.frames[:len(s.frames)-1]
-			s.leave()
+			s.leaveValue()
 		}
 		f := &s.frames[len(s.frames)-1]
 		if f.list {
@@ -184,19 +184,19 @@ func (s *scan) run(doc []byte) {
 		}
 		end := endOfText(doc, i)
 		s.out = append(s.out, doc[i:end+1]...) // with the colon
-		s.enter(unquote(doc[i:end]))
+		s.enterKey(unquoteText(doc[i:end]))
 		i = end + 1
 	}
 }
 
-// value takes the value that begins at i, or only opens it, and tells where it
+// scanValue takes the value that begins at i, or only opens it, and tells where it
 // goes on.
-func (s *scan) value(doc []byte, i int) int {
+func (s *scan) scanValue(doc []byte, i int) int {
 	container := doc[i] == '{' || doc[i] == '['
-	if s.hides(doc[i]) {
+	if s.shouldHide(doc[i]) {
 		end := endOf(doc, i)
-		s.hide(doc[i:end])
-		s.leave()
+		s.hideValue(doc[i:end])
+		s.leaveValue()
 		return end
 	}
 	if container {
@@ -206,17 +206,17 @@ func (s *scan) value(doc []byte, i int) int {
 	}
 	end := endOf(doc, i)
 	if doc[i] == '"' {
-		s.text(doc[i:end])
+		s.scanText(doc[i:end])
 	} else {
 		s.out = append(s.out, doc[i:end]...)
 	}
-	s.leave()
+	s.leaveValue()
 	return end
 }
 
-// hides says whether the value at hand, which begins with c, is hidden for where
+// shouldHide says whether the value at hand, which begins with c, is hidden for where
 // it is.
-func (s *scan) hides(c byte) bool {
+func (s *scan) shouldHide(c byte) bool {
 	container := c == '{' || c == '['
 	switch {
 	case s.at.pattern:
@@ -230,7 +230,7 @@ func (s *scan) hides(c byte) bool {
 	case !s.at.secretive || c == 't' || c == 'f':
 		return false
 	}
-	return !s.refers(c)
+	return !s.isSecretReference(c)
 }
 
 // isVariable says whether the value at hand is that of an environment variable,
@@ -251,8 +251,8 @@ func (s *scan) isKey() bool {
 	return n > 0 && s.frames[n-1].name == "annotations" && strings.HasSuffix(strings.ToLower(s.at.name), "key")
 }
 
-// refers says whether the value at hand only tells where a secret is.
-func (s *scan) refers(c byte) bool {
+// isSecretReference says whether the value at hand only tells where a secret is.
+func (s *scan) isSecretReference(c byte) bool {
 	if len(s.frames) == 0 {
 		return false
 	}
@@ -270,13 +270,13 @@ func (s *scan) refers(c byte) bool {
 	return list.list && (list.name == "volumes" || list.name == "sources")
 }
 
-// hide writes something of the same type that says nothing.
-func (s *scan) hide(value []byte) {
+// hideValue writes something of the same type that says nothing.
+func (s *scan) hideValue(value []byte) {
 	instead := "0"
 	switch value[0] {
 	case '"':
 		instead = `"` + Text + `"`
-		if text := unquote(value); len(text) >= distinctive {
+		if text := unquoteText(value); len(text) >= distinctive {
 			s.hidden = append(s.hidden, text)
 		}
 	case '{':
@@ -291,11 +291,11 @@ func (s *scan) hide(value []byte) {
 	if string(value) == `""` { // nothing is no secret
 		instead = `""`
 	}
-	s.put(value, instead)
+	s.replaceValue(value, instead)
 }
 
-// put writes something in place of a value.
-func (s *scan) put(value []byte, instead string) {
+// replaceValue writes something in place of a value.
+func (s *scan) replaceValue(value []byte, instead string) {
 	s.out = append(s.out, instead...)
 	if instead != string(value) {
 		s.masked = append(s.masked, string(s.path))
@@ -306,44 +306,44 @@ func (s *scan) put(value []byte, instead string) {
 // of one more is hidden.
 const deepest = 4
 
-// text masks a text that is not hidden for where it is.
-func (s *scan) text(quoted []byte) {
-	text := unquote(quoted)
-	if doc, unclear := inner(text); doc != nil || unclear {
+// scanText masks a text that is not hidden for where it is.
+func (s *scan) scanText(quoted []byte) {
+	text := unquoteText(quoted)
+	if doc, unclear := innerDocument(text); doc != nil || unclear {
 		if unclear || s.inside == deepest {
-			s.hide(quoted)
+			s.hideValue(quoted)
 			return
 		}
-		if clean := s.document(doc); clean != string(doc) {
-			s.put(quoted, string(quote(clean)))
+		if clean := s.maskDocument(doc); clean != string(doc) {
+			s.replaceValue(quoted, string(quoteText(clean)))
 		} else {
 			s.out = append(s.out, quoted...)
 		}
 		return
 	}
 	if s.at.name == "message" && strings.HasPrefix(string(s.path), "/result") {
-		if clean := s.sentence(text); clean != text {
-			s.put(quoted, string(quote(clean)))
+		if clean := s.maskSentence(text); clean != text {
+			s.replaceValue(quoted, string(quoteText(clean)))
 			return
 		}
 	}
 	if LooksSecret(text) {
-		s.hide(quoted)
+		s.hideValue(quoted)
 		return
 	}
-	if n := len(s.frames); n > 0 && s.frames[n-1].list && strings.HasPrefix(text, "-") && Secretive(text) {
+	if n := len(s.frames); n > 0 && s.frames[n-1].list && strings.HasPrefix(text, "-") && IsSecretName(text) {
 		s.frames[n-1].flagged = true
 	}
 	s.out = append(s.out, quoted...)
 }
 
-// document masks a document in a text, at the same place as the text.
-func (s *scan) document(doc []byte) string {
+// maskDocument masks a document in a text, at the same place as the text.
+func (s *scan) maskDocument(doc []byte) string {
 	before := len(s.masked)
 	n := len(s.mask.patterns)
 	in := &scan{Line: s.Line, at: place{name: s.at.name}, path: slices.Clone(s.path), states: slices.Clone(s.states[len(s.states)-n:])}
 	s.inside++
-	in.run(doc)
+	in.scanDocument(doc)
 	s.inside--
 	s.masked = s.masked[:before] // the pointer to the text says it
 	return string(in.out)

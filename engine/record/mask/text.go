@@ -33,7 +33,7 @@ func LooksSecret(s string) bool {
 	case strings.Contains(s, "PRIVATE KEY-----"):
 		return true
 	}
-	return hasUserInfo(s) || assigns(s)
+	return hasUserInfo(s) || hasSecretAssignment(s)
 }
 
 // hasUserInfo finds a URL with a password.
@@ -55,8 +55,8 @@ func hasUserInfo(s string) bool {
 	}
 }
 
-// assigns finds --password=x, "password": "x" and password: x.
-func assigns(s string) bool {
+// hasSecretAssignment finds --password=x, "password": "x" and password: x.
+func hasSecretAssignment(s string) bool {
 	for from := 0; ; {
 		i := strings.IndexAny(s[from:], "=:")
 		if i < 0 {
@@ -76,7 +76,7 @@ func assigns(s string) bool {
 		for start > 0 && isWord(s[start-1]) {
 			start--
 		}
-		if start < end && Secretive(s[start:end]) {
+		if start < end && IsSecretName(s[start:end]) {
 			return true
 		}
 	}
@@ -89,9 +89,9 @@ func isWord(c byte) bool {
 // readable is how long a document may be that is too deep for the JSON of Go.
 const readable = 10_000
 
-// inner is a text that is a document of JSON itself, without blanks, or nil. It
+// innerDocument is a text that is a document of JSON itself, without blanks, or nil. It
 // is unclear whether one that is not read is none, or too deep to be looked into.
-func inner(s string) (doc []byte, unclear bool) {
+func innerDocument(s string) (doc []byte, unclear bool) {
 	if s == "" || !strings.ContainsRune("{[ \t\r\n", rune(s[0])) {
 		return nil, false
 	}

@@ -28,7 +28,7 @@ type CAs struct {
 // read or has none.
 func OpenCAs(path string) (*CAs, error) {
 	c := &CAs{path: path}
-	if _, err := c.transport(); err != nil {
+	if _, err := c.currentTransport(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -37,8 +37,8 @@ func OpenCAs(path string) (*CAs, error) {
 // WithCAs trusts these certificates alone.
 func WithCAs(c *CAs) HTTPOption { return func(h *HTTP) { h.client.Transport = c } }
 
-// transport is one that trusts what the file has now.
-func (c *CAs) transport() (*http.Transport, error) {
+// currentTransport is one that trusts what the file has now.
+func (c *CAs) currentTransport() (*http.Transport, error) {
 	text, err := os.ReadFile(c.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificates that the server's is checked with: %w", err)
@@ -62,7 +62,7 @@ func (c *CAs) transport() (*http.Transport, error) {
 
 // RoundTrip implements http.RoundTripper.
 func (c *CAs) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, err := c.transport()
+	t, err := c.currentTransport()
 	if err != nil {
 		return nil, err
 	}

@@ -30,13 +30,13 @@ type File struct {
 // kept as many older ones.
 func OpenFile(path string, limit int64, keep int) (*File, error) {
 	f := &File{path: path, max: limit, keep: keep}
-	if err := f.open(); err != nil {
+	if err := f.openFile(); err != nil {
 		return nil, fmt.Errorf("opening the log of decisions: %w", err)
 	}
 	return f, nil
 }
 
-func (f *File) open() error {
+func (f *File) openFile() error {
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -65,14 +65,14 @@ func (f *File) open() error {
 // Write implements Output. No part of a line stays when it fails.
 func (f *File) Write(_ context.Context, lines [][]byte) error {
 	for len(lines) > 0 {
-		n := f.fit(lines)
+		n := f.countFittingLines(lines)
 		if n == 0 {
-			if err := f.rotate(); err != nil {
+			if err := f.rotateFile(); err != nil {
 				return err
 			}
-			n = max(f.fit(lines), 1) // a line that is too long has a file of its own
+			n = max(f.countFittingLines(lines), 1) // a line that is too long has a file of its own
 		}
-		if err := f.append(joined(lines[:n])); err != nil {
+		if err := f.appendText(joinLines(lines[:n])); err != nil {
 			return err
 		}
 		lines = lines[n:]
@@ -80,8 +80,8 @@ func (f *File) Write(_ context.Context, lines [][]byte) error {
 	return nil
 }
 
-// fit is how many lines fit into the file.
-func (f *File) fit(lines [][]byte) int {
+// countFittingLines is how many lines fit into the file.
+func (f *File) countFittingLines(lines [][]byte) int {
 	if f.max == 0 || !f.regular {
 		return len(lines)
 	}
@@ -94,9 +94,9 @@ func (f *File) fit(lines [][]byte) int {
 	return len(lines)
 }
 
-func (f *File) append(text []byte) error {
+func (f *File) appendText(text []byte) error {
 	if f.file == nil { // it could not be opened after it was full
-		if err := f.open(); err != nil {
+		if err := f.openFile(); err != nil {
 			return fmt.Errorf("opening the log of decisions: %w", err)
 		}
 	}
@@ -111,7 +111,7 @@ func (f *File) append(text []byte) error {
 	return fmt.Errorf("appending to the log of decisions: %w", err)
 }
 
-func (f *File) rotate() error {
+func (f *File) rotateFile() error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("closing a full log of decisions: %w", err)
 	}
@@ -131,7 +131,7 @@ func (f *File) rotate() error {
 			return fmt.Errorf("renaming a full log of decisions: %w", err)
 		}
 	}
-	if err := f.open(); err != nil {
+	if err := f.openFile(); err != nil {
 		return fmt.Errorf("opening the next log of decisions: %w", err)
 	}
 	return nil

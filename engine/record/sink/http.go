@@ -91,9 +91,9 @@ func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answers %d %s %s", e.code, http.StatusText(e.code), e.text))
 }
 
-// final says whether the same request would be answered the same for ever. A
+// isFinal says whether the same request would be answered the same for ever. A
 // token may be renewed, and a path may come to be, so 401 to 404 are not final.
-func (e *statusError) final() bool {
+func (e *statusError) isFinal() bool {
 	switch e.code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
@@ -104,14 +104,14 @@ func (e *statusError) final() bool {
 // Write implements Output. What fails is tried again until ctx is done, but what
 // the server will never take.
 func (h *HTTP) Write(ctx context.Context, lines [][]byte) error {
-	body, err := array(lines)
+	body, err := compressLines(lines)
 	if err != nil {
 		return err
 	}
 	delays := &backoff.ExponentialBackOff{InitialInterval: h.min, MaxInterval: h.max, Multiplier: 2, RandomizationFactor: 0.5}
 	delays.Reset()
 	for {
-		err := h.post(ctx, body)
+		err := h.postBody(ctx, body)
 		var status *statusError
 		switch {
 		case err == nil:
@@ -119,7 +119,7 @@ func (h *HTTP) Write(ctx context.Context, lines [][]byte) error {
 		case errors.As(err, &status) && status.code == http.StatusRequestEntityTooLarge && len(lines) > 1:
 			half := len(lines) / 2
 			return errors.Join(h.Write(ctx, lines[:half]), h.Write(ctx, lines[half:]))
-		case errors.As(err, &status) && status.final():
+		case errors.As(err, &status) && status.isFinal():
 			return err
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -135,7 +135,7 @@ func (h *HTTP) Write(ctx context.Context, lines [][]byte) error {
 	}
 }
 
-func (h *HTTP) post(ctx context.Context, body []byte) error {
+func (h *HTTP) postBody(ctx context.Context, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("making the request: %w", err)
@@ -165,8 +165,8 @@ func (h *HTTP) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// array is lines as a compressed JSON array.
-func array(lines [][]byte) ([]byte, error) {
+// compressLines is lines as a compressed JSON array.
+func compressLines(lines [][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	_, _ = zip.Write([]byte("["))

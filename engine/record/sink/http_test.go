@@ -93,12 +93,12 @@ func posted(t *testing.T, url string, n int, opts ...sink.HTTPOption) sink.Stats
 	}
 	s := sink.New("http", record.NewEncoder(record.WithOrigin("me")), out, sink.WithBatch(1<<20, time.Hour))
 	for i := range n {
-		s.Record(rec(uint64(i + 1)))
+		s.RecordDecision(rec(uint64(i + 1)))
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s.Stats()
+	return s.CurrentStats()
 }
 
 func TestServersAreSentWhatOPASends(t *testing.T) {
@@ -198,9 +198,9 @@ func TestASlowServerIsGivenUpAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sink.New("http", record.NewEncoder(), out)
-	s.Record(rec(1))
+	s.RecordDecision(rec(1))
 	<-asked
-	s.Record(rec(2))
+	s.RecordDecision(rec(2))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Close(ctx); err == nil || !strings.Contains(err.Error(), "2 records were not written") {
@@ -214,13 +214,13 @@ func TestChunksAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := record.NewEncoder().Append(nil, rec(1))
+	line, err := record.NewEncoder().AppendLine(nil, rec(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := sink.New("http", record.NewEncoder(), out, sink.WithBatch(3*len(line)+1, time.Hour))
 	for range 10 {
-		s.Record(rec(1))
+		s.RecordDecision(rec(1))
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -99,26 +99,26 @@ func New(name string, encoder *record.Encoder, out Output, opts ...Option) *Sink
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	recovery.Go("sink", func() { s.run(ctx) }, nil)
+	recovery.Go("sink", func() { s.runWriter(ctx) }, nil)
 	return s
 }
 
 // Name is what metrics call it.
 func (s *Sink) Name() string { return s.name }
 
-// Stats are the counts until now.
-func (s *Sink) Stats() Stats {
+// CurrentStats are the counts until now.
+func (s *Sink) CurrentStats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Record implements engine.Sink.
-func (s *Sink) Record(r decision.Record) {
+// RecordDecision implements engine.Sink.
+func (s *Sink) RecordDecision(r decision.Record) {
 	if len(s.points) > 0 && !slices.Contains(s.points, r.Point) {
 		return
 	}
-	size := record.Size(r)
+	size := record.MemorySize(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.held >= s.count || s.size+size > s.bytes {
@@ -129,10 +129,10 @@ func (s *Sink) Record(r decision.Record) {
 	s.held++
 	s.size += size
 	s.waiting += size
-	s.ring()
+	s.wakeWriter()
 }
 
-func (s *Sink) ring() {
+func (s *Sink) wakeWriter() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // it was told already
@@ -146,7 +146,7 @@ func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.ring()
+	s.wakeWriter()
 	defer s.stop()
 	select {
 	case <-s.finished:
@@ -163,7 +163,7 @@ func (s *Sink) Close(ctx context.Context) error {
 	return fmt.Errorf("closing the log of decisions %s: %w: %d records were not written", s.name, context.Cause(ctx), s.stats.Failed+uint64(s.held))
 }
 
-func (s *Sink) run(ctx context.Context) {
+func (s *Sink) runWriter(ctx context.Context) {
 	defer close(s.finished)
 	defer func() {
 		if err := s.out.Close(); err != nil {
@@ -171,11 +171,11 @@ func (s *Sink) run(ctx context.Context) {
 		}
 	}()
 	for {
-		records, size, more := s.take(ctx)
+		records, size, more := s.takeBatch(ctx)
 		if !more {
 			return
 		}
-		if err := recovery.Call("sink", func() error { s.write(ctx, records); return nil }); err != nil {
+		if err := recovery.Call("sink", func() error { s.writeBatch(ctx, records); return nil }); err != nil {
 			s.onError(err)
 		}
 		s.mu.Lock()
@@ -185,8 +185,8 @@ func (s *Sink) run(ctx context.Context) {
 	}
 }
 
-// take waits for a batch of records; more is false when there will be none.
-func (s *Sink) take(ctx context.Context) (records []decision.Record, size int, more bool) {
+// takeBatch waits for a batch of records; more is false when there will be none.
+func (s *Sink) takeBatch(ctx context.Context) (records []decision.Record, size int, more bool) {
 	var enough <-chan time.Time // nil until there is something to wait with
 	for {
 		s.mu.Lock()
@@ -216,7 +216,7 @@ func (s *Sink) take(ctx context.Context) (records []decision.Record, size int, m
 	defer s.mu.Unlock()
 	n := 0
 	for n < len(s.pending) && (n == 0 || size < s.batch) {
-		size += record.Size(s.pending[n])
+		size += record.MemorySize(s.pending[n])
 		n++
 	}
 	records = slices.Clone(s.pending[:n])
@@ -225,7 +225,7 @@ func (s *Sink) take(ctx context.Context) (records []decision.Record, size int, m
 	return records, size, true
 }
 
-func (s *Sink) write(ctx context.Context, records []decision.Record) {
+func (s *Sink) writeBatch(ctx context.Context, records []decision.Record) {
 	var lines [][]byte
 	var failed, written uint64
 	flush := func() {
@@ -242,7 +242,7 @@ func (s *Sink) write(ctx context.Context, records []decision.Record) {
 	}
 	size := 0
 	for _, r := range records {
-		line, err := s.encoder.Append(nil, r)
+		line, err := s.encoder.AppendLine(nil, r)
 		if err != nil {
 			failed++
 			s.onError(err)

@@ -79,7 +79,7 @@ func TestASinkThatBlocksForEverHoldsNoDecisionUp(t *testing.T) {
 		}
 	}
 	<-out.enter
-	if got := s.Stats(); got.Dropped != made-10 || got.Written != 0 {
+	if got := s.CurrentStats(); got.Dropped != made-10 || got.Written != 0 {
 		t.Errorf("%+v", got)
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestASinkThatBlocksForEverHoldsNoDecisionUp(t *testing.T) {
 }
 
 func TestASinkIsBounded(t *testing.T) {
-	size := record.Size(rec(1))
+	size := record.MemorySize(rec(1))
 	for name, tc := range map[string]struct {
 		opt  sink.Option
 		kept uint64
@@ -103,17 +103,17 @@ func TestASinkIsBounded(t *testing.T) {
 			out := newBlocked()
 			s := sink.New("bounded", record.NewEncoder(), out, tc.opt)
 			for i := range uint64(20) {
-				s.Record(rec(i + 1))
+				s.RecordDecision(rec(i + 1))
 			}
-			if got := s.Stats().Dropped; got != 20-tc.kept {
+			if got := s.CurrentStats().Dropped; got != 20-tc.kept {
 				t.Errorf("%d were dropped", got)
 			}
 			close(out.let)
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			s.Record(rec(21))
-			if got := s.Stats(); got.Written != tc.kept || got.Dropped != 21-tc.kept {
+			s.RecordDecision(rec(21))
+			if got := s.CurrentStats(); got.Written != tc.kept || got.Dropped != 21-tc.kept {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -125,14 +125,14 @@ func TestLinesAreWrittenInOrder(t *testing.T) {
 	var failed []error
 	s := sink.New("stdout", record.NewEncoder(), sink.NewStream(&out), sink.WithPoints(rollout.PlanPoint().Name), sink.WithErrors(func(err error) { failed = append(failed, err) }))
 	for i := range uint64(100) {
-		s.Record(rec(i + 1))
+		s.RecordDecision(rec(i + 1))
 		other := rec(1000 + i)
 		other.Point = rollout.ScalePoint().Name
-		s.Record(other)
+		s.RecordDecision(other)
 	}
 	odd := rec(999)
 	odd.Input = make(chan int)
-	s.Record(odd)
+	s.RecordDecision(odd)
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestLinesAreWrittenInOrder(t *testing.T) {
 	if got := ids(t, out.Bytes()); got != strings.Join(want, " ") {
 		t.Errorf("got %s", got)
 	}
-	if got := s.Stats(); got != (sink.Stats{Written: 100, Failed: 1}) || len(failed) != 1 || !strings.Contains(failed[0].Error(), "record 999") {
+	if got := s.CurrentStats(); got != (sink.Stats{Written: 100, Failed: 1}) || len(failed) != 1 || !strings.Contains(failed[0].Error(), "record 999") {
 		t.Errorf("%+v, %v", got, failed)
 	}
 }
@@ -158,11 +158,11 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestWhatCannotBeWrittenIsCounted(t *testing.T) {
 	told := 0
 	s := sink.New("stdout", record.NewEncoder(), sink.NewStream(failing{}), sink.WithErrors(func(error) { told++ }))
-	s.Record(rec(1))
+	s.RecordDecision(rec(1))
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Stats(); got != (sink.Stats{Failed: 1}) || told != 1 {
+	if got := s.CurrentStats(); got != (sink.Stats{Failed: 1}) || told != 1 {
 		t.Errorf("%+v, told %d times", got, told)
 	}
 }
@@ -191,10 +191,10 @@ func (c *counting) seen() string {
 func TestLinesAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &counting{}
-		size := record.Size(rec(1))
+		size := record.MemorySize(rec(1))
 		s := sink.New("http", record.NewEncoder(), out, sink.WithBatch(100*size, time.Minute))
 		for i := range uint64(5) {
-			s.Record(rec(i + 1))
+			s.RecordDecision(rec(i + 1))
 		}
 		synctest.Wait()
 		if got := out.seen(); got != "[]" {
@@ -206,17 +206,17 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 			t.Errorf("after a minute: %s", got)
 		}
 		for i := range uint64(100) {
-			s.Record(rec(i + 1))
+			s.RecordDecision(rec(i + 1))
 		}
 		synctest.Wait()
 		if got := out.seen(); got == "[5]" {
 			t.Errorf("when it is full: %s", got)
 		}
-		s.Record(rec(1))
+		s.RecordDecision(rec(1))
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Stats(); got != (sink.Stats{Written: 106}) {
+		if got := s.CurrentStats(); got != (sink.Stats{Written: 106}) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -231,7 +231,7 @@ func TestHundredSinksLeaveNothing(t *testing.T) {
 		}
 		s := sink.New("file", record.NewEncoder(), f)
 		for range i % 3 {
-			s.Record(rec(1))
+			s.RecordDecision(rec(1))
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -259,7 +259,7 @@ func TestManyRecordAtOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range uint64(200) {
-				s.Record(rec(i + 1))
+				s.RecordDecision(rec(i + 1))
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestManyRecordAtOnce(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Stats(); got.Written+got.Dropped != 1600 || got.Failed != 0 {
+	if got := s.CurrentStats(); got.Written+got.Dropped != 1600 || got.Failed != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -29,5 +29,5 @@ func (s Stream) Write(_ context.Context, lines [][]byte) error {
 // Close implements Output.
 func (Stream) Close() error { return nil }
 
-// joined are lines as one text.
-func joined(lines [][]byte) []byte { return slices.Concat(lines...) }
+// joinLines are lines as one text.
+func joinLines(lines [][]byte) []byte { return slices.Concat(lines...) }

@@ -9,8 +9,8 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Hold adds an image, with the names that it goes by.
-func (r *Runtime) Hold(id string, tags ...string) {
+// AddImage adds an image, with the names that it goes by.
+func (r *Runtime) AddImage(id string, tags ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.images = append(r.images, &runtimev1.Image{Id: id, RepoTags: tags})
@@ -37,12 +37,12 @@ func (r *Runtime) ImageStatus(_ context.Context, q *runtimev1.ImageStatusRequest
 // PullImage implements CRI.
 func (r *Runtime) PullImage(ctx context.Context, q *runtimev1.PullImageRequest) (*runtimev1.PullImageResponse, error) {
 	name := q.GetImage().GetImage()
-	r.called("pull %s as %q", name, q.GetAuth().GetUsername())
+	r.recordCall("pull %s as %q", name, q.GetAuth().GetUsername())
 	if r.OnPull != nil {
 		if err := r.OnPull(ctx, q); err != nil {
 			return nil, err
 		}
 	}
-	r.Hold("sha256:"+name, name)
+	r.AddImage("sha256:"+name, name)
 	return &runtimev1.PullImageResponse{ImageRef: "sha256:" + name}, nil
 }

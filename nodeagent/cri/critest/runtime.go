@@ -53,7 +53,7 @@ type Runtime struct {
 func New(t testing.TB, name string) *Runtime {
 	t.Helper()
 	r := &Runtime{Socket: filepath.Join(t.TempDir(), "cri.sock"), Name: name, addresses: map[string]string{}, env: map[string][]string{}}
-	t.Cleanup(r.Stop)
+	t.Cleanup(r.StopServer)
 	return r
 }
 
@@ -61,12 +61,12 @@ func New(t testing.TB, name string) *Runtime {
 func Start(t testing.TB, name string) *Runtime {
 	t.Helper()
 	r := New(t, name)
-	r.Listen(t)
+	r.StartServer(t)
 	return r
 }
 
-// Listen starts the server, also again after Stop.
-func (r *Runtime) Listen(t testing.TB) {
+// StartServer starts the server, also again after Stop.
+func (r *Runtime) StartServer(t testing.TB) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", r.Socket)
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *Runtime) Listen(t testing.TB) {
 	go func() { _ = server.Serve(listener) }() // it ends with Stop
 }
 
-// Stop ends the server and what it was answering.
-func (r *Runtime) Stop() {
+// StopServer ends the server and what it was answering.
+func (r *Runtime) StopServer() {
 	r.mu.Lock()
 	server := r.server
 	r.server = nil
@@ -94,21 +94,21 @@ func (r *Runtime) Stop() {
 	}
 }
 
-// Calls are what changed something so far, a line each.
-func (r *Runtime) Calls() []string {
+// RecordedCalls are what changed something so far, a line each.
+func (r *Runtime) RecordedCalls() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.calls...)
 }
 
-func (r *Runtime) called(format string, args ...any) {
+func (r *Runtime) recordCall(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, fmt.Sprintf(format, args...))
 }
 
-// Run starts a new run of a container and returns its ID as pods have it.
-func (r *Runtime) Run(podUID, name string) string { return r.RunAs(podUID, name, 0) }
+// StartRun starts a new run of a container and returns its ID as pods have it.
+func (r *Runtime) StartRun(podUID, name string) string { return r.RunAs(podUID, name, 0) }
 
 // RunAs is Run with the kubelet's hash of the container, and its env as NAME=value.
 func (r *Runtime) RunAs(podUID, name string, hash uint64, env ...string) string {
@@ -133,8 +133,8 @@ func (r *Runtime) RunAs(podUID, name string, hash uint64, env ...string) string 
 	return r.Name + "://" + id
 }
 
-// Exit ends the runs of a container.
-func (r *Runtime) Exit(podUID, name string) {
+// ExitContainer ends the runs of a container.
+func (r *Runtime) ExitContainer(podUID, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
@@ -144,8 +144,8 @@ func (r *Runtime) Exit(podUID, name string) {
 	}
 }
 
-// Forget removes the pod with all that it had.
-func (r *Runtime) Forget(podUID string) {
+// RemovePod removes the pod with all that it had.
+func (r *Runtime) RemovePod(podUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var rest []*runtimev1.Container
@@ -157,8 +157,8 @@ func (r *Runtime) Forget(podUID string) {
 	r.containers = rest
 }
 
-// Address sets the IP of a pod.
-func (r *Runtime) Address(podUID, ip string) {
+// SetAddress sets the IP of a pod.
+func (r *Runtime) SetAddress(podUID, ip string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addresses["sandbox-"+podUID] = ip
@@ -214,7 +214,7 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, q *runtimev1.PodSandboxSta
 
 // StopContainer implements CRI.
 func (r *Runtime) StopContainer(_ context.Context, q *runtimev1.StopContainerRequest) (*runtimev1.StopContainerResponse, error) {
-	r.called("stop %s %d", q.GetContainerId(), q.GetTimeout())
+	r.recordCall("stop %s %d", q.GetContainerId(), q.GetTimeout())
 	if r.BeforeStop != nil {
 		if err := r.BeforeStop(q.GetContainerId(), q.GetTimeout()); err != nil {
 			return nil, err
@@ -233,7 +233,7 @@ func (r *Runtime) StopContainer(_ context.Context, q *runtimev1.StopContainerReq
 
 // ExecSync implements CRI.
 func (r *Runtime) ExecSync(_ context.Context, q *runtimev1.ExecSyncRequest) (*runtimev1.ExecSyncResponse, error) {
-	r.called("exec %s %v", q.GetContainerId(), q.GetCmd())
+	r.recordCall("exec %s %v", q.GetContainerId(), q.GetCmd())
 	if r.OnExec != nil {
 		return r.OnExec(q.GetContainerId(), q.GetCmd())
 	}

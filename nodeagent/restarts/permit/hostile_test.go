@@ -15,11 +15,11 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := &corev1.Pod{}
 		pod.Annotations = map[string]string{Key: text}
-		p, err := Of(pod)
+		p, err := ReadPermits(pod)
 		if err != nil {
 			return
 		}
-		if _, err := p.With(pod, []string{"a"}, func(string) string { return "id" }); err != nil {
+		if _, err := p.AddToObject(pod, []string{"a"}, func(string) string { return "id" }); err != nil {
 			t.Error(err)
 		}
 	})

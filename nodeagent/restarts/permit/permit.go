@@ -24,8 +24,8 @@ const Key = "crr.regatta.sh/restart"
 // Permits are the IDs of the runs to end, by name of the container.
 type Permits map[string]string
 
-// Of reads the permits of an object. What cannot be read permits nothing.
-func Of(o client.Object) (Permits, error) {
+// ReadPermits reads the permits of an object. What cannot be read permits nothing.
+func ReadPermits(o client.Object) (Permits, error) {
 	text := o.GetAnnotations()[Key]
 	if text == "" {
 		return nil, nil
@@ -37,9 +37,9 @@ func Of(o client.Object) (Permits, error) {
 	return out, nil
 }
 
-// With adds permits to an object, beside those that it has, and says whether there
+// AddToObject adds permits to an object, beside those that it has, and says whether there
 // were any that it had not.
-func (p Permits) With(o client.Object, names []string, run func(name string) string) (bool, error) {
+func (p Permits) AddToObject(o client.Object, names []string, run func(name string) string) (bool, error) {
 	all := maps.Clone(p)
 	if all == nil {
 		all = Permits{}

@@ -13,13 +13,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// sentence is a comment in one line.
-func sentence(comment string) string { return strings.Join(strings.Fields(comment), " ") }
+// joinLines is a comment in one line.
+func joinLines(comment string) string { return strings.Join(strings.Fields(comment), " ") }
 
-// asked has what the comment of each function of the contract says, by package and
+// readComments has what the comment of each function of the contract says, by package and
 // function. That of a point tells what it decides, who asks it when, and what happens
 // without an answer.
-func asked(folder string) (map[string]string, error) {
+func readComments(folder string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*.go"))
 	if err != nil {
 		return nil, fmt.Errorf("finding the contract: %w", err)
@@ -32,15 +32,15 @@ func asked(folder string) (map[string]string, error) {
 		}
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				out[parsed.Name.Name+"."+f.Name.Name] = sentence(strings.TrimPrefix(f.Doc.Text(), f.Name.Name+" "))
+				out[parsed.Name.Name+"."+f.Name.Name] = joinLines(strings.TrimPrefix(f.Doc.Text(), f.Name.Name+" "))
 			}
 		}
 	}
 	return out, nil
 }
 
-// function is the one that makes a point: rollout.PlanPoint of rollout/plan.
-func function(point decision.Name) string {
+// pointFunction is the one that makes a point: rollout.PlanPoint of rollout/plan.
+func pointFunction(point decision.Name) string {
 	domain, name, _ := strings.Cut(string(point), "/")
 	return domain + "." + strings.ToUpper(name[:1]) + name[1:] + "Point"
 }

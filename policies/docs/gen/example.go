@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// shown names the case of each point that its page shows.
-func shown() map[decision.Name]string {
+// shownCases names the case of each point that its page shows.
+func shownCases() map[decision.Name]string {
 	return map[decision.Name]string{
 		"rollout/change":         "an image is replaced in place",
 		"rollout/plan":           "a hold may name its rule, the groups it is for and when it may change",
@@ -53,8 +53,8 @@ type example struct {
 	bundles map[string]string // that were active, as the case has them
 }
 
-// examples decides the cases that are shown.
-func examples(e *engine.Engine, policies fs.FS) (map[decision.Name]example, error) {
+// decideExamples decides the cases that are shown.
+func decideExamples(e *engine.Engine, policies fs.FS) (map[decision.Name]example, error) {
 	files, err := cases.Read(policies)
 	if err != nil {
 		return nil, err
@@ -66,19 +66,19 @@ func examples(e *engine.Engine, policies fs.FS) (map[decision.Name]example, erro
 		}
 		var wanted []cases.Case
 		for _, c := range f.Cases {
-			if shown()[c.Point] == c.Name {
+			if shownCases()[c.Point] == c.Name {
 				wanted = append(wanted, c)
 			}
 		}
 		f.Cases = wanted
-		for i, r := range cases.Run(context.Background(), e, nil, f) {
-			if !r.Passed() {
+		for i, r := range cases.RunFile(context.Background(), e, nil, f) {
+			if !r.HasPassed() {
 				return nil, fmt.Errorf("deciding the case %q of %s: %s", r.Name, r.File, strings.Join(r.Problems, "; "))
 			}
 			out[r.Point] = example{r, wanted[i].Bundles}
 		}
 	}
-	for point, name := range shown() {
+	for point, name := range shownCases() {
 		if _, ok := out[point]; !ok {
 			return nil, fmt.Errorf("there is no case %q of %s", name, point)
 		}
@@ -86,8 +86,8 @@ func examples(e *engine.Engine, policies fs.FS) (map[decision.Name]example, erro
 	return out, nil
 }
 
-// document is a value as policies see it, which has no null.
-func document(e *engine.Engine, v any) (string, error) {
+// encodeDocument is a value as policies see it, which has no null.
+func encodeDocument(e *engine.Engine, v any) (string, error) {
 	encoded, err := e.Codec().Encode(v)
 	if err != nil {
 		return "", fmt.Errorf("writing an example: %w", err)

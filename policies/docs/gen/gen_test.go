@@ -26,7 +26,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	t.Chdir("../../..") // comments are found by paths below the root of the module
-	out, err := generate(".")
+	out, err := generatePages(".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestThePagesAreWhatTheContractSays(t *testing.T) {
 func TestEveryPointHasAWholePage(t *testing.T) {
 	all := pages(t)
 	for _, p := range catalog.All() {
-		page := all[file(p.Name)]
+		page := all[pageFile(p.Name)]
 		for _, heading := range []string{"## Input", "### An example", "## Answer", "## Default", "## Limits and fallback", "## Extend it", "## Replace it"} {
 			if strings.Count(page, heading+"\n") != 1 {
 				t.Errorf("the page of %s has no %s", p.Name, heading)
@@ -67,7 +67,7 @@ func TestEveryPointHasAWholePage(t *testing.T) {
 		if strings.Contains(page, "|  |\n") {
 			t.Errorf("the page of %s has an empty meaning", p.Name)
 		}
-		if !strings.Contains(all["README.md"], "]("+file(p.Name)+")") {
+		if !strings.Contains(all["README.md"], "]("+pageFile(p.Name)+")") {
 			t.Errorf("the index does not name %s", p.Name)
 		}
 	}
@@ -88,7 +88,7 @@ func TestLinksOfThePagesLead(t *testing.T) {
 				t.Errorf("%s leads to %s#L%d, which is a comment and no rule", name, link[1], row)
 			}
 			if link[3] != "" && !slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
-				return spec.Anchor(strings.TrimLeft(line, "# ")) == link[3]
+				return spec.MarkdownAnchor(strings.TrimLeft(line, "# ")) == link[3]
 			}) {
 				t.Errorf("%s leads to %s, which has no heading %s", name, link[1], link[3])
 			}
@@ -108,13 +108,13 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	shown, err := examples(e, os.DirFS("policies"))
+	shown, err := decideExamples(e, os.DirFS("policies"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	doors := gate.New(builtin)
 	for _, p := range catalog.All() {
-		blocks := regexp.MustCompile("(?s)```rego\n(.*?)```").FindAllStringSubmatch(all[file(p.Name)], -1)
+		blocks := regexp.MustCompile("(?s)```rego\n(.*?)```").FindAllStringSubmatch(all[pageFile(p.Name)], -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s shows no policy", p.Name)
 		}
@@ -124,10 +124,10 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := doors.Admit(t.Context(), b, nil, nil); err != nil {
+				if _, err := doors.AdmitBundle(t.Context(), b, nil, nil); err != nil {
 					t.Fatal(err)
 				}
-				s, err := e.Compile(t.Context(), bundle.Set{b})
+				s, err := e.CompileBundles(t.Context(), bundle.Set{b})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +146,7 @@ func TestAMapAndAListAreToldInWords(t *testing.T) {
 	type pod struct {
 		Labels map[string][]int `json:"labels,omitempty"`
 	}
-	got, err := fields(reflect.TypeFor[struct {
+	got, err := fieldTable(reflect.TypeFor[struct {
 		Pods []pod `json:"pods"`
 	}]())
 	if err != nil {
@@ -166,11 +166,11 @@ func TestRulesThatAPageCitesAreLinksButInCode(t *testing.T) {
 		"a\n```rego\n# X-01\n```\nX-01\n```\nX-01\n```": "a\n```rego\n# X-01\n```\n[X-01](../spec/x.md#x-01-one)\n```\nX-01\n```",
 		"A pod stays.":                                  "A pod stays.",
 	} {
-		if got, err := linked(page, rules); err != nil || got != want {
+		if got, err := linkRules(page, rules); err != nil || got != want {
 			t.Errorf("got %q (%v), want %q", got, err, want)
 		}
 	}
-	if _, err := linked("X-02", rules); err == nil {
+	if _, err := linkRules("X-02", rules); err == nil {
 		t.Error("a rule that is not there is linked")
 	}
 }

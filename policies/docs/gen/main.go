@@ -12,9 +12,9 @@ import (
 )
 
 func main() {
-	pages, err := generate(".")
+	pages, err := generatePages(".")
 	if err == nil {
-		err = write(filepath.Join("policies", "docs"), pages)
+		err = writePages(filepath.Join("policies", "docs"), pages)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-func write(folder string, pages map[string]string) error {
+func writePages(folder string, pages map[string]string) error {
 	for name, text := range pages {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("writing page: %w", err)

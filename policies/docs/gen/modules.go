@@ -11,9 +11,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// extending is a policy that extends a point by a rule: what regatta policy new
+// extensionPolicy is a policy that extends a point by a rule: what regatta policy new
 // makes, where it makes one.
-func extending(point decision.Name, x bundle.Extension) (string, error) {
+func extensionPolicy(point decision.Name, x bundle.Extension) (string, error) {
 	rule := x.Rule
 	switch {
 	case rule == "settings" && point == "protection/guards":
@@ -34,8 +34,8 @@ func extending(point decision.Name, x bundle.Extension) (string, error) {
 	return files["my-policy.rego"], nil
 }
 
-// replacing are policies that replace the decision of a point.
-func replacing() map[decision.Name]string {
+// overridePolicies are policies that replace the decision of a point.
+func overridePolicies() map[decision.Name]string {
 	return map[decision.Name]string{
 		"rollout/change": `package override.rollout
 
@@ -318,7 +318,7 @@ resources := object.union(injection.resources, {"limits": {"cpu": 1000}}) if {
 	}
 }
 
-// fenced is text as a block of Markdown.
-func fenced(language, text string) string {
+// fencedBlock is text as a block of Markdown.
+func fencedBlock(language, text string) string {
 	return "```" + language + "\n" + strings.TrimRight(text, "\n") + "\n```\n"
 }

@@ -24,7 +24,7 @@ type builtin struct {
 	says     *ast.AnnotationSet
 }
 
-func compile(files fs.FS) (*builtin, error) {
+func compileBuiltin(files fs.FS) (*builtin, error) {
 	modules := map[string]*ast.Module{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".rego" {
@@ -52,8 +52,8 @@ func compile(files fs.FS) (*builtin, error) {
 	return &builtin{compiler: c, says: says}, nil
 }
 
-// rules are those that an entrypoint depends on, by file and row.
-func (b *builtin) rules(point decision.Name) []*ast.Rule {
+// entrypointRules are those that an entrypoint depends on, by file and row.
+func (b *builtin) entrypointRules(point decision.Name) []*ast.Rule {
 	seen := map[*ast.Rule]bool{}
 	var visit func(r *ast.Rule)
 	visit = func(r *ast.Rule) {
@@ -67,7 +67,7 @@ func (b *builtin) rules(point decision.Name) []*ast.Rule {
 			}
 		}
 	}
-	for _, r := range b.compiler.GetRulesExact(entrypoint(point)) {
+	for _, r := range b.compiler.GetRulesExact(entrypointRef(point)) {
 		visit(r)
 	}
 	return slices.SortedFunc(maps.Keys(seen), func(x, y *ast.Rule) int {
@@ -76,16 +76,16 @@ func (b *builtin) rules(point decision.Name) []*ast.Rule {
 	})
 }
 
-func entrypoint(point decision.Name) ast.Ref {
+func entrypointRef(point decision.Name) ast.Ref {
 	domain, name, _ := strings.Cut(string(point), "/")
 	return ast.DefaultRootRef.Append(ast.StringTerm(domain)).Append(ast.StringTerm(name))
 }
 
-// table lists the rules of a point that have an id.
-func (b *builtin) table(point decision.Name) string {
+// ruleTable lists the rules of a point that have an id.
+func (b *builtin) ruleTable(point decision.Name) string {
 	var out strings.Builder
 	listed := map[any]bool{}
-	for _, r := range b.rules(point) {
+	for _, r := range b.entrypointRules(point) {
 		about := slices.Clone(b.says.GetRuleScope(r))
 		if a := b.says.GetDocumentScope(r.Ref().GroundPrefix()); a != nil && r.Default {
 			about = append(about, a)
@@ -97,17 +97,17 @@ func (b *builtin) table(point decision.Name) string {
 			}
 			listed[id] = true
 			at := r.Loc()
-			fmt.Fprintf(&out, "| `%v` | %s. %s | [%s:%d](../%s#L%d) |\n", id, a.Title, cell(a.Description), at.File, at.Row, at.File, at.Row)
+			fmt.Fprintf(&out, "| `%v` | %s. %s | [%s:%d](../%s#L%d) |\n", id, a.Title, tableCell(a.Description), at.File, at.Row, at.File, at.Row)
 		}
 	}
 	return out.String()
 }
 
-// reach are the extensions that take part in the decisions of a point, which are
+// pointExtensions are the extensions that take part in the decisions of a point, which are
 // those that its rules refer to.
-func (b *builtin) reach(point decision.Name) (out []bundle.Extension) {
+func (b *builtin) pointExtensions(point decision.Name) (out []bundle.Extension) {
 	read := map[string]bool{}
-	for _, r := range b.rules(point) {
+	for _, r := range b.entrypointRules(point) {
 		ast.WalkRefs(r, func(ref ast.Ref) bool {
 			if len(ref) > 4 && ref.HasPrefix(ast.DefaultRootRef.Append(ast.StringTerm("extend")).Append(ast.StringTerm(point.Domain()))) {
 				if name, ok := ref[4].Value.(ast.String); ok {
@@ -117,7 +117,7 @@ func (b *builtin) reach(point decision.Name) (out []bundle.Extension) {
 			return false
 		})
 	}
-	for _, x := range bundle.Extensions() {
+	for _, x := range bundle.AllExtensions() {
 		if x.Domain == point.Domain() && read[x.Rule] {
 			out = append(out, x)
 		}

@@ -20,14 +20,14 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	if err := generate(root, os.WriteFile); err != nil {
+	if err := generateBundles(root, os.WriteFile); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-// generate hands the bundle of each example to write.
-func generate(root string, write func(name string, text []byte, mode os.FileMode) error) error {
+// generateBundles hands the bundle of each example to write.
+func generateBundles(root string, write func(name string, text []byte, mode os.FileMode) error) error {
 	folders, err := filepath.Glob(filepath.Join(root, "*", "*_test.rego"))
 	if err != nil {
 		return fmt.Errorf("finding examples: %w", err)
@@ -39,7 +39,7 @@ func generate(root string, write func(name string, text []byte, mode os.FileMode
 			continue
 		}
 		done[folder] = true
-		text, err := render(folder)
+		text, err := renderBundle(folder)
 		if err != nil {
 			return err
 		}
@@ -53,13 +53,13 @@ func generate(root string, write func(name string, text []byte, mode os.FileMode
 	return nil
 }
 
-// tenants are the examples that are for a namespace, and which one.
-func tenants() map[string]string { return map[string]string{"team-guard-rails": "shop"} }
+// tenantNamespaces are the examples that are for a namespace, and which one.
+func tenantNamespaces() map[string]string { return map[string]string{"team-guard-rails": "shop"} }
 
-// files are those of an example by their paths in the bundle. Data stands where
+// readExampleFiles are those of an example by their paths in the bundle. Data stands where
 // its package finds it, and policies in a folder of their own, so that those of
 // several examples can be put together.
-func files(folder string) (map[string]string, error) {
+func readExampleFiles(folder string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -87,16 +87,16 @@ func files(folder string) (map[string]string, error) {
 	return out, nil
 }
 
-// render writes the YAML by hand: a library would quote text that has tabs,
+// renderBundle writes the YAML by hand: a library would quote text that has tabs,
 // which is hard to read.
-func render(folder string) (string, error) {
-	text, err := files(folder)
+func renderBundle(folder string) (string, error) {
+	text, err := readExampleFiles(folder)
 	if err != nil {
 		return "", err
 	}
 	name := filepath.Base(folder)
 	kind, where := "ClusterPolicyBundle", ""
-	if ns, ok := tenants()[name]; ok {
+	if ns, ok := tenantNamespaces()[name]; ok {
 		kind, where = "PolicyBundle", "\n  namespace: "+ns
 	}
 	var out strings.Builder

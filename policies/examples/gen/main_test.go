@@ -16,7 +16,7 @@ import (
 )
 
 func TestBundlesAreWhatTheirFilesSay(t *testing.T) {
-	err := generate("..", func(name string, want []byte, _ os.FileMode) error {
+	err := generateBundles("..", func(name string, want []byte, _ os.FileMode) error {
 		got, err := os.ReadFile(name)
 		if err != nil {
 			return err
@@ -32,9 +32,9 @@ func TestBundlesAreWhatTheirFilesSay(t *testing.T) {
 }
 
 func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
-	err := generate("..", func(name string, text []byte, _ os.FileMode) error {
+	err := generateBundles("..", func(name string, text []byte, _ os.FileMode) error {
 		folder := filepath.Dir(name)
-		ns := tenants()[filepath.Base(folder)]
+		ns := tenantNamespaces()[filepath.Base(folder)]
 		var object policy.AnyPolicyBundle = &policy.ClusterPolicyBundle{}
 		kind, opts := "ClusterPolicyBundle", []bundle.Option{}
 		if ns != "" {
@@ -47,7 +47,7 @@ func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
 			t.Errorf("%s is a %s in %q", name, object.GetObjectKind().GroupVersionKind(), object.GetNamespace())
 		}
 		files := map[string]string{}
-		for path, got := range object.Wanted().Files {
+		for path, got := range object.DesiredSpec().Files {
 			files[path] = string(got)
 			want, err := os.ReadFile(filepath.Join(folder, strings.TrimPrefix(path, filepath.Base(folder)+"/")))
 			if err != nil {
@@ -58,7 +58,7 @@ func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
 			}
 		}
 		read, err := bundle.FromFiles(object.GetName(), files, opts...)
-		if problems := read.Check(); err == nil && len(problems) > 0 {
+		if problems := read.CheckContract(); err == nil && len(problems) > 0 {
 			t.Errorf("%s is refused: %v", name, problems)
 		}
 		if err == nil && (len(read.Modules) == 0 || len(read.Tests) == 0) {
@@ -72,7 +72,7 @@ func TestBundlesAreObjectsOfTheirKindAndKeepEveryByte(t *testing.T) {
 }
 
 func TestAFolderWithoutExamplesIsAMistake(t *testing.T) {
-	if err := generate(t.TempDir(), os.WriteFile); err == nil {
+	if err := generateBundles(t.TempDir(), os.WriteFile); err == nil {
 		t.Error("want an error")
 	}
 }

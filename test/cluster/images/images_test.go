@@ -64,7 +64,7 @@ func TestTagsAndImageIDs(t *testing.T) {
 
 func identity(t *testing.T, made *StandIn, name [2]string) (digest, id v1.Hash) {
 	t.Helper()
-	image, err := made.Image(name[0], name[1])
+	image, err := made.ImageID(name[0], name[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func identity(t *testing.T, made *StandIn, name [2]string) (digest, id v1.Hash) 
 func TestPauseDoesNotListen(t *testing.T) {
 	made := standIn(t)
 	for repository, want := range map[string]string{"pause": "/bin/pause", "a/pause": "/bin/pause", "nginx": "/bin/serve"} {
-		image, err := made.Image(repository, "v1")
+		image, err := made.ImageID(repository, "v1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestPauseDoesNotListen(t *testing.T) {
 }
 
 func TestStandInHasTheAppletsAndDirectories(t *testing.T) {
-	image, err := standIn(t).Image("nginx", "v1")
+	image, err := standIn(t).ImageID("nginx", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,10 +93,10 @@ func NewStandIn(busybox string) (*StandIn, error) {
 	return &StandIn{layer: packed}, nil
 }
 
-// Image returns the stand-in for an image. Every tag has an image ID of its
+// ImageID returns the stand-in for an image. Every tag has an image ID of its
 // own, like releases of real images, except that the tags same-digest-a,
 // same-digest-b and so on of one repository are one image.
-func (s *StandIn) Image(repository, tag string) (v1.Image, error) {
+func (s *StandIn) ImageID(repository, tag string) (v1.Image, error) {
 	command := "/bin/serve"
 	if path.Base(repository) == "pause" {
 		// It shares the network of the pod's containers: it must not listen.

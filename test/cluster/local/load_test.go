@@ -22,7 +22,7 @@ import (
 // named makes images that only differ by a label.
 type named struct{}
 
-func (named) Image(repository, tag string) (v1.Image, error) {
+func (named) ImageID(repository, tag string) (v1.Image, error) {
 	return mutate.Config(empty.Image, v1.Config{Labels: map[string]string{"for": repository + ":" + tag}})
 }
 

@@ -22,7 +22,7 @@ import (
 
 // A StandIn makes an image for a name that no client pushed.
 type StandIn interface {
-	Image(repository, tag string) (v1.Image, error)
+	ImageID(repository, tag string) (v1.Image, error)
 }
 
 // A Registry is an OCI registry that keeps what is pushed in a directory.

@@ -23,7 +23,7 @@ import (
 // labelled makes images that only differ by a label.
 type labelled struct{}
 
-func (labelled) Image(repository, tag string) (v1.Image, error) {
+func (labelled) ImageID(repository, tag string) (v1.Image, error) {
 	return mutate.Config(empty.Image, v1.Config{Labels: map[string]string{"for": repository + ":" + tag}})
 }
 

@@ -41,7 +41,7 @@ func (r *Registry) prepare(request *http.Request, repository, reference string) 
 	if recorder.Code != http.StatusNotFound {
 		return nil
 	}
-	image, err := r.standIn.Image(repository, reference)
+	image, err := r.standIn.ImageID(repository, reference)
 	if err != nil {
 		return fmt.Errorf("making a stand-in for %s:%s: %w", repository, reference, err)
 	}

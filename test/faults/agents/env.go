@@ -109,8 +109,8 @@ func (e *env) still(ctx context.Context) error {
 	if st.RestartCount != 1 || !st.Ready {
 		return fmt.Errorf("the container was restarted %d times, want once, and is ready: %t", st.RestartCount, st.Ready)
 	}
-	told, ok := runtimemeta.Told(pod, &st)
-	if !ok || told.Hashes.ExtractedEnvFromMetadataHash != runtimemeta.Expected(pod, &pod.Spec.Containers[0]) {
+	told, ok := runtimemeta.ContainerMeta(pod, &st)
+	if !ok || told.Hashes.ExtractedEnvFromMetadataHash != runtimemeta.ExpectedEnvHash(pod, &pod.Spec.Containers[0]) {
 		return fmt.Errorf("the annotation of the agent is %q", pod.Annotations[kruise.RuntimeContainerMetaKey])
 	}
 	return nil

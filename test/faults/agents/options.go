@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		return nil, err
 	}

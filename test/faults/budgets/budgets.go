@@ -80,7 +80,7 @@ func (o Options) try(ctx context.Context, config *rest.Config, c client.WithWatc
 			told = time.Now()
 			fmt.Fprintf(o.Out, "%d of %d requests in %s\n", sent, o.Requests, time.Since(start).Round(time.Second))
 		}
-	}}.Run(ctx, config)
+	}}.RunJob(ctx, config)
 	took := time.Since(start)
 	stop()
 	killer.Wait()

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
 // summary is what was checked.
@@ -60,17 +60,17 @@ func (c *checker) report(v podVersion, format string, args ...any) {
 // pod checks one version of a pod, whose first one is given too.
 func (c *checker) pod(v podVersion, first *corev1.Pod) {
 	created := v.pod == first
-	entries, err := marks.Read(v.pod, kruise.SidecarSetHashKey)
+	entries, err := podmeta.Read(v.pod, kruise.SidecarSetHashKey)
 	if err != nil {
 		c.report(v, "%v", err)
 		return
 	}
-	bare, err := marks.Read(v.pod, kruise.SidecarSetHashWithoutImageKey)
+	bare, err := podmeta.Read(v.pod, kruise.SidecarSetHashWithoutImageKey)
 	if err != nil {
 		c.report(v, "%v", err)
 		return
 	}
-	list := marks.Injected(v.pod)
+	list := podmeta.InjectedSets(v.pod)
 	if slices.Sort(list); !slices.Equal(list, slices.Sorted(maps.Keys(entries))) || !slices.Equal(list, slices.Sorted(maps.Keys(bare))) {
 		c.report(v, "it is marked with %v, %v and %v", list, entries, bare)
 	}
@@ -111,7 +111,7 @@ func note(spec *kruise.SidecarSetSpec) string {
 }
 
 // version is the place of the version of a SidecarSet that a pod has; -1 if it has no single one.
-func (c *checker) version(v podVersion, set string, entry marks.Entry, bare string) int {
+func (c *checker) version(v podVersion, set string, entry podmeta.Entry, bare string) int {
 	all := c.story.sets[set]
 	for at := len(all) - 1; at >= 0; at-- {
 		if is := &all[at]; !is.gone && is.revision < v.revision && is.hashes.Hash == entry.Hash {
@@ -190,12 +190,12 @@ func expect(want map[string]corev1.Container, pod, first *corev1.Pod, set string
 	}
 	for i := range v.spec.Containers {
 		c := v.spec.Containers[i].Container
-		if !marks.IsHot(&v.spec.Containers[i]) {
+		if !podmeta.IsHot(&v.spec.Containers[i]) {
 			want[c.Name] = c
 			continue
 		}
-		first, second := marks.Pair(c.Name)
-		works := marks.Working(pod)[c.Name]
+		first, second := podmeta.HotPair(c.Name)
+		works := podmeta.WorkingContainers(pod)[c.Name]
 		for _, name := range []string{first, second} {
 			one := c
 			switch one.Name = name; {

@@ -12,7 +12,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	injected "github.com/regatta-sh/regatta/controllers/sidecarset/injection"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	webhook "github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 	"github.com/regatta-sh/regatta/test/faults/versions"
 )
@@ -61,7 +61,7 @@ func (s *tale) gone(f form) *tale {
 // pod is what the webhook makes of a pod now.
 func (s *tale) pod() *corev1.Pod {
 	p := podOf("p", 0)
-	if err := injected.Apply(p, []injected.Set{s.sets["logs-0"], s.sets["mesh-0"]}, injected.Options{Now: s.now}); err != nil {
+	if err := injected.ApplySets(p, []injected.Set{s.sets["logs-0"], s.sets["mesh-0"]}, injected.Options{Now: s.now}); err != nil {
 		s.t.Fatal(err)
 	}
 	return p
@@ -94,7 +94,7 @@ func TestWhatIsWrongWithAPodIsFound(t *testing.T) {
 			want: []string{"has a container other", "it lacks container"}},
 		"it lacks a SidecarSet": {made: func(s *tale) *corev1.Pod {
 			p := podOf("p", 0)
-			if err := injected.Apply(p, []injected.Set{s.sets["logs-0"]}, injected.Options{Now: s.now}); err != nil {
+			if err := injected.ApplySets(p, []injected.Set{s.sets["logs-0"]}, injected.Options{Now: s.now}); err != nil {
 				s.t.Fatal(err)
 			}
 			return p
@@ -171,11 +171,11 @@ func TestAPodThatIsUpdatedInPlaceIsCheckedToo(t *testing.T) {
 		s.revision++
 		s.set(content{form: logs, number: 1})
 		next := s.sets["logs-0"]
-		hashes, err := marks.HashesOf(next.Spec)
+		hashes, err := podmeta.HashesOf(next.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (marks.Stamp{Set: "logs-0", Hashes: hashes, Revision: next.Revision, Now: s.now}).Apply(p); err != nil {
+		if err := (podmeta.InjectionRecord{Set: "logs-0", Hashes: hashes, Revision: next.Revision, Now: s.now}).AnnotatePod(p); err != nil {
 			t.Fatal(err)
 		}
 		p.Annotations["faults.regatta.sh/logs-0"] = "1"

@@ -20,7 +20,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/test/faults/managers"
 	"github.com/regatta-sh/regatta/test/faults/retry"
 	"github.com/regatta-sh/regatta/test/faults/versions"
@@ -186,18 +186,18 @@ func (r *Report) compare(ctx context.Context, c client.Client, story *story) err
 	}
 	hashes := map[string]string{}
 	for i := range list.Items {
-		spec, err := history.Spec(&kruise.SidecarSetSpec{}, &list.Items[i])
+		spec, err := history.ApplyRevision(&kruise.SidecarSetSpec{}, &list.Items[i])
 		if err != nil {
 			return err
 		}
-		h, err := marks.HashesOf(spec)
+		h, err := podmeta.HashesOf(spec)
 		if err != nil {
 			return err
 		}
 		hashes[list.Items[i].Name] = h.Hash
 	}
 	for name, all := range story.pods {
-		entries, err := marks.Read(all[0].pod, kruise.SidecarSetHashKey)
+		entries, err := podmeta.Read(all[0].pod, kruise.SidecarSetHashKey)
 		if err != nil {
 			return fmt.Errorf("reading the marks of pod %s: %w", name, err)
 		}

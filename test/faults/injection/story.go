@@ -12,7 +12,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/test/faults/versions"
 )
@@ -22,7 +22,7 @@ type setVersion struct {
 	revision int64
 	gone     bool
 	spec     *kruise.SidecarSetSpec
-	hashes   marks.Hashes
+	hashes   podmeta.Hashes
 	// name of the ControllerRevision.
 	name string
 
@@ -74,13 +74,13 @@ func (s *story) note(v versions.Version) {
 func versionOf(set *kruise.SidecarSet, v versions.Version) (setVersion, error) {
 	out := setVersion{revision: v.Revision, gone: v.Gone, spec: &set.Spec, uid: set.UID, generation: set.Generation}
 	var err error
-	if out.hashes, err = marks.HashesOf(&set.Spec); err != nil {
+	if out.hashes, err = podmeta.HashesOf(&set.Spec); err != nil {
 		return out, err
 	}
-	data, err := history.Encode(&set.Spec)
+	data, err := history.EncodeSpec(&set.Spec)
 	if err != nil {
 		return out, fmt.Errorf("naming the revision of SidecarSet %s: %w", set.Name, err)
 	}
-	out.name = set.Name + "-" + revision.Hash(data, 0)
+	out.name = set.Name + "-" + revision.HashData(data, 0)
 	return out, nil
 }

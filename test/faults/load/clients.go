@@ -75,9 +75,9 @@ func (t *Tally) add(operation, outcome string, err error) {
 // Operations are what clients ask for.
 func Operations() []string { return []string{"DELETE", "EVICT", "UPDATE", "RESIZE"} }
 
-// Run sends requests until all are sent. Pods that were labelled as unavailable
+// RunJob sends requests until all are sent. Pods that were labelled as unavailable
 // get well again after some seconds, at the latest before it returns.
-func (c Clients) Run(ctx context.Context, config *rest.Config) (*Tally, error) {
+func (c Clients) RunJob(ctx context.Context, config *rest.Config) (*Tally, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the API server bounds it
 	k8s, err := kubernetes.NewForConfig(config)
@@ -183,7 +183,7 @@ func outcomeOf(err error) string {
 		return Missed
 	case strings.Contains(err.Error(), "uid mismatch"), strings.Contains(err.Error(), "metadata.uid"), strings.Contains(err.Error(), "Precondition failed"):
 		return Missed
-	case rollout.Indeterminate(err), apierrors.IsTooManyRequests(err): // the history shows whether it was done
+	case rollout.IsIndeterminate(err), apierrors.IsTooManyRequests(err): // the history shows whether it was done
 		return Failed
 	}
 	return ""

@@ -47,7 +47,7 @@ func (t Trial) Run(ctx context.Context, f func(*rest.Config, client.WithWatch, [
 	if err != nil {
 		return err
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		return err
 	}

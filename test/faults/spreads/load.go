@@ -44,8 +44,8 @@ type Load struct {
 
 func (l Load) most() int { return l.Pods * 2 / 5 }
 
-// Run makes the namespace's workload and spread, tries, and holds what was stored to the limits.
-func (l Load) Run(ctx context.Context, c client.WithWatch) (*Report, error) {
+// RunJob makes the namespace's workload and spread, tries, and holds what was stored to the limits.
+func (l Load) RunJob(ctx context.Context, c client.WithWatch) (*Report, error) {
 	r := &run{Load: l, c: c, random: rand.New(rand.NewPCG(l.Seed, 1))}
 	if err := r.make(ctx); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (o Options) try(ctx context.Context, c client.WithWatch, replicas []*manage
 	}
 	k := &killer{ctx: ctx, replicas: replicas, random: rand.New(rand.NewPCG(o.Seed, 2))}
 	load := Load{Namespace: ns.Name, Pods: o.Pods, Rounds: o.Rounds, Seed: o.Seed, Progress: o.progress, Kill: k.kill, Ready: k.ready}
-	return load.Run(ctx, c)
+	return load.RunJob(ctx, c)
 }
 
 // killer kills a manager at a time.

@@ -38,7 +38,7 @@ func (s *story) note(v versions.Version) {
 	case *corev1.Pod:
 		s.pods++
 		m, was := spread.MarkOf(o), s.of[o.Name]
-		switch counts := !v.Gone && availability.Active(o); {
+		switch counts := !v.Gone && availability.IsActive(o); {
 		case !counts:
 			delete(s.of, o.Name)
 		case m == nil:

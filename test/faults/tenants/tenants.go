@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	config.QPS = -1
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestWritesAreNamed(t *testing.T) {
 func stopped(t *testing.T, p Point) (runtime *critest.Runtime, trap *Trap, err error) {
 	t.Helper()
 	runtime, trap = critest.Start(t, "containerd"), New()
-	runtime.Run("u1", "main")
+	runtime.StartRun("u1", "main")
 	runtime.BeforeStop = func(string, int64) error {
 		time.Sleep(2 * begun)
 		return nil
@@ -61,11 +61,11 @@ func stopped(t *testing.T, p Point) (runtime *critest.Runtime, trap *Trap, err e
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	containers, err := r.Containers(t.Context(), "u1")
+	containers, err := r.PodContainers(t.Context(), "u1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runtime, trap, r.Stop(t.Context(), containers["main"], time.Second)
+	return runtime, trap, r.StopContainer(t.Context(), containers["main"], time.Second)
 }
 
 func TestTheRuntimeBehindATrap(t *testing.T) {
@@ -96,8 +96,8 @@ func TestTheRuntimeBehindATrap(t *testing.T) {
 					t.Error("it did not spring")
 				}
 			}
-			if got := len(runtime.Calls()) > 0; got != tc.reached || got != (trap.Passed("StopContainer") == 1) {
-				t.Errorf("the runtime was asked for %q", runtime.Calls())
+			if got := len(runtime.RecordedCalls()) > 0; got != tc.reached || got != (trap.Passed("StopContainer") == 1) {
+				t.Errorf("the runtime was asked for %q", runtime.RecordedCalls())
 			}
 			if got := trap.Calls(); !slices.Equal(got, []string{"Version", "ImageFsInfo", "ListContainers", "StopContainer"}) {
 				t.Errorf("it counted %q", got)

@@ -21,7 +21,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/test/perf/report"
 	"github.com/regatta-sh/regatta/test/perf/stand"
 )
@@ -187,7 +187,7 @@ func (o *injections) webhooks(ctx context.Context) (string, error) {
 	for _, w := range c.Webhooks {
 		fmt.Fprintln(&out, w.Name, w.MatchConditions)
 	}
-	return out.String() + c.Annotations[reach.Annotation], nil
+	return out.String() + c.Annotations[podscope.Annotation], nil
 }
 
 // sidecarSet is the i-th. All of them are alike but for what they select.

@@ -74,7 +74,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Agents, error)
 		return nil, err
 	}
 	a.node = cri.NewNode(socket)
-	scheme, err := agent.Scheme()
+	scheme, err := agent.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (a *Agents) followPods(ctx context.Context) error {
 // member is the agent of one node for one kind.
 type member interface {
 	reconcile.Reconciler
-	News() <-chan event.GenericEvent
+	StatusEvents() <-chan event.GenericEvent
 }
 
 // dispatch has each object of a kind, which is named after its node, reconciled by an agent of its own.
@@ -199,7 +199,7 @@ func dispatch(ctx context.Context, mgr ctrl.Manager, what string, kind client.Ob
 		if m == nil {
 			m = begin(node)
 			all[node] = m
-			go news.forward(ctx, m.News())
+			go news.forward(ctx, m.StatusEvents())
 		}
 		return m
 	}

@@ -25,8 +25,8 @@ type step struct {
 	idle time.Duration
 }
 
-// Run measures one workload through all its phases.
-func (m *Session) Run(ctx context.Context, kind workload.Kind) ([]report.Phase, error) {
+// RunJob measures one workload through all its phases.
+func (m *Session) RunJob(ctx context.Context, kind workload.Kind) ([]report.Phase, error) {
 	var phases []report.Phase
 	name := m.name(kind)
 	if err := m.prepare(ctx, kind, name); err != nil {

@@ -76,7 +76,7 @@ func (o Options) Run(ctx context.Context, f func(context.Context, *Stand) error)
 	if err != nil {
 		return err
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		return err
 	}

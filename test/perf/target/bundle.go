@@ -30,7 +30,7 @@ func (t *Target) installBundle(ctx context.Context, file string) error {
 	if err := yaml.UnmarshalStrict(text, bundle); err != nil {
 		return fmt.Errorf("reading the bundle %s: %w", file, err)
 	}
-	scheme, err := manager.Scheme()
+	scheme, err := manager.NewScheme()
 	if err != nil {
 		return err
 	}

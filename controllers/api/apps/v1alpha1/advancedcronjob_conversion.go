@@ -37,7 +37,7 @@ func (in *AdvancedCronJob) ConvertTo(hub conversion.Hub) error {
 		},
 	}
 	var newer newerAdvancedCronJob
-	if conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer) && !newer.replaced(&out.Spec.Template) {
+	if conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &newer) && !newer.isTemplateReplaced(&out.Spec.Template) {
 		out.Spec.Template.ImageListPullJobTemplate = newer.ImageListPullJobTemplate
 	}
 	return nil
@@ -66,11 +66,11 @@ func (in *AdvancedCronJob) ConvertFrom(hub conversion.Hub) error {
 			BesideJobTemplate:        template.JobTemplate != nil, BesideBroadcastJobTemplate: template.BroadcastJobTemplate != nil,
 		}
 	}
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
-// replaced tells whether a v1alpha1 client has set another template since.
-func (n *newerAdvancedCronJob) replaced(template *v1beta1.CronJobTemplate) bool {
+// isTemplateReplaced tells whether a v1alpha1 client has set another template since.
+func (n *newerAdvancedCronJob) isTemplateReplaced(template *v1beta1.CronJobTemplate) bool {
 	return template.JobTemplate != nil && !n.BesideJobTemplate ||
 		template.BroadcastJobTemplate != nil && !n.BesideBroadcastJobTemplate
 }

@@ -49,9 +49,9 @@ func TestAdvancedCronJobThatPullsImages(t *testing.T) {
 			if tc.kept != "" {
 				metav1.SetMetaDataAnnotation(&old.ObjectMeta, conversiondata.NewerKey, tc.kept)
 			}
-			apitest.Same(t, "to the hub", hub, apitest.Hub[v1beta1.AdvancedCronJob](t, old))
+			apitest.RequireEqual(t, "to the hub", hub, apitest.Hub[v1beta1.AdvancedCronJob](t, old))
 			if tc.back {
-				apitest.Same(t, "from the hub", old, apitest.Older[AdvancedCronJob](t, hub))
+				apitest.RequireEqual(t, "from the hub", old, apitest.ConvertFromHub[AdvancedCronJob](t, hub))
 			}
 		})
 	}

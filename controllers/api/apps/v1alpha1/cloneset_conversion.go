@@ -43,10 +43,10 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil // nothing below is about them,
 	src.TypeMeta = metav1.TypeMeta{}                                                 // nor about the wire
 	var newer newerCloneSet
-	kept := conversiondata.Take(&src.Annotations, conversiondata.NewerKey, &newer)
+	kept := conversiondata.RestoreFields(&src.Annotations, conversiondata.NewerKey, &newer)
 	said := toHub(src)
 	if kept {
-		if whole := newer.onto(said.DeepCopy()); equality.Semantic.DeepEqual(fromHub(whole), src) {
+		if whole := newer.restoreFields(said.DeepCopy()); equality.Semantic.DeepEqual(fromHub(whole), src) {
 			said = whole
 		}
 	}
@@ -56,7 +56,7 @@ func (in *CloneSet) ConvertTo(hub conversion.Hub) error {
 	}
 	said.DeepCopyInto(out)
 	out.Spec.Template, out.Spec.VolumeClaimTemplates = template, claims
-	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, older)
+	return conversiondata.StoreFields(&out.Annotations, conversiondata.OlderKey, older)
 }
 
 // ConvertFrom reads the hub.
@@ -70,7 +70,7 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	src.Spec.Template, src.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
 	src.TypeMeta = metav1.TypeMeta{}
 	var older olderCloneSet
-	kept := conversiondata.Take(&src.Annotations, conversiondata.OlderKey, &older) && older.UpdateStrategy != nil
+	kept := conversiondata.RestoreFields(&src.Annotations, conversiondata.OlderKey, &older) && older.UpdateStrategy != nil
 	said := fromHub(src)
 	if kept {
 		whole := said.DeepCopy()
@@ -81,15 +81,15 @@ func (in *CloneSet) ConvertFrom(hub conversion.Hub) error {
 	}
 	var newer newerCloneSet
 	if !equality.Semantic.DeepEqual(toHub(said), src) {
-		newer = newerCloneSet{src.Spec.UpdateStrategy.DeepCopy(), mirrored(src.Labels), mirrored(src.Annotations)}
+		newer = newerCloneSet{src.Spec.UpdateStrategy.DeepCopy(), mirroredMetadata(src.Labels), mirroredMetadata(src.Annotations)}
 	}
 	said.DeepCopyInto(in)
 	in.Spec.Template, in.Spec.VolumeClaimTemplates = template, claims
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
-// onto puts what was kept back.
-func (n *newerCloneSet) onto(hub *v1beta1.CloneSet) *v1beta1.CloneSet {
+// restoreFields puts what was kept back.
+func (n *newerCloneSet) restoreFields(hub *v1beta1.CloneSet) *v1beta1.CloneSet {
 	if n.UpdateStrategy != nil {
 		hub.Spec.UpdateStrategy = *n.UpdateStrategy.DeepCopy()
 	}
@@ -97,24 +97,24 @@ func (n *newerCloneSet) onto(hub *v1beta1.CloneSet) *v1beta1.CloneSet {
 		marks *map[string]string
 		kept  map[string]string
 	}{{&hub.Labels, n.Labels}, {&hub.Annotations, n.Annotations}} {
-		for key := range mirrored(*both.marks) {
-			conversiondata.Unset(both.marks, key)
+		for key := range mirroredMetadata(*both.marks) {
+			conversiondata.RemoveMetadata(both.marks, key)
 		}
 		for key, text := range both.kept {
-			conversiondata.Set(both.marks, key, text)
+			conversiondata.SetMetadata(both.marks, key, text)
 		}
 	}
 	return hub
 }
 
-// mirrored are the marks with which this version says what v1beta1 has fields for.
-func mirrored(all map[string]string) (out map[string]string) {
+// mirroredMetadata are the marks with which this version says what v1beta1 has fields for.
+func mirroredMetadata(all map[string]string) (out map[string]string) {
 	for _, key := range []string{
 		v1beta1.CloneSetScalingExcludePreparingDeleteKey, v1beta1.ImagePreDownloadParallelismKey,
 		v1beta1.ImagePreDownloadTimeoutSecondsKey, v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey,
 	} {
 		if text, ok := all[key]; ok {
-			conversiondata.Set(&out, key, text)
+			conversiondata.SetMetadata(&out, key, text)
 		}
 	}
 	return out
@@ -136,7 +136,7 @@ func toHub(in *CloneSet) *v1beta1.CloneSet {
 		},
 	}
 	out.Spec.UpdateStrategy = strategyToHub(&src.Spec.UpdateStrategy, src.Annotations)
-	conversiondata.Unset(&out.Annotations, PodUpdatePolicyKey)
+	conversiondata.RemoveMetadata(&out.Annotations, PodUpdatePolicyKey)
 	return out
 }
 
@@ -156,9 +156,9 @@ func fromHub(hub *v1beta1.CloneSet) *CloneSet {
 	}
 	key := v1beta1.CloneSetScalingExcludePreparingDeleteKey
 	if src.Spec.ScaleStrategy.ExcludePreparingDelete {
-		conversiondata.Set(&in.Labels, key, "true")
+		conversiondata.SetMetadata(&in.Labels, key, "true")
 	} else if in.Labels[key] == "true" {
-		conversiondata.Unset(&in.Labels, key)
+		conversiondata.RemoveMetadata(&in.Labels, key)
 	}
 	in.Spec.UpdateStrategy = strategyFromHub(&src.Spec.UpdateStrategy, &in.ObjectMeta)
 	return in
@@ -189,7 +189,7 @@ func strategyToHub(in *CloneSetUpdateStrategy, annotations map[string]string) v1
 }
 
 func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta) CloneSetUpdateStrategy {
-	conversiondata.Unset(&meta.Annotations, PodUpdatePolicyKey)
+	conversiondata.RemoveMetadata(&meta.Annotations, PodUpdatePolicyKey)
 	out := CloneSetUpdateStrategy{Type: RecreateCloneSetUpdateStrategyType}
 	if in.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType {
 		out.Type = OnDeleteCloneSetUpdateStrategyType
@@ -200,7 +200,7 @@ func strategyFromHub(in *v1beta1.CloneSetUpdateStrategy, meta *metav1.ObjectMeta
 	}
 	switch {
 	case out.Type == OnDeleteCloneSetUpdateStrategyType:
-		conversiondata.Set(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
+		conversiondata.SetMetadata(&meta.Annotations, PodUpdatePolicyKey, string(rolling.PodUpdatePolicy))
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdatePolicyType:
 		out.Type = InPlaceIfPossibleCloneSetUpdateStrategyType
 	case rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdatePolicyType:

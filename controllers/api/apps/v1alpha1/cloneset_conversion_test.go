@@ -104,7 +104,7 @@ func TestConvertToHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
-			conversiondata.Unset(&got.Annotations, conversiondata.OlderKey) // what is kept beside is tried below
+			conversiondata.RemoveMetadata(&got.Annotations, conversiondata.OlderKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
@@ -148,7 +148,7 @@ func TestConvertFromHub(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec.UpdateStrategy); diff != "" {
 				t.Errorf("strategy (-want +got):\n%s", diff)
 			}
-			conversiondata.Unset(&got.Annotations, conversiondata.NewerKey) // what is kept beside is tried below
+			conversiondata.RemoveMetadata(&got.Annotations, conversiondata.NewerKey) // what is kept beside is tried below
 			if diff := cmp.Diff(tc.meta, got.ObjectMeta); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
@@ -222,14 +222,14 @@ func TestAUsualCloneSetCarriesNothingAlong(t *testing.T) {
 
 // Nothing at all is lost, whatever stands in an object.
 func TestCloneSetsSurviveTheOtherVersion(t *testing.T) {
-	filler := apitest.Marked(20261121, map[string][]string{
+	filler := apitest.NewWithAnnotations(20261121, map[string][]string{
 		parallelism: {"5", "010%", "x"}, timeout: {"600", "+7"}, minReady: {"0", "99999999999"},
 	}, func(k *v1beta1.CloneSetUpdateStrategyType, c randfill.Continue) {
-		*k = v1beta1.CloneSetUpdateStrategyType(apitest.Pick(c, "RollingUpdate", "OnDelete", ""))
+		*k = v1beta1.CloneSetUpdateStrategyType(apitest.PickValue(c, "RollingUpdate", "OnDelete", ""))
 	}, func(k *CloneSetUpdateStrategyType, c randfill.Continue) {
-		*k = CloneSetUpdateStrategyType(apitest.Pick(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"))
+		*k = CloneSetUpdateStrategyType(apitest.PickValue(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"))
 	}, func(k *v1beta1.PodUpdatePolicyType, c randfill.Continue) {
-		*k = v1beta1.PodUpdatePolicyType(apitest.Pick(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly"))
+		*k = v1beta1.PodUpdatePolicyType(apitest.PickValue(c, "ReCreate", "InPlaceIfPossible", "InPlaceOnly"))
 	})
 	apitest.RoundTrip(t, filler, &CloneSet{}, &v1beta1.CloneSet{})
 }

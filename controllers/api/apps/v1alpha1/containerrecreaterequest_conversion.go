@@ -33,7 +33,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec = src.ObjectMeta, src.Spec
 	var kept recreateRequestKept
-	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
+	conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &kept)
 	var spelled recreateRequestSpelled
 	snapshot, _ := snapshotMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	acquired, _ := acquiredMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
@@ -42,7 +42,7 @@ func (in *ContainerRecreateRequest) ConvertTo(hub conversion.Hub) error {
 		ContainerRecreateStates: recreateStates[hubRecreateState](src.Status.ContainerRecreateStates),
 		ContainerStatusSnapshot: snapshot, Conditions: withGrace(kept.Conditions, acquired),
 	}
-	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, spelled)
+	return conversiondata.StoreFields(&out.Annotations, conversiondata.OlderKey, spelled)
 }
 
 // ConvertFrom reads the hub.
@@ -58,12 +58,12 @@ func (in *ContainerRecreateRequest) ConvertFrom(hub conversion.Hub) error {
 		ContainerRecreateStates: recreateStates[recreateState](src.Status.ContainerRecreateStates),
 	}
 	var spelled recreateRequestSpelled
-	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &spelled)
+	conversiondata.RestoreFields(&in.Annotations, conversiondata.OlderKey, &spelled)
 	acquired, rest := withoutGrace(src.Status.Conditions)
 	kept := recreateRequestKept{Conditions: rest}
 	snapshotMirror().FromField(src.Status.ContainerStatusSnapshot, &in.Annotations, spelled.Spellings, &kept.Originals)
 	acquiredMirror().FromField(acquired, &in.Annotations, spelled.Spellings, &kept.Originals)
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 type (

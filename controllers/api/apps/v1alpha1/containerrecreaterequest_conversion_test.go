@@ -68,11 +68,11 @@ func TestRecreateRequestFromTheHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			hub := &v1beta1.ContainerRecreateRequest{Status: tc.status}
 			hub.Annotations = tc.before
-			old := apitest.Older[ContainerRecreateRequest](t, hub)
+			old := apitest.ConvertFromHub[ContainerRecreateRequest](t, hub)
 			if diff := cmp.Diff(tc.want, old.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
-			apitest.Same(t, "the hub came back changed", hub, apitest.Hub[v1beta1.ContainerRecreateRequest](t, old))
+			apitest.RequireEqual(t, "the hub came back changed", hub, apitest.Hub[v1beta1.ContainerRecreateRequest](t, old))
 		})
 	}
 }
@@ -125,7 +125,7 @@ func TestRecreateRequestToTheHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			old := &ContainerRecreateRequest{}
 			old.Annotations = tc.before
-			if err := conversiondata.Keep(&old.Annotations, conversiondata.NewerKey, recreateRequestKept{Conditions: tc.kept}); err != nil {
+			if err := conversiondata.StoreFields(&old.Annotations, conversiondata.NewerKey, recreateRequestKept{Conditions: tc.kept}); err != nil {
 				t.Fatal(err)
 			}
 			hub := apitest.Hub[v1beta1.ContainerRecreateRequest](t, old)
@@ -136,7 +136,7 @@ func TestRecreateRequestToTheHub(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 			if tc.kept == nil {
-				apitest.Same(t, "the old version came back changed", old, apitest.Older[ContainerRecreateRequest](t, hub))
+				apitest.RequireEqual(t, "the old version came back changed", old, apitest.ConvertFromHub[ContainerRecreateRequest](t, hub))
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func recreateTexts() map[string][]string {
 }
 
 func recreateFiller(seed int64) *randfill.Filler {
-	return apitest.Marked(seed, recreateTexts(), func(condition *metav1.Condition, c randfill.Continue) {
+	return apitest.NewWithAnnotations(seed, recreateTexts(), func(condition *metav1.Condition, c randfill.Continue) {
 		var at metav1.Time
 		c.Fill(&at)
 		if c.Intn(8) == 0 {
@@ -187,17 +187,17 @@ func TestWritersOfOldRecreateRequestsAreHeard(t *testing.T) {
 		hub, written := &v1beta1.ContainerRecreateRequest{}, &ContainerRecreateRequest{}
 		filler.Fill(hub)
 		filler.Fill(written)
-		old := apitest.Older[ContainerRecreateRequest](t, hub)
+		old := apitest.ConvertFromHub[ContainerRecreateRequest](t, hub)
 		for key := range recreateTexts() {
-			conversiondata.Unset(&old.Annotations, key)
+			conversiondata.RemoveMetadata(&old.Annotations, key)
 			if text, ok := written.Annotations[key]; ok {
-				conversiondata.Set(&old.Annotations, key, text)
+				conversiondata.SetMetadata(&old.Annotations, key, text)
 			}
 		}
-		again := apitest.Older[ContainerRecreateRequest](t, apitest.Hub[v1beta1.ContainerRecreateRequest](t, old))
-		conversiondata.Unset(&old.Annotations, conversiondata.NewerKey)
-		conversiondata.Unset(&again.Annotations, conversiondata.NewerKey)
-		apitest.Same(t, "the client reads something else", old, again)
+		again := apitest.ConvertFromHub[ContainerRecreateRequest](t, apitest.Hub[v1beta1.ContainerRecreateRequest](t, old))
+		conversiondata.RemoveMetadata(&old.Annotations, conversiondata.NewerKey)
+		conversiondata.RemoveMetadata(&again.Annotations, conversiondata.NewerKey)
+		apitest.RequireEqual(t, "the client reads something else", old, again)
 	}
 }
 

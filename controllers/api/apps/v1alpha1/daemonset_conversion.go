@@ -62,15 +62,15 @@ func (in *DaemonSet) ConvertTo(hub conversion.Hub) error {
 	}
 
 	var newer newerDaemonSet
-	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer)
+	conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &newer)
 	var older olderDaemonSet
 	rolling := out.Spec.UpdateStrategy.RollingUpdate
 	if rolling != nil && rolling.Type == SurgingRollingUpdateType && newer.RollingUpdateType != SurgingRollingUpdateType {
 		older = olderDaemonSet{RollingUpdateType: rolling.Type, MaxUnavailable: rolling.MaxUnavailable, MaxSurge: rolling.MaxSurge}
-		*rolling = older.surging(*rolling)
+		*rolling = older.convertSurgingType(*rolling)
 	}
 	out.Spec.ScaleStrategy.PartitionedScaling, _ = progressiveMirror().ToField(&out.Annotations, newer.Originals, &older.Spellings)
-	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, older)
+	return conversiondata.StoreFields(&out.Annotations, conversiondata.OlderKey, older)
 }
 
 // ConvertFrom reads the hub.
@@ -96,7 +96,7 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	}
 
 	var older olderDaemonSet
-	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &older)
+	conversiondata.RestoreFields(&in.Annotations, conversiondata.OlderKey, &older)
 	kept := older.RollingUpdateType == SurgingRollingUpdateType
 	var newer newerDaemonSet
 	progressiveMirror().FromField(src.Spec.ScaleStrategy.PartitionedScaling, &in.Annotations, older.Spellings, &newer.Originals)
@@ -105,15 +105,15 @@ func (in *DaemonSet) ConvertFrom(hub conversion.Hub) error {
 	case rolling == nil:
 	case rolling.Type == SurgingRollingUpdateType:
 		newer.RollingUpdateType = rolling.Type
-	case kept && equality.Semantic.DeepEqual(*rolling, older.surging(*rolling)):
+	case kept && equality.Semantic.DeepEqual(*rolling, older.convertSurgingType(*rolling)):
 		rolling.Type, rolling.MaxUnavailable, rolling.MaxSurge = older.RollingUpdateType, older.MaxUnavailable, older.MaxSurge
 	}
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newer)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, newer)
 }
 
-// surging says Surging in the words of v1beta1. It never replaced a pod before the new one was there, whatever
+// convertSurgingType says Surging in the words of v1beta1. It never replaced a pod before the new one was there, whatever
 // maxUnavailable said.
-func (o *olderDaemonSet) surging(rolling v1beta1.RollingUpdateDaemonSet) v1beta1.RollingUpdateDaemonSet {
+func (o *olderDaemonSet) convertSurgingType(rolling v1beta1.RollingUpdateDaemonSet) v1beta1.RollingUpdateDaemonSet {
 	rolling.Type = v1beta1.StandardRollingUpdateType
 	none := intstr.FromInt32(0)
 	rolling.MaxUnavailable = &none

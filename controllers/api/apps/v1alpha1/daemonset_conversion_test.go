@@ -74,7 +74,7 @@ func TestDaemonSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			apitest.Same(t, "converted", &tc.want, apitest.Hub[v1beta1.DaemonSet](t, &tc.in))
+			apitest.RequireEqual(t, "converted", &tc.want, apitest.Hub[v1beta1.DaemonSet](t, &tc.in))
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestDaemonSetFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			apitest.Same(t, "converted", &tc.want, apitest.Older[DaemonSet](t, &tc.in))
+			apitest.RequireEqual(t, "converted", &tc.want, apitest.ConvertFromHub[DaemonSet](t, &tc.in))
 		})
 	}
 }

@@ -64,7 +64,7 @@ func drawMarks(t *rapid.T, label string, values map[string][]string) map[string]
 	var drawn map[string]string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if text := rapid.SampledFrom(append(values[key], "")).Draw(t, label+" "+key); text != "" {
-			conversiondata.Set(&drawn, key, text)
+			conversiondata.SetMetadata(&drawn, key, text)
 		}
 	}
 	return drawn
@@ -116,7 +116,7 @@ func drawOld(t *rapid.T) *CloneSet {
 	if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType && rapid.Bool().Draw(t, "no rolling update") {
 		in.Spec.UpdateStrategy = CloneSetUpdateStrategy{Type: OnDeleteCloneSetUpdateStrategyType}
 	} else if in.Spec.UpdateStrategy.Type == OnDeleteCloneSetUpdateStrategyType {
-		conversiondata.Set(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
+		conversiondata.SetMetadata(&in.Annotations, PodUpdatePolicyKey, rapid.SampledFrom([]string{"", "ReCreate", "InPlaceOnly"}).Draw(t, "kept policy"))
 	}
 	return in
 }

@@ -2,8 +2,8 @@
 
 package v1alpha1
 
-// each converts the items of a list.
-func each[From, To any](in []From, convert func(*From) To) []To {
+// convertEach converts the items of a list.
+func convertEach[From, To any](in []From, convert func(*From) To) []To {
 	if in == nil {
 		return nil
 	}

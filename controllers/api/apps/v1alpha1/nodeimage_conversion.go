@@ -27,7 +27,7 @@ func (in *NodeImage) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Spec, out.Status = src.ObjectMeta, v1beta1.NodeImageSpec{}, src.Status
 	var kept nodeImageKept
-	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
+	conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &kept)
 	if src.Spec.Images == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (in *NodeImage) ConvertFrom(hub conversion.Hub) error {
 			Tags: image.Tags, SandboxConfig: image.SandboxConfig, PullSecrets: pullSecretsFromHub(image.PullSecrets),
 		}
 	}
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 // pullSecretsToHub gives every secret the mode of the first one kept by its name that no other secret took.

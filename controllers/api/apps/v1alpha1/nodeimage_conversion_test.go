@@ -46,7 +46,7 @@ func TestModesOfPullSecrets(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hub := &v1beta1.NodeImage{Spec: v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"nginx": {PullSecrets: tc.hub}}}}
-			old := apitest.Older[NodeImage](t, hub)
+			old := apitest.ConvertFromHub[NodeImage](t, hub)
 			if got := old.Annotations[conversiondata.NewerKey]; got != tc.kept {
 				t.Errorf("kept %s, want %s", got, tc.kept)
 			}
@@ -66,7 +66,7 @@ func TestModesOfPullSecrets(t *testing.T) {
 
 // nodeImageFiller draws secrets from so few that some are there twice.
 func nodeImageFiller(seed int64) *randfill.Filler {
-	return apitest.Marked(seed, nil, func(secret *v1beta1.ReferenceObject, c randfill.Continue) {
+	return apitest.NewWithAnnotations(seed, nil, func(secret *v1beta1.ReferenceObject, c randfill.Continue) {
 		*secret = v1beta1.ReferenceObject{
 			Namespace: []string{"", "x"}[c.Intn(2)], Name: []string{"", "a", "b"}[c.Intn(3)],
 			Mode: []v1beta1.PullSecretMode{"", v1beta1.PullSecretModeBatch, "odd"}[c.Intn(3)],

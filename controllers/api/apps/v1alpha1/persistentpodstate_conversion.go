@@ -21,7 +21,7 @@ func (in *PersistentPodState) ConvertTo(hub conversion.Hub) error {
 	out.ObjectMeta, out.Status = src.ObjectMeta, src.Status
 	out.Spec = v1beta1.PersistentPodStateSpec{
 		TargetReference: src.Spec.TargetReference,
-		PreferredPersistentTopology: each(src.Spec.PreferredPersistentTopology, func(t *PreferredTopologyTerm) v1beta1.PreferredTopologyTerm {
+		PreferredPersistentTopology: convertEach(src.Spec.PreferredPersistentTopology, func(t *PreferredTopologyTerm) v1beta1.PreferredTopologyTerm {
 			return v1beta1.PreferredTopologyTerm{Weight: t.Weight, Preference: v1beta1.NodeTopologyTerm{Keys: t.Preference.NodeTopologyKeys}}
 		}),
 		PersistentPodAnnotations:          src.Spec.PersistentPodAnnotations,
@@ -43,7 +43,7 @@ func (in *PersistentPodState) ConvertFrom(hub conversion.Hub) error {
 	in.ObjectMeta, in.Status = src.ObjectMeta, src.Status
 	in.Spec = PersistentPodStateSpec{
 		TargetReference: src.Spec.TargetReference,
-		PreferredPersistentTopology: each(src.Spec.PreferredPersistentTopology, func(t *v1beta1.PreferredTopologyTerm) PreferredTopologyTerm {
+		PreferredPersistentTopology: convertEach(src.Spec.PreferredPersistentTopology, func(t *v1beta1.PreferredTopologyTerm) PreferredTopologyTerm {
 			return PreferredTopologyTerm{Weight: t.Weight, Preference: NodeTopologyTerm{NodeTopologyKeys: t.Preference.Keys}}
 		}),
 		PersistentPodAnnotations:          src.Spec.PersistentPodAnnotations,

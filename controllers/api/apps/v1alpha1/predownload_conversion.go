@@ -33,24 +33,24 @@ func inPlaceFromHub(in *v1beta1.InPlaceUpdateStrategy, annotations *map[string]s
 	if in != nil {
 		fields = *in
 	}
-	follow(annotations, v1beta1.ImagePreDownloadParallelismKey, fields.ImagePreDownloadParallelism, parseParallelism,
+	syncAnnotation(annotations, v1beta1.ImagePreDownloadParallelismKey, fields.ImagePreDownloadParallelism, parseParallelism,
 		func(v *intstr.IntOrString) string { return v.String() })
-	follow(annotations, v1beta1.ImagePreDownloadTimeoutSecondsKey, fields.ImagePreDownloadTimeoutSeconds, parseInt32, formatInt32)
-	follow(annotations, v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey, fields.ImagePreDownloadMinUpdatedReadyPods, parseInt32, formatInt32)
+	syncAnnotation(annotations, v1beta1.ImagePreDownloadTimeoutSecondsKey, fields.ImagePreDownloadTimeoutSeconds, parseInt32, formatInt32)
+	syncAnnotation(annotations, v1beta1.ImagePreDownloadMinUpdatedReadyPodsKey, fields.ImagePreDownloadMinUpdatedReadyPods, parseInt32, formatInt32)
 	if in == nil || in.GracePeriodSeconds == 0 && hasPreDownload(in) {
 		return nil // the block was there only for what annotations say here
 	}
 	return &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: in.GracePeriodSeconds}
 }
 
-// follow makes an annotation say what the field says, in the user's own spelling where that means the same.
-func follow[T comparable](annotations *map[string]string, key string, field *T, parse func(string) *T, format func(*T) string) {
+// syncAnnotation makes an annotation say what the field says, in the user's own spelling where that means the same.
+func syncAnnotation[T comparable](annotations *map[string]string, key string, field *T, parse func(string) *T, format func(*T) string) {
 	said := parse((*annotations)[key])
 	switch {
 	case field == nil && said != nil:
-		conversiondata.Unset(annotations, key)
+		conversiondata.RemoveMetadata(annotations, key)
 	case field != nil && (said == nil || *said != *field):
-		conversiondata.Set(annotations, key, format(field))
+		conversiondata.SetMetadata(annotations, key, format(field))
 	}
 }
 

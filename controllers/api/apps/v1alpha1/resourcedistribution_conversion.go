@@ -29,7 +29,7 @@ func (in *ResourceDistribution) ConvertTo(hub conversion.Hub) error {
 	out.Status = v1beta1.ResourceDistributionStatus{
 		ObservedGeneration: status.ObservedGeneration,
 		Desired:            status.Desired, Succeeded: status.Succeeded, Failed: status.Failed,
-		Conditions: each(status.Conditions, func(c *ResourceDistributionCondition) v1beta1.ResourceDistributionCondition {
+		Conditions: convertEach(status.Conditions, func(c *ResourceDistributionCondition) v1beta1.ResourceDistributionCondition {
 			return v1beta1.ResourceDistributionCondition{
 				Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime,
 				Reason: c.Reason, FailedNamespaces: c.FailedNamespace,
@@ -58,7 +58,7 @@ func (in *ResourceDistribution) ConvertFrom(hub conversion.Hub) error {
 	in.Status = ResourceDistributionStatus{
 		ObservedGeneration: status.ObservedGeneration,
 		Desired:            status.Desired, Succeeded: status.Succeeded, Failed: status.Failed,
-		Conditions: each(status.Conditions, func(c *v1beta1.ResourceDistributionCondition) ResourceDistributionCondition {
+		Conditions: convertEach(status.Conditions, func(c *v1beta1.ResourceDistributionCondition) ResourceDistributionCondition {
 			return ResourceDistributionCondition{
 				Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime,
 				Reason: c.Reason, FailedNamespace: c.FailedNamespaces,

@@ -180,17 +180,17 @@ func TestSidecarSetsSurviveTheirVersions(t *testing.T) {
 			c.FillNoCustom(labels)
 			for _, key := range []string{versionLabel, "kubernetes.io/metadata.name"} {
 				if c.Bool() {
-					conversiondata.Set(labels, key, apitest.Pick(c, "", "v1", "v2", "not a label"))
+					conversiondata.SetMetadata(labels, key, apitest.PickValue(c, "", "v1", "v2", "not a label"))
 				}
 			}
 		},
 		func(in *v1beta1.SidecarSetSpec, c randfill.Continue) {
 			c.FillNoCustom(in)
-			in.CustomVersion = apitest.Pick(c, "", "v1", "v2", "not a label")
+			in.CustomVersion = apitest.PickValue(c, "", "v1", "v2", "not a label")
 		},
 		func(in *SidecarSetSpec, c randfill.Continue) {
 			c.FillNoCustom(in)
-			in.Namespace = apitest.Pick(c, "", "v1", "v2")
+			in.Namespace = apitest.PickValue(c, "", "v1", "v2")
 		},
 		func(in *metav1.LabelSelector, c randfill.Continue) {
 			c.Fill(&in.MatchLabels)

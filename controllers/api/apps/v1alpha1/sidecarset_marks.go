@@ -20,8 +20,8 @@ type sidecarSetNamespaces struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// selector is what both fields mean: a namespace wins.
-func (n sidecarSetNamespaces) selector() *metav1.LabelSelector {
+// effectiveSelector is what both fields mean: a namespace wins.
+func (n sidecarSetNamespaces) effectiveSelector() *metav1.LabelSelector {
 	if n.Namespace == "" {
 		return n.NamespaceSelector
 	}
@@ -32,7 +32,7 @@ func (n sidecarSetNamespaces) selector() *metav1.LabelSelector {
 func namespacesOf(selector *metav1.LabelSelector) sidecarSetNamespaces {
 	if selector != nil {
 		named := sidecarSetNamespaces{Namespace: selector.MatchLabels[corev1.LabelMetadataName]}
-		if named.Namespace != "" && equality.Semantic.DeepEqual(named.selector(), selector) {
+		if named.Namespace != "" && equality.Semantic.DeepEqual(named.effectiveSelector(), selector) {
 			return named
 		}
 	}
@@ -40,16 +40,16 @@ func namespacesOf(selector *metav1.LabelSelector) sidecarSetNamespaces {
 }
 
 func namespacesToHub(said sidecarSetNamespaces, meta *metav1.ObjectMeta) (*metav1.LabelSelector, error) {
-	selector, kept := said.selector(), said
+	selector, kept := said.effectiveSelector(), said
 	if equality.Semantic.DeepEqual(namespacesOf(selector), said) {
 		kept = sidecarSetNamespaces{}
 	}
-	return selector, conversiondata.Keep(&meta.Annotations, conversiondata.OlderKey, kept)
+	return selector, conversiondata.StoreFields(&meta.Annotations, conversiondata.OlderKey, kept)
 }
 
 func namespacesFromHub(selector *metav1.LabelSelector, meta *metav1.ObjectMeta) sidecarSetNamespaces {
 	var kept sidecarSetNamespaces
-	if conversiondata.Take(&meta.Annotations, conversiondata.OlderKey, &kept) && equality.Semantic.DeepEqual(kept.selector(), selector) {
+	if conversiondata.RestoreFields(&meta.Annotations, conversiondata.OlderKey, &kept) && equality.Semantic.DeepEqual(kept.effectiveSelector(), selector) {
 		return kept
 	}
 	return namespacesOf(selector)
@@ -62,8 +62,8 @@ type sidecarSetVersion struct {
 	Label         *string `json:"label,omitempty"`
 }
 
-// label is that of v1alpha1: the field wins.
-func (v sidecarSetVersion) label() *string {
+// effectiveLabel is that of v1alpha1: the field wins.
+func (v sidecarSetVersion) effectiveLabel() *string {
 	switch {
 	case v.Label != nil && *v.Label == v.CustomVersion:
 		return v.Label
@@ -79,7 +79,7 @@ func versionToHub(meta *metav1.ObjectMeta) string {
 		label = &value
 	}
 	var kept sidecarSetVersion
-	if !conversiondata.Take(&meta.Annotations, conversiondata.NewerKey, &kept) || !ptr.Equal(kept.label(), label) {
+	if !conversiondata.RestoreFields(&meta.Annotations, conversiondata.NewerKey, &kept) || !ptr.Equal(kept.effectiveLabel(), label) {
 		return ptr.Deref(label, "")
 	}
 	setVersionLabel(meta, kept.Label)
@@ -91,18 +91,18 @@ func versionFromHub(customVersion string, meta *metav1.ObjectMeta) error {
 	if value, ok := meta.Labels[v1beta1.SidecarSetCustomVersionKey]; ok {
 		said.Label = &value
 	}
-	label, kept := said.label(), said
+	label, kept := said.effectiveLabel(), said
 	if ptr.Equal(label, said.Label) && ptr.Deref(label, "") == customVersion {
 		kept = sidecarSetVersion{}
 	}
 	setVersionLabel(meta, label)
-	return conversiondata.Keep(&meta.Annotations, conversiondata.NewerKey, kept)
+	return conversiondata.StoreFields(&meta.Annotations, conversiondata.NewerKey, kept)
 }
 
 func setVersionLabel(meta *metav1.ObjectMeta, value *string) {
 	if value == nil {
-		conversiondata.Unset(&meta.Labels, v1beta1.SidecarSetCustomVersionKey)
+		conversiondata.RemoveMetadata(&meta.Labels, v1beta1.SidecarSetCustomVersionKey)
 	} else {
-		conversiondata.Set(&meta.Labels, v1beta1.SidecarSetCustomVersionKey, *value)
+		conversiondata.SetMetadata(&meta.Labels, v1beta1.SidecarSetCustomVersionKey, *value)
 	}
 }

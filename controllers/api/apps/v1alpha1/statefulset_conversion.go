@@ -36,7 +36,7 @@ func (in *StatefulSet) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta = src.ObjectMeta
 	var newer newerStatefulSet
-	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &newer)
+	conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &newer)
 	out.Spec = v1beta1.StatefulSetSpec{
 		Replicas: src.Spec.Replicas, Selector: src.Spec.Selector, Template: src.Spec.Template,
 		VolumeClaimTemplates: src.Spec.VolumeClaimTemplates, ServiceName: src.Spec.ServiceName,
@@ -83,7 +83,7 @@ func (in *StatefulSet) ConvertFrom(hub conversion.Hub) error {
 		CollisionCount: src.Status.CollisionCount, Conditions: src.Status.Conditions,
 		LabelSelector: src.Status.LabelSelector,
 	}
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, newerStatefulSet{
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, newerStatefulSet{
 		VolumeClaimUpdateStrategy: src.Spec.VolumeClaimUpdateStrategy, ReserveOrdinals: src.Spec.ReserveOrdinals,
 		Lifecycle: src.Spec.Lifecycle, ScaleStrategy: src.Spec.ScaleStrategy, Ordinals: src.Spec.Ordinals,
 		PersistentVolumeClaimRetentionPolicy: src.Spec.PersistentVolumeClaimRetentionPolicy,

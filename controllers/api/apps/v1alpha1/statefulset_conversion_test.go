@@ -48,7 +48,7 @@ func TestStatefulSetFromHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			apitest.Same(t, "converted", &tc.want, apitest.Older[StatefulSet](t, &tc.in))
+			apitest.RequireEqual(t, "converted", &tc.want, apitest.ConvertFromHub[StatefulSet](t, &tc.in))
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestStatefulSetToHub(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			apitest.Same(t, "converted", &tc.want, apitest.Hub[v1beta1.StatefulSet](t, &tc.in))
+			apitest.RequireEqual(t, "converted", &tc.want, apitest.Hub[v1beta1.StatefulSet](t, &tc.in))
 		})
 	}
 }

@@ -34,7 +34,7 @@ func (in *UnitedDeployment) ConvertTo(hub conversion.Hub) error {
 	if equality.Semantic.DeepEqual(subsetsFromHub(revision, subsets), said) {
 		said = subsetsSaid{}
 	}
-	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, said)
+	return conversiondata.StoreFields(&out.Annotations, conversiondata.OlderKey, said)
 }
 
 // ConvertFrom reads the hub.
@@ -47,7 +47,7 @@ func (in *UnitedDeployment) ConvertFrom(hub conversion.Hub) error {
 	in.ObjectMeta, in.Spec = src.ObjectMeta, src.Spec
 	said := subsetsFromHub(src.Status.UpdatedRevision, src.Status.SubsetStatuses)
 	var kept subsetsSaid
-	if conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &kept) {
+	if conversiondata.RestoreFields(&in.Annotations, conversiondata.OlderKey, &kept) {
 		revision, subsets := kept.toHub()
 		if revision == src.Status.UpdatedRevision && equality.Semantic.DeepEqual(subsets, src.Status.SubsetStatuses) {
 			said = kept

@@ -122,7 +122,7 @@ func TestUnitedDeploymentsSurviveTheirVersions(t *testing.T) {
 	filler := apitest.New(8).Funcs(
 		func(in *v1beta1.UnitedDeploymentSubsetStatus, c randfill.Continue) {
 			c.FillNoCustom(in)
-			in.Name, in.Replicas, in.Partition = apitest.Pick(c, "a", "b"), c.Int31n(3), c.Int31n(2)
+			in.Name, in.Replicas, in.Partition = apitest.PickValue(c, "a", "b"), c.Int31n(3), c.Int31n(2)
 		},
 		// All of it goes through as one field, and it is large.
 		func(in *v1beta1.SubsetTemplate, c randfill.Continue) {
@@ -135,7 +135,7 @@ func TestUnitedDeploymentsSurviveTheirVersions(t *testing.T) {
 				if *in == nil {
 					*in = map[string]int32{}
 				}
-				(*in)[apitest.Pick(c, "a", "b", "c")] = c.Int31n(3)
+				(*in)[apitest.PickValue(c, "a", "b", "c")] = c.Int31n(3)
 			}
 		},
 	)

@@ -14,7 +14,7 @@ import (
 
 // newFiller fills objects with what conversions treat specially more often than chance would.
 func newFiller(seed int64) *randfill.Filler {
-	return apitest.Marked(seed, map[string][]string{v1beta1.ProgressiveCreatePodKey: {"true", "false"}},
+	return apitest.NewWithAnnotations(seed, map[string][]string{v1beta1.ProgressiveCreatePodKey: {"true", "false"}},
 		func(v *intstr.IntOrString, c randfill.Continue) {
 			some := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("0%"), intstr.FromString("25%")}
 			if pick := c.Intn(len(some) + 1); pick < len(some) {

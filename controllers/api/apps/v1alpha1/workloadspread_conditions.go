@@ -57,7 +57,7 @@ func conditionToHub(in *WorkloadSpreadSubsetCondition) (metav1.Condition, bool) 
 }
 
 func conditionsFromHub(in []metav1.Condition) []WorkloadSpreadSubsetCondition {
-	return each(in, func(c *metav1.Condition) WorkloadSpreadSubsetCondition {
+	return convertEach(in, func(c *metav1.Condition) WorkloadSpreadSubsetCondition {
 		out := WorkloadSpreadSubsetCondition{
 			Type: WorkloadSpreadSubsetConditionType(c.Type), Status: corev1.ConditionStatus(c.Status),
 			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
@@ -90,17 +90,17 @@ func newTranslation[From, To any](there func([]From) []To, back func([]To) []Fro
 	return &translation[From, To]{there: there, back: back, lost: keptLists[From]{Conditions: map[string][]From{}}}
 }
 
-// take reads the lists that a translation the other way has kept.
-func (t *translation[From, To]) take(annotations *map[string]string, key string) {
-	conversiondata.Take(annotations, key, &t.kept)
+// restoreLists reads the lists that a translation the other way has kept.
+func (t *translation[From, To]) restoreLists(annotations *map[string]string, key string) {
+	conversiondata.RestoreFields(annotations, key, &t.kept)
 }
 
-func (t *translation[From, To]) keep(annotations *map[string]string, key string) error {
-	return conversiondata.Keep(annotations, key, t.lost)
+func (t *translation[From, To]) storeLists(annotations *map[string]string, key string) error {
+	return conversiondata.StoreFields(annotations, key, t.lost)
 }
 
-// of prefers the list that was kept as long as it still means the same.
-func (t *translation[From, To]) of(in []From, at string) []To {
+// translateList prefers the list that was kept as long as it still means the same.
+func (t *translation[From, To]) translateList(in []From, at string) []To {
 	if kept, ok := t.kept.Conditions[at]; ok && equality.Semantic.DeepEqual(t.back(kept), in) {
 		return kept
 	}

@@ -22,7 +22,7 @@ func (in *WorkloadSpread) ConvertTo(hub conversion.Hub) error {
 	out.ObjectMeta = src.ObjectMeta
 	out.Spec = v1beta1.WorkloadSpreadSpec{
 		TargetReference: src.Spec.TargetReference, TargetFilter: src.Spec.TargetFilter, ScheduleStrategy: src.Spec.ScheduleStrategy,
-		Subsets: each(src.Spec.Subsets, func(s *WorkloadSpreadSubset) v1beta1.WorkloadSpreadSubset {
+		Subsets: convertEach(src.Spec.Subsets, func(s *WorkloadSpreadSubset) v1beta1.WorkloadSpreadSubset {
 			return v1beta1.WorkloadSpreadSubset{
 				Name: s.Name, RequiredNodeSelector: s.RequiredNodeSelectorTerm, PreferredNodeSelector: s.PreferredNodeSelectorTerms,
 				Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, Patch: s.Patch,
@@ -30,11 +30,11 @@ func (in *WorkloadSpread) ConvertTo(hub conversion.Hub) error {
 		}),
 	}
 	conditions := newTranslation(conditionsToHub, conditionsFromHub)
-	conditions.take(&out.Annotations, conversiondata.NewerKey)
+	conditions.restoreLists(&out.Annotations, conversiondata.NewerKey)
 	subset := func(s *WorkloadSpreadSubsetStatus, at string) v1beta1.WorkloadSpreadSubsetStatus {
 		return v1beta1.WorkloadSpreadSubsetStatus{
 			Name: s.Name, Replicas: s.Replicas, MissingReplicas: s.MissingReplicas,
-			CreatingPods: s.CreatingPods, DeletingPods: s.DeletingPods, Conditions: conditions.of(s.Conditions, at),
+			CreatingPods: s.CreatingPods, DeletingPods: s.DeletingPods, Conditions: conditions.translateList(s.Conditions, at),
 		}
 	}
 	out.Status = v1beta1.WorkloadSpreadStatus{
@@ -42,7 +42,7 @@ func (in *WorkloadSpread) ConvertTo(hub conversion.Hub) error {
 		SubsetStatuses:          eachAt(src.Status.SubsetStatuses, "", subset),
 		VersionedSubsetStatuses: eachVersion(src.Status.VersionedSubsetStatuses, subset),
 	}
-	return conditions.keep(&out.Annotations, conversiondata.OlderKey)
+	return conditions.storeLists(&out.Annotations, conversiondata.OlderKey)
 }
 
 // ConvertFrom reads the hub.
@@ -55,7 +55,7 @@ func (in *WorkloadSpread) ConvertFrom(hub conversion.Hub) error {
 	in.ObjectMeta = src.ObjectMeta
 	in.Spec = WorkloadSpreadSpec{
 		TargetReference: src.Spec.TargetReference, TargetFilter: src.Spec.TargetFilter, ScheduleStrategy: src.Spec.ScheduleStrategy,
-		Subsets: each(src.Spec.Subsets, func(s *v1beta1.WorkloadSpreadSubset) WorkloadSpreadSubset {
+		Subsets: convertEach(src.Spec.Subsets, func(s *v1beta1.WorkloadSpreadSubset) WorkloadSpreadSubset {
 			return WorkloadSpreadSubset{
 				Name: s.Name, RequiredNodeSelectorTerm: s.RequiredNodeSelector, PreferredNodeSelectorTerms: s.PreferredNodeSelector,
 				Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, Patch: s.Patch,
@@ -63,11 +63,11 @@ func (in *WorkloadSpread) ConvertFrom(hub conversion.Hub) error {
 		}),
 	}
 	conditions := newTranslation(conditionsFromHub, conditionsToHub)
-	conditions.take(&in.Annotations, conversiondata.OlderKey)
+	conditions.restoreLists(&in.Annotations, conversiondata.OlderKey)
 	subset := func(s *v1beta1.WorkloadSpreadSubsetStatus, at string) WorkloadSpreadSubsetStatus {
 		return WorkloadSpreadSubsetStatus{
 			Name: s.Name, Replicas: s.Replicas, MissingReplicas: s.MissingReplicas,
-			CreatingPods: s.CreatingPods, DeletingPods: s.DeletingPods, Conditions: conditions.of(s.Conditions, at),
+			CreatingPods: s.CreatingPods, DeletingPods: s.DeletingPods, Conditions: conditions.translateList(s.Conditions, at),
 		}
 	}
 	in.Status = WorkloadSpreadStatus{
@@ -75,13 +75,13 @@ func (in *WorkloadSpread) ConvertFrom(hub conversion.Hub) error {
 		SubsetStatuses:          eachAt(src.Status.SubsetStatuses, "", subset),
 		VersionedSubsetStatuses: eachVersion(src.Status.VersionedSubsetStatuses, subset),
 	}
-	return conditions.keep(&in.Annotations, conversiondata.NewerKey)
+	return conditions.storeLists(&in.Annotations, conversiondata.NewerKey)
 }
 
 // eachAt converts statuses of subsets, and says where each stands. Names may be there twice, so they say nothing.
 func eachAt[From, To any](in []From, version string, convert func(*From, string) To) []To {
 	at := -1
-	return each(in, func(item *From) To {
+	return convertEach(in, func(item *From) To {
 		at++
 		return convert(item, strconv.Itoa(at)+version)
 	})

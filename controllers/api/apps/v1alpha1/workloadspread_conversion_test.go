@@ -144,16 +144,16 @@ func TestWorkloadSpreadsSurviveTheirVersions(t *testing.T) {
 	filler := apitest.New(9).Funcs(
 		func(in *WorkloadSpreadSubsetCondition, c randfill.Continue) {
 			c.FillNoCustom(in)
-			in.Type, in.Status = WorkloadSpreadSubsetConditionType(apitest.Pick(c, "Schedulable", "a/B")), corev1.ConditionStatus(apitest.Pick(c, "True", "False"))
-			in.Reason = apitest.Pick(c, "", "Unknown", "Sufficient")
+			in.Type, in.Status = WorkloadSpreadSubsetConditionType(apitest.PickValue(c, "Schedulable", "a/B")), corev1.ConditionStatus(apitest.PickValue(c, "True", "False"))
+			in.Reason = apitest.PickValue(c, "", "Unknown", "Sufficient")
 			if c.Intn(3) == 0 {
 				in.LastTransitionTime = metav1.Time{}
 			}
 		},
 		func(in *metav1.Condition, c randfill.Continue) {
 			c.FillNoCustom(in)
-			in.Type, in.Status = apitest.Pick(c, "Schedulable", "a/B"), metav1.ConditionStatus(apitest.Pick(c, "True", "False"))
-			in.Reason = apitest.Pick(c, "", "Unknown", "Sufficient")
+			in.Type, in.Status = apitest.PickValue(c, "Schedulable", "a/B"), metav1.ConditionStatus(apitest.PickValue(c, "True", "False"))
+			in.Reason = apitest.PickValue(c, "", "Unknown", "Sufficient")
 			if c.Bool() {
 				in.ObservedGeneration = 0
 			}

@@ -77,8 +77,8 @@ type ClusterPolicyBundleList struct {
 	Items []ClusterPolicyBundle `json:"items"`
 }
 
-// Wanted implements AnyPolicyBundle.
-func (b *ClusterPolicyBundle) Wanted() Wanted {
+// DesiredSpec implements AnyPolicyBundle.
+func (b *ClusterPolicyBundle) DesiredSpec() Wanted {
 	s := &b.Spec
 	w := Wanted{PolicySource: s.PolicySource, Verification: s.Verification, Mode: s.Mode, RollbackTo: s.RollbackTo}
 	if s.Mode == PolicyModeCanary && s.Canary != nil {

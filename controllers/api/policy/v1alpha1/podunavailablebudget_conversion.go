@@ -37,7 +37,7 @@ func (in *PodUnavailableBudget) ConvertTo(hub conversion.Hub) error {
 	src := in.DeepCopy()
 	out.ObjectMeta, out.Status = src.ObjectMeta, src.Status
 	var kept budgetKept
-	conversiondata.Take(&out.Annotations, conversiondata.NewerKey, &kept)
+	conversiondata.RestoreFields(&out.Annotations, conversiondata.NewerKey, &kept)
 	var spelled budgetSpelled
 	operations, said := operationsMirror().ToField(&out.Annotations, kept.Originals, &spelled.Spellings)
 	if !said {
@@ -49,7 +49,7 @@ func (in *PodUnavailableBudget) ConvertTo(hub conversion.Hub) error {
 		MaxUnavailable: src.Spec.MaxUnavailable, MinAvailable: src.Spec.MinAvailable,
 		ProtectOperations: operations, ProtectTotalReplicas: total, IgnoredPodSelector: kept.IgnoredPodSelector,
 	}
-	return conversiondata.Keep(&out.Annotations, conversiondata.OlderKey, spelled)
+	return conversiondata.StoreFields(&out.Annotations, conversiondata.OlderKey, spelled)
 }
 
 // ConvertFrom reads the hub.
@@ -65,14 +65,14 @@ func (in *PodUnavailableBudget) ConvertFrom(hub conversion.Hub) error {
 		MaxUnavailable: src.Spec.MaxUnavailable, MinAvailable: src.Spec.MinAvailable,
 	}
 	var spelled budgetSpelled
-	conversiondata.Take(&in.Annotations, conversiondata.OlderKey, &spelled)
+	conversiondata.RestoreFields(&in.Annotations, conversiondata.OlderKey, &spelled)
 	kept := budgetKept{IgnoredPodSelector: src.Spec.IgnoredPodSelector}
 	operations := src.Spec.ProtectOperations
 	if !operationsMirror().FromField(operations, &in.Annotations, spelled.Spellings, &kept.Originals) {
 		kept.ProtectOperations = operations
 	}
 	totalReplicasMirror().FromField(src.Spec.ProtectTotalReplicas, &in.Annotations, spelled.Spellings, &kept.Originals)
-	return conversiondata.Keep(&in.Annotations, conversiondata.NewerKey, kept)
+	return conversiondata.StoreFields(&in.Annotations, conversiondata.NewerKey, kept)
 }
 
 // operationsMirror is the annotation that spec.protectOperations is here: a list with commas.

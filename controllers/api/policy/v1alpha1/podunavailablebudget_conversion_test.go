@@ -54,11 +54,11 @@ func TestBudgetFromTheHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			hub := &v1beta1.PodUnavailableBudget{Spec: tc.spec}
 			hub.Annotations = tc.before
-			old := apitest.Older[PodUnavailableBudget](t, hub)
+			old := apitest.ConvertFromHub[PodUnavailableBudget](t, hub)
 			if diff := cmp.Diff(tc.want, old.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
-			apitest.Same(t, "the hub came back changed", hub, apitest.Hub[v1beta1.PodUnavailableBudget](t, old))
+			apitest.RequireEqual(t, "the hub came back changed", hub, apitest.Hub[v1beta1.PodUnavailableBudget](t, old))
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestBudgetToTheHub(t *testing.T) {
 			if diff := cmp.Diff(tc.left, hub.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
-			apitest.Same(t, "the old version came back changed", old, apitest.Older[PodUnavailableBudget](t, hub))
+			apitest.RequireEqual(t, "the old version came back changed", old, apitest.ConvertFromHub[PodUnavailableBudget](t, hub))
 		})
 	}
 }
@@ -126,7 +126,7 @@ func budgetTexts() map[string][]string {
 }
 
 func budgetFiller(seed int64) *randfill.Filler {
-	return apitest.Marked(seed, budgetTexts(),
+	return apitest.NewWithAnnotations(seed, budgetTexts(),
 		func(operation *v1beta1.PubOperation, c randfill.Continue) {
 			*operation = []v1beta1.PubOperation{"DELETE", "UPDATE", "EVICT", "RESIZE", "", "FOO", "DELETE,UPDATE"}[c.Intn(4+3*c.Intn(2))]
 		},
@@ -141,17 +141,17 @@ func TestWritersOfOldBudgetsAreHeard(t *testing.T) {
 		hub, written := &v1beta1.PodUnavailableBudget{}, &PodUnavailableBudget{}
 		filler.Fill(hub)
 		filler.Fill(written)
-		old := apitest.Older[PodUnavailableBudget](t, hub)
+		old := apitest.ConvertFromHub[PodUnavailableBudget](t, hub)
 		for key := range budgetTexts() {
-			conversiondata.Unset(&old.Annotations, key)
+			conversiondata.RemoveMetadata(&old.Annotations, key)
 			if text, ok := written.Annotations[key]; ok {
-				conversiondata.Set(&old.Annotations, key, text)
+				conversiondata.SetMetadata(&old.Annotations, key, text)
 			}
 		}
-		again := apitest.Older[PodUnavailableBudget](t, apitest.Hub[v1beta1.PodUnavailableBudget](t, old))
-		conversiondata.Unset(&old.Annotations, conversiondata.NewerKey)
-		conversiondata.Unset(&again.Annotations, conversiondata.NewerKey)
-		apitest.Same(t, "the client reads something else", old, again)
+		again := apitest.ConvertFromHub[PodUnavailableBudget](t, apitest.Hub[v1beta1.PodUnavailableBudget](t, old))
+		conversiondata.RemoveMetadata(&old.Annotations, conversiondata.NewerKey)
+		conversiondata.RemoveMetadata(&again.Annotations, conversiondata.NewerKey)
+		apitest.RequireEqual(t, "the client reads something else", old, again)
 	}
 }
 

@@ -87,8 +87,8 @@ type PolicyBundleList struct {
 type AnyPolicyBundle interface {
 	metav1.Object
 	runtime.Object
-	// Wanted is what the spec says. Callers must not change it.
-	Wanted() Wanted
+	// DesiredSpec is what the spec says. Callers must not change it.
+	DesiredSpec() Wanted
 	// GetStatus returns the status.
 	GetStatus() *PolicyBundleStatus
 }
@@ -113,8 +113,8 @@ type Wanted struct {
 	RollbackTo string
 }
 
-// Wanted implements AnyPolicyBundle.
-func (b *PolicyBundle) Wanted() Wanted {
+// DesiredSpec implements AnyPolicyBundle.
+func (b *PolicyBundle) DesiredSpec() Wanted {
 	s := &b.Spec
 	return Wanted{PolicySource: s.PolicySource, Verification: s.Verification, Mode: s.Mode, RollbackTo: s.RollbackTo}
 }
@@ -122,9 +122,9 @@ func (b *PolicyBundle) Wanted() Wanted {
 // GetStatus implements AnyPolicyBundle.
 func (b *PolicyBundle) GetStatus() *PolicyBundleStatus { return &b.Status }
 
-// Artifacts are all revisions that are kept: the active one, the candidate, and
+// AllArtifacts are all revisions that are kept: the active one, the candidate, and
 // those before.
-func (s *PolicyBundleStatus) Artifacts() (out []*PolicyArtifact) {
+func (s *PolicyBundleStatus) AllArtifacts() (out []*PolicyArtifact) {
 	for _, a := range []*PolicyArtifact{s.Active, s.Candidate, s.Withheld} {
 		if a != nil {
 			out = append(out, a)
@@ -136,9 +136,9 @@ func (s *PolicyBundleStatus) Artifacts() (out []*PolicyArtifact) {
 	return out
 }
 
-// Artifact is the one of a revision, or of the beginning of it; nil if none is.
-func (s *PolicyBundleStatus) Artifact(revision string) *PolicyArtifact {
-	for _, a := range s.Artifacts() {
+// FindArtifact is the one of a revision, or of the beginning of it; nil if none is.
+func (s *PolicyBundleStatus) FindArtifact(revision string) *PolicyArtifact {
+	for _, a := range s.AllArtifacts() {
 		if strings.HasPrefix(a.Revision, revision) || strings.HasPrefix(a.Content, revision) {
 			return a
 		}
@@ -161,7 +161,7 @@ func (a *PolicyArtifact) Is(content string) bool {
 // KeptRevisions names the revisions that are kept, for messages.
 func (s *PolicyBundleStatus) KeptRevisions() string {
 	var out []string
-	for _, a := range s.Artifacts() {
+	for _, a := range s.AllArtifacts() {
 		out = append(out, a.Revision)
 	}
 	if len(out) == 0 {

@@ -31,7 +31,7 @@ func TestArtifactIs(t *testing.T) {
 	}
 	status := &PolicyBundleStatus{Active: artifact}
 	for revision, kept := range map[string]bool{whole[:6]: true, whole[:12]: true, whole: true, twin: false} {
-		if got := status.Artifact(revision) != nil; got != kept {
+		if got := status.FindArtifact(revision) != nil; got != kept {
 			t.Errorf("revision %s is kept: %t", revision, got)
 		}
 	}

@@ -78,7 +78,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 			i.addPod("agents", pod)
 		}
 	}, client.InNamespace(agents.Namespace), client.MatchingLabels{"control-plane": "daemon"})
-	fits, err := nodefit.Of(spec, nodefit.WithTolerations(nodefit.DaemonTolerations(spec.HostNetwork)...))
+	fits, err := nodefit.NewRequirements(spec, nodefit.WithTolerations(nodefit.DaemonTolerations(spec.HostNetwork)...))
 	if err != nil {
 		i.addFinding(Finding{Blocks, "agents", object, "spec.template.spec.affinity", err.Error(), "change daemon.affinity"})
 		return
@@ -88,7 +88,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 	ok = i.checkNodes(ctx, func(node *corev1.Node) {
 		state, found := ready[node.Name]
 		switch {
-		case !fits.Judge(node).Start:
+		case !fits.EvaluateNode(node).Start:
 			excluded = append(excluded, node.Name)
 		case !found:
 			without = append(without, node.Name)

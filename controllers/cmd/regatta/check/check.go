@@ -82,8 +82,8 @@ It ends with
 
 A request that fails is a finding: Unknown if you may not make it, Blocks otherwise.`
 
-// Command makes the command. builtin are the policies of the program.
-func Command(builtin fs.FS) *cobra.Command {
+// NewCommand makes the command. builtin are the policies of the program.
+func NewCommand(builtin fs.FS) *cobra.Command {
 	o := &command{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON)}
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -113,12 +113,12 @@ func Command(builtin fs.FS) *cobra.Command {
 	flags.BoolVar(&o.strict, "strict", false, "end with 1 if anything is not fine")
 	cmd.MarkFlagsMutuallyExclusive("before", "after")
 	cmd.MarkFlagsMutuallyExclusive("after", "filename")
-	return exit.Printed(cmd)
+	return exit.FailOnPrintError(cmd)
 }
 
 func (o *command) runCheck(cmd *cobra.Command) error {
 	if o.Timeout <= 0 {
-		return exit.Misused(fmt.Errorf("--timeout is %s: it must be more than 0", o.Timeout))
+		return exit.UsageError(fmt.Errorf("--timeout is %s: it must be more than 0", o.Timeout))
 	}
 	switch {
 	case o.before:
@@ -126,11 +126,11 @@ func (o *command) runCheck(cmd *cobra.Command) error {
 	case o.after:
 		o.Phase = After
 	}
-	config, err := o.cluster.Config()
+	config, err := o.cluster.RESTConfig()
 	if err != nil {
 		return err
 	}
-	where, err := o.cluster.In(target.Target{})
+	where, err := o.cluster.ResolveNamespace(target.Target{})
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (o *command) runCheck(cmd *cobra.Command) error {
 	var rendered []client.Object
 	if o.Rendered != "" {
 		if rendered, err = readRendered(cmd.InOrStdin(), o.Rendered); err != nil {
-			return exit.Misused(fmt.Errorf("--filename is %q: %w", o.Rendered, err))
+			return exit.UsageError(fmt.Errorf("--filename is %q: %w", o.Rendered, err))
 		}
 	}
 	report, err := InspectCluster(cmd.Context(), config, o.Options, rendered)

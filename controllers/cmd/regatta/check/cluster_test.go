@@ -70,12 +70,12 @@ func (s *shop) as(t *testing.T, name string) *shop {
 func (s *shop) runs(t *testing.T, input string, args ...string) (Report, string, int) {
 	t.Helper()
 	root := &cobra.Command{Use: "regatta", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(Command(policies.Builtin))
+	root.AddCommand(NewCommand(policies.Builtin))
 	var text bytes.Buffer
 	root.SetOut(&text)
 	root.SetIn(strings.NewReader(input))
 	root.SetArgs(append([]string{"check", "--kubeconfig", s.kubeconfig}, args...))
-	err := exit.Tree(root).ExecuteContext(t.Context())
+	err := exit.WithExitCodes(root).ExecuteContext(t.Context())
 	var r Report
 	if strings.HasPrefix(text.String(), "{") {
 		if err := json.Unmarshal(text.Bytes(), &r); err != nil {

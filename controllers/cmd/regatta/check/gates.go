@@ -31,7 +31,7 @@ func (i *inspector) gatesOf() (features.Gates, error) {
 	if err := gates.Set(preflight.ManagerFlags(&i.manager)["feature-gates"]); err != nil {
 		return gates, err
 	}
-	return gates, gates.Resolve(findManagerEnv(&i.manager, "CUSTOM_RESOURCE_ENABLE"))
+	return gates, gates.ResolveDependencies(findManagerEnv(&i.manager, "CUSTOM_RESOURCE_ENABLE"))
 }
 
 // checkGates looks for objects that no controller acts on, since their gates are off.

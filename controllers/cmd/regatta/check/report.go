@@ -97,7 +97,7 @@ func (r *Report) countStatus(s Status) int {
 func (r *Report) exitError(strict bool) error {
 	blocks, warns, unknown := r.countStatus(Blocks), r.countStatus(Warns), r.countStatus(Unknown)
 	if blocks > 0 || strict && warns+unknown > 0 {
-		return exit.No(fmt.Errorf("%d block, %d warn, and %d could not be looked at", blocks, warns, unknown))
+		return exit.RefusalError(fmt.Errorf("%d block, %d warn, and %d could not be looked at", blocks, warns, unknown))
 	}
 	return nil
 }

@@ -27,13 +27,13 @@ type Error struct {
 func (e Error) Error() string { return e.Err.Error() }
 func (e Error) Unwrap() error { return e.Err }
 
-// No says that policy says no.
-func No(err error) error { return with(Refused, err) }
+// RefusalError says that policy says no.
+func RefusalError(err error) error { return withExitCode(Refused, err) }
 
-// Misused says that the command was mistyped.
-func Misused(err error) error { return with(Usage, err) }
+// UsageError says that the command was mistyped.
+func UsageError(err error) error { return withExitCode(Usage, err) }
 
-func with(code int, err error) error {
+func withExitCode(code int, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -52,13 +52,13 @@ func Code(err error) int {
 	return Usage // cobra's own, before a command ran
 }
 
-// Tree sees to it that the errors of a command, and of all below it, have a
+// WithExitCodes sees to it that the errors of a command, and of all below it, have a
 // code: those that come from running it and say nothing else, Failed. What was
 // mistyped says how it is typed.
-func Tree(cmd *cobra.Command) *cobra.Command {
-	explain(cmd)
+func WithExitCodes(cmd *cobra.Command) *cobra.Command {
+	wrapUsageErrors(cmd)
 	for _, below := range cmd.Commands() {
-		Tree(below)
+		WithExitCodes(below)
 	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

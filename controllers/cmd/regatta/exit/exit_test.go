@@ -22,9 +22,9 @@ func TestCodes(t *testing.T) {
 	}{
 		"a command that is fine":                 {args: "do x", want: exit.Fine},
 		"help":                                   {args: "do --help", want: exit.Fine},
-		"a policy that says no":                  {args: "do x", err: exit.No(errors.New("no")), want: exit.Refused},
-		"a policy that says no, somewhere below": {args: "do x", err: fmt.Errorf("reading: %w", exit.No(errors.New("no"))), want: exit.Refused},
-		"a value that makes no sense":            {args: "do x", err: exit.Misused(errors.New("no")), want: exit.Usage},
+		"a policy that says no":                  {args: "do x", err: exit.RefusalError(errors.New("no")), want: exit.Refused},
+		"a policy that says no, somewhere below": {args: "do x", err: fmt.Errorf("reading: %w", exit.RefusalError(errors.New("no"))), want: exit.Refused},
+		"a value that makes no sense":            {args: "do x", err: exit.UsageError(errors.New("no")), want: exit.Usage},
 		"an argument too few":                    {args: "do", want: exit.Usage},
 		"a flag that is not there":               {args: "do x --nope", want: exit.Usage},
 		"a flag without its value":               {args: "do x --n", want: exit.Usage},
@@ -39,7 +39,7 @@ func TestCodes(t *testing.T) {
 			do.Flags().Bool("m", false, "")
 			do.MarkFlagsMutuallyExclusive("n", "m")
 			root.AddCommand(do)
-			exit.Tree(root).SetArgs(strings.Fields(tc.args))
+			exit.WithExitCodes(root).SetArgs(strings.Fields(tc.args))
 			root.SetOut(io.Discard)
 			if got := exit.Code(root.Execute()); got != tc.want {
 				t.Errorf("it ends with %d, want %d", got, tc.want)

@@ -13,19 +13,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// explain makes a command say how it is typed when it was mistyped: cobra counts
+// wrapUsageErrors makes a command say how it is typed when it was mistyped: cobra counts
 // arguments, and pflag tells what a function of Go says of a value.
-func explain(cmd *cobra.Command) {
+func wrapUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
 		var unknown *pflag.NotExistError
 		switch {
 		case errors.As(err, &value):
-			return Misused(fmt.Errorf("--%s is %q: %s", value.GetFlag().Name, value.GetValue(), cause(value)))
+			return UsageError(fmt.Errorf("--%s is %q: %s", value.GetFlag().Name, value.GetValue(), invalidValueReason(value)))
 		case errors.As(err, &unknown):
-			return Misused(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
+			return UsageError(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
 		}
-		return Misused(err)
+		return UsageError(err)
 	})
 	cmd.SuggestionsMinimumDistance = 2 // letters, as cobra has it where it suggests by itself
 	takes := cmd.Args
@@ -40,16 +40,16 @@ func explain(cmd *cobra.Command) {
 			return err
 		case cmd.HasSubCommands() && len(args) > 0:
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return Misused(fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or ")))
+				return UsageError(fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or ")))
 			}
-			return Misused(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
+			return UsageError(fmt.Errorf("%w; %s --help lists them", err, cmd.CommandPath()))
 		}
-		return Misused(fmt.Errorf("%w; it is %s", err, cmd.UseLine()))
+		return UsageError(fmt.Errorf("%w; it is %s", err, cmd.UseLine()))
 	}
 }
 
-// cause is what is wrong with the value of a flag.
-func cause(value *pflag.InvalidValueError) string {
+// invalidValueReason is what is wrong with the value of a flag.
+func invalidValueReason(value *pflag.InvalidValueError) string {
 	var number *strconv.NumError
 	if !errors.As(value, &number) {
 		return value.Unwrap().Error()
@@ -64,9 +64,9 @@ func cause(value *pflag.InvalidValueError) string {
 	return "it must be " + kind
 }
 
-// Printed sees to it that a command, or one below it, ends with Failed when what it
+// FailOnPrintError sees to it that a command, or one below it, ends with Failed when what it
 // had to tell could not be printed: a report that is cut off looks like a good one.
-func Printed(cmd *cobra.Command) *cobra.Command {
+func FailOnPrintError(cmd *cobra.Command) *cobra.Command {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			out := &output{Writer: cmd.OutOrStdout()}
@@ -79,7 +79,7 @@ func Printed(cmd *cobra.Command) *cobra.Command {
 		}
 	}
 	for _, below := range cmd.Commands() {
-		Printed(below)
+		FailOnPrintError(below)
 	}
 	return cmd
 }

@@ -52,13 +52,13 @@ func aggregate(t *testing.T, api client.Client, config *rest.Config, store *expl
 			t.Fatal(err)
 		}
 	}
-	who, may, err := serve.Delegate(t.Context(), config)
+	who, may, err := serve.NewDelegatedAuth(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ready, records := make(chan struct{}), record.NewBuffer()
 	close(ready)
-	records.Record(decision.Record{ID: 1, Time: time.Now(), Point: rollout.PlanPoint().Name, Input: rollout.PlanInput{}, Outcome: decision.Decided, Output: rollout.PlanOutput{}})
+	records.RecordDecision(decision.Record{ID: 1, Time: time.Now(), Point: rollout.PlanPoint().Name, Input: rollout.PlanInput{}, Outcome: decision.Decided, Output: rollout.PlanOutput{}})
 	server := &serve.Server{
 		Addr: net.JoinHostPort("localhost", strconv.Itoa(ports[0])), CertDir: dir, Ready: ready, Store: store, Replica: "manager-1",
 		Who: who, May: may, Records: records, Lines: record.NewEncoder(),
@@ -194,7 +194,7 @@ func TestThroughAnAPIServerThatAggregates(t *testing.T) {
 			t.Fatal(err)
 		}
 		var no *RefusedError
-		if records, _, err := a.Decisions(t.Context(), Decisions{}); allowed && (err != nil || len(records) != 1) || !allowed && !errors.As(err, &no) {
+		if records, _, err := a.FetchDecisions(t.Context(), Decisions{}); allowed && (err != nil || len(records) != 1) || !allowed && !errors.As(err, &no) {
 			t.Errorf("%s gets %d records, %v", user, len(records), err)
 		}
 	}

@@ -59,8 +59,8 @@ func New(config *rest.Config, flags Flags) (*Asker, error) {
 	return a, nil
 }
 
-// replicas are those that are asked: the API server, or the managers at the endpoints.
-func (a *Asker) replicas(ctx context.Context) ([]replicas.Replica, error) {
+// resolveReplicas are those that are asked: the API server, or the managers at the endpoints.
+func (a *Asker) resolveReplicas(ctx context.Context) ([]replicas.Replica, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known != nil {
@@ -86,7 +86,7 @@ func (a *Asker) replicas(ctx context.Context) ([]replicas.Replica, error) {
 	}
 	var found []replicas.Replica
 	for _, e := range a.flags.Endpoints {
-		r, err := a.endpoint(e, trust)
+		r, err := a.newEndpointReplica(e, trust)
 		if err != nil {
 			return nil, err
 		}
@@ -96,29 +96,29 @@ func (a *Asker) replicas(ctx context.Context) ([]replicas.Replica, error) {
 	return a.known, nil
 }
 
-func (a *Asker) endpoint(text string, trust authority) (replicas.Replica, error) {
+func (a *Asker) newEndpointReplica(text string, trust authority) (replicas.Replica, error) {
 	u, err := parseEndpoint(text)
 	if err != nil {
 		return replicas.Replica{}, err
 	}
-	check := anything
+	check := acceptAnyCertificate
 	if !a.flags.Insecure {
-		check = trust.endpoint(u.Hostname())
+		check = trust.newEndpointCheck(u.Hostname())
 	}
 	to, err := replicas.HTTPClient(a.config, &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{}).DialContext}, check)
 	if err != nil {
 		return replicas.Replica{}, err
 	}
-	client, err := replicas.Client(&url.URL{Scheme: u.Scheme, Host: u.Host}, to)
+	client, err := replicas.NewClient(&url.URL{Scheme: u.Scheme, Host: u.Host}, to)
 	return replicas.Replica{Name: u.Host, Client: client, Most: largest}, err
 }
 
-// Ask asks, and gives the newest answer, and what was refused. Warnings are of managers that did
+// FetchExplanation asks, and gives the newest answer, and what was refused. Warnings are of managers that did
 // not answer while others did.
-func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warnings []error, err error) {
+func (a *Asker) FetchExplanation(ctx context.Context, q Question) (reply explain.Reply, warnings []error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	asked, err := a.replicas(ctx)
+	asked, err := a.resolveReplicas(ctx)
 	if err != nil {
 		return explain.Reply{}, nil, err
 	}
@@ -126,8 +126,8 @@ func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warni
 		reply    explain.Reply
 		warnings []error
 	}
-	answers, errs := replicas.Gather(asked, func(r replicas.Replica) (out told, err error) {
-		out.reply, out.warnings, err = r.Ask(ctx, q)
+	answers, errs := replicas.GatherReplies(asked, func(r replicas.Replica) (out told, err error) {
+		out.reply, out.warnings, err = r.FetchExplanation(ctx, q)
 		return out, err
 	})
 	var replies []explain.Reply
@@ -137,10 +137,10 @@ func (a *Asker) Ask(ctx context.Context, q Question) (reply explain.Reply, warni
 			replies = append(replies, answer.reply)
 		}
 	}
-	said := a.sort(asked, errs, q.APIResource().Resource)
+	said := a.classifyErrors(asked, errs, q.APIResource().Resource)
 	switch {
 	case said.answered > 0:
-		return replicas.Merge(replies), append(append(warnings, said.failed...), said.refused...), nil
+		return replicas.MergeReplies(replies), append(append(warnings, said.failed...), said.refused...), nil
 	case len(said.refused) > 0:
 		return explain.Reply{}, append(warnings, said.failed...), said.refused[0] // the others say the same
 	case said.silent > 0:
@@ -155,10 +155,10 @@ type outcome struct {
 	refused, failed  []error
 }
 
-func (a *Asker) sort(asked []replicas.Replica, errs []error, resource string) outcome {
+func (a *Asker) classifyErrors(asked []replicas.Replica, errs []error, resource string) outcome {
 	var out outcome
 	for i, err := range errs {
-		err = a.explained(asked[i].Name, resource, err)
+		err = a.explainError(asked[i].Name, resource, err)
 		var no *RefusedError
 		switch {
 		case err == nil:

@@ -37,7 +37,7 @@ func ask(t *testing.T, config *rest.Config, flags Flags, q Question) (string, []
 	if err != nil {
 		return "", nil, err
 	}
-	reply, warnings, err := a.Ask(t.Context(), q)
+	reply, warnings, err := a.FetchExplanation(t.Context(), q)
 	return reply.Answer.Replica, warnings, err
 }
 

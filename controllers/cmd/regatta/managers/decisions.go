@@ -31,7 +31,7 @@ type Decisions struct {
 	Limit int
 }
 
-func (d Decisions) query() url.Values {
+func (d Decisions) queryValues() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"point": string(d.Point), "kind": d.Kind, "namespace": d.Namespace, "name": d.Name} {
 		if value != "" {
@@ -51,18 +51,18 @@ func (d Decisions) query() url.Values {
 // there may be much to send.
 const download = 2 * time.Minute
 
-// Decisions asks for the decisions that the managers remember, and
+// FetchDecisions asks for the decisions that the managers remember, and
 // gives them in the order they were made: by time, process and number. Secrets
 // in them are masked. Warnings are of managers that did not answer while others
 // did, and of those that remember more than they sent.
-func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.Record, warnings []error, err error) {
+func (a *Asker) FetchDecisions(ctx context.Context, d Decisions) (records []decision.Record, warnings []error, err error) {
 	patience := download
 	if a.config.Timeout > 0 {
 		patience = a.config.Timeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	asked, err := a.replicas(ctx)
+	asked, err := a.resolveReplicas(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,9 +70,9 @@ func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.
 		records  []decision.Record
 		warnings []error
 	}
-	replies, errs := replicas.Gather(asked, func(r replicas.Replica) (out sent, err error) {
+	replies, errs := replicas.GatherReplies(asked, func(r replicas.Replica) (out sent, err error) {
 		var lines io.ReadCloser
-		if lines, out.warnings, err = r.Records(ctx, d.query()); err != nil {
+		if lines, out.warnings, err = r.StreamRecords(ctx, d.queryValues()); err != nil {
 			return out, err
 		}
 		defer lines.Close()
@@ -81,7 +81,7 @@ func (a *Asker) Decisions(ctx context.Context, d Decisions) (records []decision.
 		}
 		return out, nil
 	})
-	said := a.sort(asked, errs, explain.Decisions)
+	said := a.classifyErrors(asked, errs, explain.Decisions)
 	for _, r := range replies {
 		records, warnings = append(records, r.records...), append(warnings, r.warnings...)
 	}

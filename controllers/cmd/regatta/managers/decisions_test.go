@@ -28,7 +28,7 @@ func TestDecisionsOfAllReplicasAreMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, warnings, err := a.Decisions(t.Context(), Decisions{Since: time.Hour, Point: "rollout/plan", Kind: "CloneSet", Namespace: "shop", Name: "web", Limit: 5})
+	records, warnings, err := a.FetchDecisions(t.Context(), Decisions{Since: time.Hour, Point: "rollout/plan", Kind: "CloneSet", Namespace: "shop", Name: "web", Limit: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDecisionsThatNobodySends(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := a.Decisions(t.Context(), Decisions{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, _, err := a.FetchDecisions(t.Context(), Decisions{}); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -50,8 +50,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s refuses: %s. %s", e.Replica, e.Message, needs)
 }
 
-// explained says what an error means for who asked for a resource.
-func (a *Asker) explained(replica, resource string, err error) error {
+// explainError says what an error means for who asked for a resource.
+func (a *Asker) explainError(replica, resource string, err error) error {
 	var from apierrors.APIStatus
 	if !errors.As(err, &from) {
 		return err

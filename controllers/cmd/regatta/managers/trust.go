@@ -54,24 +54,24 @@ func findAuthority(ctx context.Context, client kubernetes.Interface) authority {
 	return found
 }
 
-// endpoint checks the certificate of a manager that is asked over the network:
+// newEndpointCheck checks the certificate of a manager that is asked over the network:
 // it has to be the manager's own, or one that is good for the host in the URL,
 // such as that of an ingress.
-func (a authority) endpoint(host string) replicas.Check {
+func (a authority) newEndpointCheck(host string) replicas.Check {
 	return func(s tls.ConnectionState) error {
-		err := (authority{name: host}).verify(s) // by the CAs of this machine
+		err := (authority{name: host}).verifyConnection(s) // by the CAs of this machine
 		if err == nil || a.pool == nil {
 			return err
 		}
-		if own := a.verify(s); own != nil {
+		if own := a.verifyConnection(s); own != nil {
 			return errors.Join(err, own)
 		}
 		return nil
 	}
 }
 
-func (a authority) verify(s tls.ConnectionState) error {
+func (a authority) verifyConnection(s tls.ConnectionState) error {
 	return replicas.VerifyCertificate(s, a.name, a.pool)
 }
 
-func anything(tls.ConnectionState) error { return nil }
+func acceptAnyCertificate(tls.ConnectionState) error { return nil }

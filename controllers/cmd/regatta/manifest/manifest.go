@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Each hands over the objects of a file, YAML or JSON: documents, or lists of them. It ends at
+// ForEachObject hands over the objects of a file, YAML or JSON: documents, or lists of them. It ends at
 // the first error, and names the file in it.
-func Each(path string, f func(*unstructured.Unstructured) error) error {
+func ForEachObject(path string, f func(*unstructured.Unstructured) error) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading objects: %w", err)
@@ -30,7 +30,7 @@ func Each(path string, f func(*unstructured.Unstructured) error) error {
 			return nil
 		}
 		if err == nil && len(o) > 0 {
-			err = each(&unstructured.Unstructured{Object: o}, f)
+			err = visitObjects(&unstructured.Unstructured{Object: o}, f)
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
@@ -38,12 +38,12 @@ func Each(path string, f func(*unstructured.Unstructured) error) error {
 	}
 }
 
-func each(o *unstructured.Unstructured, f func(*unstructured.Unstructured) error) error {
+func visitObjects(o *unstructured.Unstructured, f func(*unstructured.Unstructured) error) error {
 	switch {
 	case o.GetKind() == "":
 		return errors.New("an object has no kind")
 	case o.IsList():
-		return o.EachListItem(func(item runtime.Object) error { return each(item.(*unstructured.Unstructured), f) })
+		return o.EachListItem(func(item runtime.Object) error { return visitObjects(item.(*unstructured.Unstructured), f) })
 	}
 	return f(o)
 }

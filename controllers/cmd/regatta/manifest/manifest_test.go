@@ -29,7 +29,7 @@ func TestEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			err := Each(path, func(o *unstructured.Unstructured) error {
+			err := ForEachObject(path, func(o *unstructured.Unstructured) error {
 				if o.GetName() == "stop" {
 					return errors.New("stopped")
 				}
@@ -44,7 +44,7 @@ func TestEach(t *testing.T) {
 			}
 		})
 	}
-	if err := Each(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+	if err := ForEachObject(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
 }

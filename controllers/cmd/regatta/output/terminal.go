@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal says whether out is a terminal, so that a user sees at once what is written to it.
-func Terminal(out io.Writer) bool {
+// IsTerminal says whether out is a terminal, so that a user sees at once what is written to it.
+func IsTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

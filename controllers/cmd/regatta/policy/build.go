@@ -19,7 +19,7 @@ import (
 // archiveName is the default path of an archive, as with opa.
 const archiveName = "bundle.tar.gz"
 
-func (c *commands) build() *cobra.Command {
+func (c *commands) newBuildCommand() *cobra.Command {
 	var output string
 	var sequence int64
 	var how bundle.Build
@@ -36,24 +36,24 @@ for what flags say.`,
   regatta policy build change-freeze -o - | tar tzf -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := load(args[0], nil)
+			b, err := loadBundle(args[0], nil)
 			if err != nil {
-				return refusal(at(args[0], err))
+				return wrapRefusal(prefixProblemPaths(args[0], err))
 			}
 			if len(b.Modules) == 0 {
-				return exit.No(fmt.Errorf("%s has no policy: no file that ends with .rego but is no test", args[0]))
+				return exit.RefusalError(fmt.Errorf("%s has no policy: no file that ends with .rego but is no test", args[0]))
 			}
 			if cmd.Flags().Changed("sequence") {
 				how.Sequence = &sequence
 			}
 			if sequence < 0 {
-				return exit.Misused(errors.New("--sequence is a number of at least 0"))
+				return exit.UsageError(errors.New("--sequence is a number of at least 0"))
 			}
 			var out bytes.Buffer
-			if err := b.Build(&out, how); err != nil {
-				return refusal(err)
+			if err := b.BuildArchive(&out, how); err != nil {
+				return wrapRefusal(err)
 			}
-			return write(cmd, output, out.Bytes())
+			return writeArchive(cmd, output, out.Bytes())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
@@ -63,9 +63,9 @@ for what flags say.`,
 	return cmd
 }
 
-// write puts an archive into a file and says what it is.
-func write(cmd *cobra.Command, path string, text []byte) error {
-	out := about(cmd, path)
+// writeArchive puts an archive into a file and says what it is.
+func writeArchive(cmd *cobra.Command, path string, text []byte) error {
+	out := messageWriter(cmd, path)
 	if path == stdout {
 		if _, err := cmd.OutOrStdout().Write(text); err != nil {
 			return fmt.Errorf("printing the bundle: %w", err)
@@ -77,20 +77,20 @@ func write(cmd *cobra.Command, path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	s := b.Summary()
+	s := b.SummarizeContent()
 	if path == stdout {
 		path = "written"
 	}
-	fmt.Fprintf(out, "%s: revision %s, %s, %s, sha256:%x\n", path, s.Revision, plural(len(s.Files), "file"), plural(len(text), "byte"), sha256.Sum256(text))
+	fmt.Fprintf(out, "%s: revision %s, %s, %s, sha256:%x\n", path, s.Revision, formatCount(len(s.Files), "file"), formatCount(len(text), "byte"), sha256.Sum256(text))
 	return nil
 }
 
 // stdout and stdin are what the name of a file stands for that is a dash.
 const stdout, stdin = "-", "-"
 
-// about is where to tell what was written to a path: beside an archive that goes to
+// messageWriter is where to tell what was written to a path: beside an archive that goes to
 // the standard output, and not into it.
-func about(cmd *cobra.Command, path string) io.Writer {
+func messageWriter(cmd *cobra.Command, path string) io.Writer {
 	if path == stdout {
 		return cmd.ErrOrStderr()
 	}

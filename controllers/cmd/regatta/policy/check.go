@@ -19,7 +19,7 @@ import (
 // errRefused ends the command; what is wrong was printed already.
 var errRefused = errors.New("the policies are refused")
 
-func (c *commands) check() *cobra.Command {
+func (c *commands) newCheckCommand() *cobra.Command {
 	var k kind
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
@@ -37,13 +37,13 @@ Problems are printed as file:row:col: message.`,
 			var active bundle.Set
 			refused := false
 			for _, path := range paths {
-				b, builtin, err := c.load(path, &k)
+				b, builtin, err := c.loadWithBuiltin(path, &k)
 				report := gate.Report{}
 				if err == nil {
-					report, err = gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, active, nil)
-					err = at(path, err)
+					report, err = gate.New(builtin, gate.WithRunner(c.runner)).AdmitBundle(cmd.Context(), b, active, nil)
+					err = prefixProblemPaths(path, err)
 				}
-				if err := tell(cmd.OutOrStdout(), form.String(), path, report, err); err != nil {
+				if err := printCheckReport(cmd.OutOrStdout(), form.String(), path, report, err); err != nil {
 					return err
 				}
 				if err != nil {
@@ -53,20 +53,20 @@ Problems are printed as file:row:col: message.`,
 				}
 			}
 			if refused {
-				return exit.No(errRefused)
+				return exit.RefusalError(errRefused)
 			}
 			return nil
 		},
 	}
-	k.flags(cmd)
+	k.addFlags(cmd)
 	form.AddTo(cmd)
 	return cmd
 }
 
-// tell prints what was found about one bundle. It returns errors that are not
+// printCheckReport prints what was found about one bundle. It returns errors that are not
 // about the bundle.
-func tell(out io.Writer, form, path string, report gate.Report, found error) error {
-	problems := refused(path, found)
+func printCheckReport(out io.Writer, form, path string, report gate.Report, found error) error {
+	problems := refusalProblems(path, found)
 	if found != nil && problems == nil {
 		return found
 	}
@@ -81,7 +81,7 @@ func tell(out io.Writer, form, path string, report gate.Report, found error) err
 		fmt.Fprintln(out, p)
 	}
 	if found == nil {
-		fmt.Fprintf(out, "%s: good, with %s\n", path, plural(len(report.Tests), "test"))
+		fmt.Fprintf(out, "%s: good, with %s\n", path, formatCount(len(report.Tests), "test"))
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func problemsOf(err error) module.Problems {
 	return ps
 }
 
-func plural(n int, what string) string {
+func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-func (c *commands) eval() *cobra.Command {
+func (c *commands) newEvalCommand() *cobra.Command {
 	var input, namespace string
 	var paths []string
 	cmd := &cobra.Command{
@@ -35,15 +35,15 @@ Points are: ` + pointNames(),
   echo '{update: 3, strategy: {type: RollingUpdate}}' | regatta policy eval rollout/plan`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, ok := catalog.Find(decision.Name(args[0]))
+			p, ok := catalog.FindPoint(decision.Name(args[0]))
 			if !ok {
-				return exit.Misused(fmt.Errorf("there is no decision point %s; there are %s", args[0], pointNames()))
+				return exit.UsageError(fmt.Errorf("there is no decision point %s; there are %s", args[0], pointNames()))
 			}
-			text, err := read(cmd.InOrStdin(), input)
+			text, err := readInput(cmd.InOrStdin(), input)
 			if err != nil {
 				return err
 			}
-			in, err := cases.Input(p, text)
+			in, err := cases.DecodeInput(p, text)
 			if err != nil {
 				return err
 			}
@@ -56,12 +56,12 @@ Points are: ` + pointNames(),
 			if err != nil {
 				return err
 			}
-			if err := e.Activate(cmd.Context(), set); err != nil {
-				return refusal(err)
+			if err := e.ActivateBundles(cmd.Context(), set); err != nil {
+				return wrapRefusal(err)
 			}
 			subject := decision.Subject{Kind: "Input", Namespace: namespace, Name: input}
-			_, r := engine.DecideOn(cmd.Context(), e, e.Snapshot(), p, subject, in)
-			return show(cmd.OutOrStdout(), e, r)
+			_, r := engine.DecideOn(cmd.Context(), e, e.ActiveSnapshot(), p, subject, in)
+			return printDecision(cmd.OutOrStdout(), e, r)
 		},
 	}
 	cmd.Flags().StringVarP(&input, "input", "i", "-", "a file with the question; - is the standard input")
@@ -78,7 +78,7 @@ func pointNames() string {
 	return strings.Join(out, ", ")
 }
 
-func read(in io.Reader, path string) ([]byte, error) {
+func readInput(in io.Reader, path string) ([]byte, error) {
 	var text []byte
 	var err error
 	if path == stdin {
@@ -100,17 +100,17 @@ func read(in io.Reader, path string) ([]byte, error) {
 	return text, err
 }
 
-// show prints a decision. One that was not made is an error.
-func show(out io.Writer, e *engine.Engine, r decision.Record) error {
+// printDecision prints a decision. One that was not made is an error.
+func printDecision(out io.Writer, e *engine.Engine, r decision.Record) error {
 	answer := struct {
 		Output any           `json:"output"`
 		Why    record.Answer `json:"why"`
-	}{r.Output, record.Explain(e, r)}
+	}{r.Output, record.ExplainDecision(e, r)}
 	if err := output.PrintJSON(out, answer); err != nil {
 		return fmt.Errorf("printing the decision: %w", err)
 	}
 	if r.Outcome != decision.Decided {
-		return exit.No(fmt.Errorf("there was no decision (%s), so this is the fallback: %s", r.Outcome, r.Error))
+		return exit.RefusalError(fmt.Errorf("there was no decision (%s), so this is the fallback: %s", r.Outcome, r.Error))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type finding struct {
 // meaning is a rule that findings name, and what it says.
 type meaning struct{ id, text string }
 
-func linted(findings []lint.Finding) []finding {
+func convertFindings(findings []lint.Finding) []finding {
 	var out []finding
 	for _, f := range findings {
 		out = append(out, finding{f.Rule, bad, f.Problem})
@@ -41,14 +41,14 @@ func linted(findings []lint.Finding) []finding {
 
 func lintRules() []meaning {
 	out := []meaning{{invalid, "What cannot be read is no bundle."}}
-	for _, r := range lint.Rules() {
+	for _, r := range lint.AllRules() {
 		out = append(out, meaning{r.ID, r.Meaning})
 	}
 	return out
 }
 
-// annotate prints a finding as GitHub shows it beside a line.
-func annotate(out io.Writer, f finding) {
+// printAnnotation prints a finding as GitHub shows it beside a line.
+func printAnnotation(out io.Writer, f finding) {
 	value := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	command := map[level]string{bad: "error", note: "notice"}[f.level]
@@ -101,9 +101,9 @@ type (
 	}
 )
 
-// uri is a file as SARIF names it: a reference that is relative, or one to this
+// fileURI is a file as SARIF names it: a reference that is relative, or one to this
 // machine (3.4.3 of the standard).
-func uri(file string) string {
+func fileURI(file string) string {
 	u := url.URL{Path: filepath.ToSlash(file)}
 	if filepath.IsAbs(file) {
 		u.Scheme = "file"
@@ -118,7 +118,7 @@ func asSARIF(rules []meaning, findings []finding) sarif {
 	}
 	for _, f := range findings {
 		var at sarifPhysical
-		at.Artifact.URI = uri(f.File)
+		at.Artifact.URI = fileURI(f.File)
 		at.Region.Line, at.Region.Column = max(f.Row, 1), max(f.Col, 1)
 		run.Results = append(run.Results, sarifResult{f.rule, string(f.level), sarifText{f.Message}, []sarifLocation{{at}}})
 	}

@@ -21,7 +21,7 @@ import (
 
 var errUnformatted = errors.New("some files are not formatted; regatta policy fmt -w formats them")
 
-func (c *commands) fmt() *cobra.Command {
+func (c *commands) newFmtCommand() *cobra.Command {
 	var write, check bool
 	cmd := &cobra.Command{
 		Use:   "fmt PATH...",
@@ -50,9 +50,9 @@ input, as editors use it.`,
 				if err != nil {
 					return fmt.Errorf("reading policy: %w", err)
 				}
-				after, err := formatted(file, before)
+				after, err := formatPolicy(file, before)
 				if err != nil {
-					return exit.No(err)
+					return exit.RefusalError(err)
 				}
 				differs := !bytes.Equal(before, after)
 				changed = changed || differs
@@ -71,7 +71,7 @@ input, as editors use it.`,
 				}
 			}
 			if check && changed {
-				return exit.No(errUnformatted)
+				return exit.RefusalError(errUnformatted)
 			}
 			return nil
 		},
@@ -82,9 +82,9 @@ input, as editors use it.`,
 	return cmd
 }
 
-// formatted keeps to Rego v1, in which `not` of v2 is an import, so that other
+// formatPolicy keeps to Rego v1, in which `not` of v2 is an import, so that other
 // tools read the same. What only v2 has is formatted as v2.
-func formatted(file string, text []byte) ([]byte, error) {
+func formatPolicy(file string, text []byte) ([]byte, error) {
 	version := ast.RegoV1
 	if _, err := ast.ParseModuleWithOpts(file, string(text), ast.ParserOptions{RegoVersion: version}); err != nil {
 		version = ast.RegoV2

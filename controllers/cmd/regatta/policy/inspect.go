@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-func (c *commands) inspect() *cobra.Command {
+func (c *commands) newInspectCommand() *cobra.Command {
 	var t trust
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
@@ -28,26 +28,26 @@ replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
   regatta policy inspect bundle.tar.gz --verification-key key.pub -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.verification()
+			by, err := t.newVerification()
 			if err != nil {
 				return err
 			}
-			b, err := load(args[0], by)
+			b, err := loadBundle(args[0], by)
 			if err != nil {
-				return refusal(at(args[0], err))
+				return wrapRefusal(prefixProblemPaths(args[0], err))
 			}
 			if form.String() == output.JSON {
-				return output.PrintJSON(cmd.OutOrStdout(), b.Summary())
+				return output.PrintJSON(cmd.OutOrStdout(), b.SummarizeContent())
 			}
-			return describe(cmd.OutOrStdout(), b.Summary())
+			return printBundleSummary(cmd.OutOrStdout(), b.SummarizeContent())
 		},
 	}
-	t.flags(cmd)
+	t.addFlags(cmd)
 	form.AddTo(cmd)
 	return cmd
 }
 
-func describe(out io.Writer, s bundle.Summary) error {
+func printBundleSummary(out io.Writer, s bundle.Summary) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("Name:", "%s", s.Name)
@@ -61,15 +61,15 @@ func describe(out io.Writer, s bundle.Summary) error {
 	if len(s.Roots) > 0 {
 		row("Roots:", "%s", cmp.Or(strings.Join(s.Roots, ", "), "all of data"))
 	}
-	row("Signature:", "%s", signed(s.Signature))
-	row("Size:", "%s in %s, %d of tests", plural(s.Size, "byte"), plural(len(s.Files), "file"), len(s.Tests))
+	row("Signature:", "%s", signatureText(s.Signature))
+	row("Size:", "%s in %s, %d of tests", formatCount(s.Size, "byte"), formatCount(len(s.Files), "file"), len(s.Tests))
 	fmt.Fprintln(w, "Packages:")
 	for _, p := range s.Packages {
-		row("  "+p.Name, "%s", role(p))
+		row("  "+p.Name, "%s", packageRole(p))
 	}
 	fmt.Fprintln(w, "Files:")
 	for _, f := range s.Files {
-		row("  "+f.Name, "%s", plural(f.Size, "byte"))
+		row("  "+f.Name, "%s", formatCount(f.Size, "byte"))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -77,11 +77,11 @@ func describe(out io.Writer, s bundle.Summary) error {
 	return nil
 }
 
-func signed(s *bundle.Signature) string {
+func signatureText(s *bundle.Signature) string {
 	if s == nil {
 		return "none"
 	}
-	out := s.Algorithm + " over " + plural(s.Files, "file")
+	out := s.Algorithm + " over " + formatCount(s.Files, "file")
 	if s.KeyID != "" {
 		out += ", key " + s.KeyID
 	}
@@ -94,7 +94,7 @@ func signed(s *bundle.Signature) string {
 	return out + ", not verified: name a key with --verification-key"
 }
 
-func role(p bundle.PackageSummary) string {
+func packageRole(p bundle.PackageSummary) string {
 	out := "a package for others"
 	switch {
 	case len(p.Extends) > 0:

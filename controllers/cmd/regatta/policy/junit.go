@@ -41,7 +41,7 @@ type (
 	}
 )
 
-func (s *junitSuite) add(c junitCase) {
+func (s *junitSuite) addCase(c junitCase) {
 	s.Cases = append(s.Cases, c)
 	s.Tests++
 	if c.Failure != nil {
@@ -52,47 +52,47 @@ func (s *junitSuite) add(c junitCase) {
 	}
 }
 
-func failure(lines []string) *junitFailure {
+func newJUnitFailure(lines []string) *junitFailure {
 	if len(lines) == 0 {
 		return nil
 	}
 	return &junitFailure{lines[0], strings.Join(lines, "\n")}
 }
 
-// junit writes the tests, the cases and, as one test each, the stages of the
+// writeJUnit writes the tests, the cases and, as one test each, the stages of the
 // gate before them: what does not compile has failed too.
-func (o outcome) junit(out io.Writer) error {
+func (o outcome) writeJUnit(out io.Writer) error {
 	stages, rego, yaml := junitSuite{Name: "gate"}, junitSuite{Name: "rego"}, junitSuite{Name: "cases"}
 	through := o.Stages
 	if o.Refused != "" && !slices.ContainsFunc(through, func(s gate.Took) bool { return s.Stage == o.Refused }) {
 		through = append(slices.Clone(through), gate.Took{Stage: o.Refused}) // it was ended from outside
 	}
 	for _, s := range through {
-		c := junitCase{Class: o.Path, Name: string(s.Stage), Time: seconds(s.Duration)}
+		c := junitCase{Class: o.Path, Name: string(s.Stage), Time: formatSeconds(s.Duration)}
 		if s.Stage == o.Refused && s.Stage != gate.Tests {
 			var lines []string
 			for _, p := range o.Problems {
 				lines = append(lines, p.String())
 			}
-			c.Failure = failure(lines)
+			c.Failure = newJUnitFailure(lines)
 		}
 		if s.Stage != gate.Tests && s.Stage != gate.Replay {
-			stages.add(c)
+			stages.addCase(c)
 		}
 	}
 	for _, t := range o.Tests {
 		class, name := cutLast(t.Name, ".")
-		c := junitCase{Class: class, Name: name, File: fileOf(t.Place), Time: seconds(t.Duration)}
+		c := junitCase{Class: class, Name: name, File: fileOf(t.Place), Time: formatSeconds(t.Duration)}
 		if t.Skipped {
 			c.Skipped = &struct{}{}
 		} else if !t.Passed {
-			c.Failure = failure([]string{t.Message})
+			c.Failure = newJUnitFailure([]string{t.Message})
 		}
-		rego.add(c)
+		rego.addCase(c)
 	}
 	for _, x := range o.Cases {
 		file := fileOf(x.Place)
-		yaml.add(junitCase{Class: file, Name: x.Name, File: file, Failure: failure(x.Problems)})
+		yaml.addCase(junitCase{Class: file, Name: x.Name, File: file, Failure: newJUnitFailure(x.Problems)})
 	}
 	return printJUnit(out, stages, rego, yaml)
 }
@@ -122,4 +122,4 @@ func printJUnit(out io.Writer, suites ...junitSuite) error {
 	return err
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

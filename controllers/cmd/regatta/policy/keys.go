@@ -22,18 +22,18 @@ type trust struct {
 	id, scope, algorithm string
 }
 
-func (t *trust) flags(cmd *cobra.Command) {
+func (t *trust) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&t.keys, "verification-key", nil, "file of a public key (PEM) or a secret that must have signed the bundle, or ID=FILE; may be repeated")
 	cmd.Flags().StringVar(&t.id, "verification-key-id", "", "id of the key to use, whatever the signature says")
 	cmd.Flags().StringVar(&t.scope, "scope", "", "what the signature must have been made for")
 	cmd.Flags().StringVar(&t.algorithm, "signing-alg", "", "algorithm of the signature; it follows from the key")
 }
 
-// verification is nil if no key was named.
-func (t *trust) verification() (*bundle.Verification, error) {
+// newVerification is nil if no key was named.
+func (t *trust) newVerification() (*bundle.Verification, error) {
 	if len(t.keys) == 0 {
 		if t.id != "" || t.scope != "" || t.algorithm != "" {
-			return nil, exit.Misused(errors.New("name a key with --verification-key; without one nothing is verified"))
+			return nil, exit.UsageError(errors.New("name a key with --verification-key; without one nothing is verified"))
 		}
 		return nil, nil
 	}
@@ -44,7 +44,7 @@ func (t *trust) verification() (*bundle.Verification, error) {
 			id, file = "default", k
 		}
 		if _, ok := v.Keys[id]; ok {
-			return nil, exit.Misused(fmt.Errorf("two keys have the id %s; give them ids with --verification-key ID=FILE", id))
+			return nil, exit.UsageError(fmt.Errorf("two keys have the id %s; give them ids with --verification-key ID=FILE", id))
 		}
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -52,14 +52,14 @@ func (t *trust) verification() (*bundle.Verification, error) {
 		}
 		v.Keys[id] = &opabundle.KeyConfig{Key: string(text), Algorithm: t.algorithm}
 	}
-	err := v.Check()
+	err := v.CheckKeys()
 	var algorithm bundle.AlgorithmError
 	var unknown bundle.UnknownKeyError
 	switch {
 	case errors.As(err, &algorithm):
-		return nil, exit.Misused(fmt.Errorf("--signing-alg: %w", err))
+		return nil, exit.UsageError(fmt.Errorf("--signing-alg: %w", err))
 	case errors.As(err, &unknown):
-		return nil, exit.Misused(fmt.Errorf("--verification-key-id: %w", err))
+		return nil, exit.UsageError(fmt.Errorf("--verification-key-id: %w", err))
 	case err != nil:
 		return nil, fmt.Errorf("reading --verification-key: %w", err)
 	}

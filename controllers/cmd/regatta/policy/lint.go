@@ -20,7 +20,7 @@ var errFindings = errors.New("there is something to change")
 // invalid is the rule that what is no bundle has broken.
 const invalid = "invalid"
 
-func (c *commands) lint() *cobra.Command {
+func (c *commands) newLintCommand() *cobra.Command {
 	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
 	long := "Lint finds what compiles and works, and would be slow with many pods, fail open\nin other tools, or give no reason. Its rules are\n\n"
 	for _, r := range lintRules() {
@@ -36,8 +36,8 @@ func (c *commands) lint() *cobra.Command {
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			findings := []lint.Finding{}
 			for _, path := range paths {
-				b, err := load(path, nil)
-				if ps := refused(path, at(path, err)); ps != nil {
+				b, err := loadBundle(path, nil)
+				if ps := refusalProblems(path, prefixProblemPaths(path, err)); ps != nil {
 					for _, p := range ps {
 						findings = append(findings, lint.Finding{Rule: invalid, Problem: p})
 					}
@@ -46,8 +46,8 @@ func (c *commands) lint() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				for _, f := range lint.Bundle(b) {
-					f.Problem = problemsOf(at(path, module.Problems{f.Problem}))[0]
+				for _, f := range lint.CheckBundle(b) {
+					f.Problem = problemsOf(prefixProblemPaths(path, module.Problems{f.Problem}))[0]
 					findings = append(findings, f)
 				}
 			}
@@ -55,7 +55,7 @@ func (c *commands) lint() *cobra.Command {
 				return err
 			}
 			if len(findings) > 0 {
-				return exit.No(errFindings)
+				return exit.RefusalError(errFindings)
 			}
 			return nil
 		},
@@ -69,13 +69,13 @@ func printFindings(out io.Writer, form string, findings []lint.Finding) error {
 	case output.JSON:
 		return output.PrintJSON(out, findings)
 	case output.SARIF:
-		return output.PrintJSON(out, asSARIF(lintRules(), linted(findings)))
+		return output.PrintJSON(out, asSARIF(lintRules(), convertFindings(findings)))
 	}
-	for _, f := range linted(findings) {
+	for _, f := range convertFindings(findings) {
 		if form == output.GitHub {
-			annotate(out, f)
+			printAnnotation(out, f)
 		} else {
-			fmt.Fprintf(out, "%s: %s: %s\n", f.Place(), f.rule, f.Message)
+			fmt.Fprintf(out, "%s: %s: %s\n", f.SourcePosition(), f.rule, f.Message)
 		}
 	}
 	return nil

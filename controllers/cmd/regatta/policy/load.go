@@ -16,9 +16,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// load reads a bundle from a folder, an archive or a single file. Only archives
+// loadBundle reads a bundle from a folder, an archive or a single file. Only archives
 // can be verified; by is nil if nothing is.
-func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
+func loadBundle(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading bundle: %w", err)
@@ -29,16 +29,16 @@ func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.
 			return nil, fmt.Errorf("reading bundle: %w", err)
 		}
 	}
-	packed := !info.IsDir() && (isArchive(path) || zipped(text))
+	packed := !info.IsDir() && (isArchive(path) || isGzip(text))
 	switch {
 	case by != nil && !packed:
-		return nil, exit.Misused(fmt.Errorf("%s is no .tar.gz file, and only those are signed", path))
+		return nil, exit.UsageError(fmt.Errorf("%s is no .tar.gz file, and only those are signed", path))
 	case info.IsDir():
 		return bundle.FromFS(nameOf(path), os.DirFS(path), opts...)
 	case packed:
 		return bundle.FromArchive(nameOf(path), bytes.NewReader(text), by, opts...)
 	case filepath.Ext(path) != ".rego":
-		return nil, exit.Misused(fmt.Errorf("%s is no bundle: want a folder, a .tar.gz file or a .rego file", path))
+		return nil, exit.UsageError(fmt.Errorf("%s is no bundle: want a folder, a .tar.gz file or a .rego file", path))
 	}
 	return bundle.FromFiles(nameOf(path), map[string]string{filepath.Base(path): string(text)}, opts...)
 }
@@ -46,11 +46,11 @@ func load(path string, by *bundle.Verification, opts ...bundle.Option) (*bundle.
 // readArchive reads what build made, packed as it is.
 func readArchive(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, exit.Misused(fmt.Errorf("%s is a folder; regatta policy build packs it", path))
+		return nil, exit.UsageError(fmt.Errorf("%s is a folder; regatta policy build packs it", path))
 	}
 	text, err := readFile(path)
 	if err != nil {
-		return nil, refusal(fmt.Errorf("reading bundle: %w", err))
+		return nil, wrapRefusal(fmt.Errorf("reading bundle: %w", err))
 	}
 	return text, nil
 }
@@ -71,8 +71,8 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// zipped says whether a text begins as gzip does: archives have many names.
-func zipped(text []byte) bool { return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) }
+// isGzip says whether a text begins as gzip does: archives have many names.
+func isGzip(text []byte) bool { return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) }
 
 func isArchive(path string) bool {
 	return strings.HasSuffix(path, ".tar.gz") || strings.HasSuffix(path, ".tgz")
@@ -83,9 +83,9 @@ func nameOf(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".tar.gz"), ".tgz")
 }
 
-// refused says why the files at a path make no bundle, or a bundle without a
+// refusalProblems says why the files at a path make no bundle, or a bundle without a
 // signature of a trusted key. It is nil if the error has another cause.
-func refused(path string, err error) module.Problems {
+func refusalProblems(path string, err error) module.Problems {
 	var signature bundle.SignatureError
 	var large bundle.TooLargeError
 	var archive bundle.ArchiveError
@@ -105,32 +105,32 @@ func refused(path string, err error) module.Problems {
 	return nil
 }
 
-// refusal says of an error whether policy says no.
-func refusal(err error) error {
-	if refused("", err) != nil {
-		return exit.No(err)
+// wrapRefusal says of an error whether policy says no.
+func wrapRefusal(err error) error {
+	if refusalProblems("", err) != nil {
+		return exit.RefusalError(err)
 	}
 	return err
 }
 
-// at puts the path a bundle was read from before the files of its problems, so
+// prefixProblemPaths puts the path a bundle was read from before the files of its problems, so
 // that an editor finds them.
-func at(path string, err error) error {
+func prefixProblemPaths(path string, err error) error {
 	ps := problemsOf(err)
 	if ps == nil {
 		return err
 	}
 	out := make(module.Problems, len(ps))
 	for i, p := range ps {
-		p.File = within(path, p.File)
+		p.File = bundleFilePath(path, p.File)
 		out[i] = p
 	}
 	return out
 }
 
-// within is a file of the bundle at a path, or a place in it, for those who look
+// bundleFilePath is a file of the bundle at a path, or a place in it, for those who look
 // at it from outside.
-func within(path, file string) string {
+func bundleFilePath(path, file string) string {
 	info, err := os.Stat(path)
 	name, place, placed := strings.Cut(file, ":")
 	switch {

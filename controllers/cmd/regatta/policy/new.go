@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/scaffold"
 )
 
-func (c *commands) new() *cobra.Command {
+func (c *commands) newScaffoldCommand() *cobra.Command {
 	var domain, rule, dir string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
@@ -29,13 +29,13 @@ exemption of protection. It overwrites nothing.`,
   regatta policy new no-deletes-at-night --rule deny --dir policies`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := scaffold.Find(domain, rule)
+			k, err := scaffold.FindKind(domain, rule)
 			if err != nil {
-				return exit.Misused(err)
+				return exit.UsageError(err)
 			}
 			files, err := scaffold.New(args[0], k)
 			if err != nil {
-				return exit.Misused(err)
+				return exit.UsageError(err)
 			}
 			root := filepath.Join(dir, args[0])
 			if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {

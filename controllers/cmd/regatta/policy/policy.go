@@ -34,9 +34,9 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.new(), c.check(), c.test(), c.eval(), c.lint(), c.fmt(), c.verify(), c.build(), c.sign(), c.inspect(), c.push(), c.pull(), c.replay(), c.simulate())
-	cmd.AddCommand(shipped.Commands(func(path string) (*bundle.Bundle, error) { return load(path, nil) })...)
-	return exit.Tree(exit.Printed(cmd))
+	cmd.AddCommand(c.newScaffoldCommand(), c.newCheckCommand(), c.newTestCommand(), c.newEvalCommand(), c.newLintCommand(), c.newFmtCommand(), c.newVerifyCommand(), c.newBuildCommand(), c.newSignCommand(), c.newInspectCommand(), c.newPushCommand(), c.newPullCommand(), c.newReplayCommand(), c.newSimulateCommand())
+	cmd.AddCommand(shipped.NewCommands(func(path string) (*bundle.Bundle, error) { return loadBundle(path, nil) })...)
+	return exit.WithExitCodes(exit.FailOnPrintError(cmd))
 }
 
 // Option changes the commands.
@@ -56,13 +56,13 @@ type kind struct {
 	builtin   bool
 }
 
-func (k *kind) flags(cmd *cobra.Command) {
+func (k *kind) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&k.namespace, "namespace", "n", "", "the bundle is a PolicyBundle of this namespace, and may only be stricter")
 	cmd.Flags().BoolVar(&k.builtin, "builtin", false, "the bundle takes the place of the built-in policies")
 	cmd.MarkFlagsMutuallyExclusive("namespace", "builtin")
 }
 
-func (k *kind) options() []bundle.Option {
+func (k *kind) bundleOptions() []bundle.Option {
 	switch {
 	case k.namespace != "":
 		return []bundle.Option{bundle.AsTenant(k.namespace)}
@@ -72,11 +72,11 @@ func (k *kind) options() []bundle.Option {
 	return nil
 }
 
-// load reads a bundle and the built-in one that it would be active with, which
+// loadWithBuiltin reads a bundle and the built-in one that it would be active with, which
 // may be itself.
-func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err error) {
-	if b, err = load(path, nil, k.options()...); err != nil {
-		return nil, nil, refusal(at(path, err))
+func (c *commands) loadWithBuiltin(path string, k *kind) (b, builtin *bundle.Bundle, err error) {
+	if b, err = loadBundle(path, nil, k.bundleOptions()...); err != nil {
+		return nil, nil, wrapRefusal(prefixProblemPaths(path, err))
 	}
 	if k.builtin {
 		return b, b, nil
@@ -87,14 +87,14 @@ func (c *commands) load(path string, k *kind) (b, builtin *bundle.Bundle, err er
 
 // loadAll reads platform bundles.
 // Load reads platform bundles: folders, archives or single files.
-func Load(paths []string) (bundle.Set, error) { return loadAll(paths) }
+func LoadBundles(paths []string) (bundle.Set, error) { return loadAll(paths) }
 
 func loadAll(paths []string) (bundle.Set, error) {
 	var set bundle.Set
 	for _, path := range paths {
-		b, err := load(path, nil)
+		b, err := loadBundle(path, nil)
 		if err != nil {
-			return nil, refusal(at(path, err))
+			return nil, wrapRefusal(prefixProblemPaths(path, err))
 		}
 		set = append(set, b)
 	}

@@ -167,7 +167,7 @@ func TestAnArchiveIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Pack(f); err != nil {
+	if err := b.PackArchive(f); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

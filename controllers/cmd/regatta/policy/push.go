@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/artifact"
 )
 
-func (c *commands) push() *cobra.Command {
+func (c *commands) newPushCommand() *cobra.Command {
 	var insecure bool
 	cmd := &cobra.Command{
 		Use:   "push BUNDLE REFERENCE",
@@ -29,9 +29,9 @@ can be moved. Credentials are those of docker login.`,
 			if err != nil {
 				return err
 			}
-			pinned, err := registry(insecure).Push(cmd.Context(), args[1], text)
+			pinned, err := newRegistry(insecure).Push(cmd.Context(), args[1], text)
 			if err != nil {
-				return misnamed(refusal(err))
+				return wrapReferenceError(wrapRefusal(err))
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), pinned)
 			return nil
@@ -41,7 +41,7 @@ can be moved. Credentials are those of docker login.`,
 	return cmd
 }
 
-func (c *commands) pull() *cobra.Command {
+func (c *commands) newPullCommand() *cobra.Command {
 	var insecure bool
 	var output string
 	var t trust
@@ -54,42 +54,42 @@ is not good.`,
 		Example: `  regatta policy pull registry.example/shop/change-freeze:v1 -o pulled.tar.gz --verification-key key.pub`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.verification()
+			by, err := t.newVerification()
 			if err != nil {
 				return err
 			}
-			text, pinned, err := registry(insecure).Pull(cmd.Context(), args[0])
+			text, pinned, err := newRegistry(insecure).PullArchive(cmd.Context(), args[0])
 			if err != nil {
-				return misnamed(err)
+				return wrapReferenceError(err)
 			}
 			if _, err := bundle.FromArchive(pinned, bytes.NewReader(text), by); err != nil {
-				return refusal(err)
+				return wrapRefusal(err)
 			}
-			if err := write(cmd, output, text); err != nil {
+			if err := writeArchive(cmd, output, text); err != nil {
 				return err
 			}
-			fmt.Fprintln(about(cmd, output), pinned)
+			fmt.Fprintln(messageWriter(cmd, output), pinned)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry may be one without TLS")
 	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
-	t.flags(cmd)
+	t.addFlags(cmd)
 	return cmd
 }
 
-func registry(insecure bool) *artifact.Registry {
+func newRegistry(insecure bool) *artifact.Registry {
 	if insecure {
 		return artifact.New(artifact.WithHTTP())
 	}
 	return artifact.New()
 }
 
-// misnamed turns the error of an invalid reference into a usage error.
-func misnamed(err error) error {
+// wrapReferenceError turns the error of an invalid reference into a usage error.
+func wrapReferenceError(err error) error {
 	var reference artifact.ReferenceError
 	if errors.As(err, &reference) {
-		return exit.Misused(err)
+		return exit.UsageError(err)
 	}
 	return err
 }

@@ -46,8 +46,8 @@ type replaying struct {
 	form      *output.Form
 }
 
-func (c *commands) replay() *cobra.Command {
-	r := replaying{cluster: target.NewCluster().Whole(), pace: compare.DefaultPace(), form: output.New(output.Text, output.JSON, output.JUnit, output.SARIF, output.GitHub)}
+func (c *commands) newReplayCommand() *cobra.Command {
+	r := replaying{cluster: target.NewCluster().WithoutNamespace(), pace: compare.DefaultPace(), form: output.New(output.Text, output.JSON, output.JUnit, output.SARIF, output.GitHub)}
 	cmd := &cobra.Command{
 		Use:   "replay --from (FILE | cluster) --bundle BUNDLE",
 		Short: "Make recorded decisions again with a bundle that is to come",
@@ -72,7 +72,7 @@ latency, is the same whenever the same records are replayed.`,
 	}
 	r.cluster.AddFlags(cmd.Flags())
 	r.asked.AddFlags(cmd.Flags())
-	r.kind.flags(cmd)
+	r.kind.addFlags(cmd)
 	r.form.AddTo(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input, and cluster what the managers remember")
@@ -95,48 +95,48 @@ latency, is the same whenever the same records are replayed.`,
 	return cmd
 }
 
-// kinds are what --fail-on knows.
-func kinds() []compare.Kind { return append(compare.Kinds(), replay.Slower) }
+// failOnKinds are what --fail-on knows.
+func failOnKinds() []compare.Kind { return append(compare.AllKinds(), replay.Slower) }
 
 func kindNames() string {
 	var out []string
-	for _, k := range kinds() {
+	for _, k := range failOnKinds() {
 		out = append(out, string(k))
 	}
 	return strings.Join(out, ", ")
 }
 
-func (r *replaying) check(flags *pflag.FlagSet) error {
+func (r *replaying) validateFlags(flags *pflag.FlagSet) error {
 	for _, k := range r.failOn {
-		if !slices.Contains(kinds(), compare.Kind(k)) {
-			return exit.Misused(fmt.Errorf("--fail-on has %q, want some of %s", k, kindNames()))
+		if !slices.Contains(failOnKinds(), compare.Kind(k)) {
+			return exit.UsageError(fmt.Errorf("--fail-on has %q, want some of %s", k, kindNames()))
 		}
 	}
 	for _, p := range r.points {
-		if _, ok := catalog.Find(decision.Name(p)); !ok {
-			return exit.Misused(fmt.Errorf("--point has %q, which is no decision point; there are %s", p, pointNames()))
+		if _, ok := catalog.FindPoint(decision.Name(p)); !ok {
+			return exit.UsageError(fmt.Errorf("--point has %q, which is no decision point; there are %s", p, pointNames()))
 		}
 	}
 	if r.from != fromCluster && (flags.Changed("since") || flags.Changed("limit")) {
-		return exit.Misused(errors.New("--since and --limit go with --from cluster only"))
+		return exit.UsageError(errors.New("--since and --limit go with --from cluster only"))
 	}
 	switch {
 	case r.noLatency && slices.Contains(r.failOn, string(replay.Slower)):
-		return exit.Misused(errors.New("--no-latency does not go with --fail-on slower"))
+		return exit.UsageError(errors.New("--no-latency does not go with --fail-on slower"))
 	case r.pace.Factor < 1:
-		return exit.Misused(errors.New("--slower-factor is a factor of at least 1"))
+		return exit.UsageError(errors.New("--slower-factor is a factor of at least 1"))
 	case r.pace.Floor < 0:
-		return exit.Misused(errors.New("--slower-floor is a duration of at least 0"))
+		return exit.UsageError(errors.New("--slower-floor is a duration of at least 0"))
 	case r.since <= 0 || r.limit <= 0:
-		return exit.Misused(errors.New("--since is a duration, and --limit a number, of more than 0"))
+		return exit.UsageError(errors.New("--since is a duration, and --limit a number, of more than 0"))
 	case r.samples < 0:
-		return exit.Misused(errors.New("--samples is a number of at least 0"))
+		return exit.UsageError(errors.New("--samples is a number of at least 0"))
 	}
 	return nil
 }
 
 func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
-	if err := r.check(cmd.Flags()); err != nil {
+	if err := r.validateFlags(cmd.Flags()); err != nil {
 		return err
 	}
 	if r.baseline == "" {
@@ -144,44 +144,44 @@ func (c *commands) runReplay(cmd *cobra.Command, r replaying) error {
 			r.baseline = asActive
 		}
 	}
-	records, err := r.records(cmd)
+	records, err := r.loadRecords(cmd)
 	if err != nil {
 		return err
 	}
-	b, builtin, err := c.load(r.bundle, &r.kind)
+	b, builtin, err := c.loadWithBuiltin(r.bundle, &r.kind)
 	if err != nil {
 		return err
 	}
 	if r.as != "" {
 		b.Name = r.as
 	}
-	active, err := r.beside(cmd)
+	active, err := r.loadActiveBundles(cmd)
 	if err != nil {
 		return err
 	}
-	if _, err := gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, active, nil); err != nil {
-		return refusal(at(r.bundle, err))
+	if _, err := gate.New(builtin, gate.WithRunner(c.runner)).AdmitBundle(cmd.Context(), b, active, nil); err != nil {
+		return wrapRefusal(prefixProblemPaths(r.bundle, err))
 	}
-	run, err := c.prepare(r, b, builtin, active)
+	run, err := c.prepareReplay(r, b, builtin, active)
 	if err != nil {
 		return err
 	}
-	report, err := run.Run(cmd.Context(), records)
+	report, err := run.RunJob(cmd.Context(), records)
 	if err != nil {
-		return refusal(at(r.bundle, err))
+		return wrapRefusal(prefixProblemPaths(r.bundle, err))
 	}
 	if r.noLatency {
 		report.Latency = nil
 	}
 	shown := replayed{report, r.bundle, b, r.failOn}
-	if err := shown.print(cmd.OutOrStdout(), r.form.String()); err != nil {
+	if err := shown.printReport(cmd.OutOrStdout(), r.form.String()); err != nil {
 		return err
 	}
-	return exit.No(shown.failed())
+	return exit.RefusalError(shown.failureError())
 }
 
-// prepare says which policies are compared.
-func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle.Set) (*replay.Replay, error) {
+// prepareReplay says which policies are compared.
+func (c *commands) prepareReplay(r replaying, b, builtin *bundle.Bundle, active bundle.Set) (*replay.Replay, error) {
 	beside := func(b *bundle.Bundle) bundle.Set {
 		if b.Kind == bundle.Builtin {
 			return active
@@ -195,7 +195,7 @@ func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle
 	case asActive:
 		opts = append(opts, replay.WithBaseline(replay.Side{Builtin: builtin, Set: active}))
 	default:
-		old, oldBuiltin, err := c.load(r.baseline, &r.kind)
+		old, oldBuiltin, err := c.loadWithBuiltin(r.baseline, &r.kind)
 		if err != nil {
 			return nil, err
 		}
@@ -208,32 +208,32 @@ func (c *commands) prepare(r replaying, b, builtin *bundle.Bundle, active bundle
 // asActive is what --baseline says for the bundles that the cluster enforces.
 const asActive = "active"
 
-// beside are the bundles that decide besides: those that are named, or those that
+// loadActiveBundles are the bundles that decide besides: those that are named, or those that
 // the cluster enforces.
-func (r *replaying) beside(cmd *cobra.Command) (bundle.Set, error) {
+func (r *replaying) loadActiveBundles(cmd *cobra.Command) (bundle.Set, error) {
 	if cmd.Flags().Changed("active") || r.from != fromCluster && r.baseline != asActive {
 		return loadAll(r.active)
 	}
-	config, err := r.cluster.Config()
+	config, err := r.cluster.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	shipped, err := shipped.Connect(config, r.manager)
+	shipped, err := shipped.NewBundles(config, r.manager)
 	if err != nil {
 		return nil, err
 	}
-	return shipped.Enforced(cmd.Context())
+	return shipped.EnforcedBundles(cmd.Context())
 }
 
 // fromCluster is what --from says for the managers of a cluster.
 const fromCluster = "cluster"
 
-func (r *replaying) records(cmd *cobra.Command) ([]decision.Record, error) {
+func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 	var records []decision.Record
 	var err error
 	switch r.from {
 	case fromCluster:
-		records, err = r.remembered(cmd)
+		records, err = r.fetchRecords(cmd)
 	default:
 		records, err = readRecords(cmd.InOrStdin(), r.from)
 	}
@@ -249,9 +249,9 @@ func (r *replaying) records(cmd *cobra.Command) ([]decision.Record, error) {
 	return records, nil
 }
 
-// remembered asks all managers.
-func (r *replaying) remembered(cmd *cobra.Command) ([]decision.Record, error) {
-	config, err := r.cluster.Config()
+// fetchRecords asks all managers.
+func (r *replaying) fetchRecords(cmd *cobra.Command) ([]decision.Record, error) {
+	config, err := r.cluster.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (r *replaying) remembered(cmd *cobra.Command) ([]decision.Record, error) {
 	if len(r.points) == 1 {
 		about.Point = decision.Name(r.points[0])
 	}
-	records, warnings, err := asker.Decisions(cmd.Context(), about)
+	records, warnings, err := asker.FetchDecisions(cmd.Context(), about)
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
 	}

@@ -52,7 +52,7 @@ func (a author) record(file, source string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if err := e.Activate(a.t.Context(), bundle.Set{b}); err != nil {
+	if err := e.ActivateBundles(a.t.Context(), bundle.Set{b}); err != nil {
 		a.t.Fatal(err)
 	}
 	var records []decision.Record

@@ -27,48 +27,48 @@ type replayed struct {
 	failOn []string
 }
 
-// failed is what --fail-on says of the report, nil if nothing.
-func (r replayed) failed() error {
+// failureError is what --fail-on says of the report, nil if nothing.
+func (r replayed) failureError() error {
 	var out []string
-	for _, k := range kinds() {
-		if n := r.Count(k); n > 0 && r.fails(k) {
+	for _, k := range failOnKinds() {
+		if n := r.CountKind(k); n > 0 && r.isFailureKind(k) {
 			out = append(out, fmt.Sprintf("%d %s", n, k))
 		}
 	}
 	if len(out) == 0 {
 		return nil
 	}
-	return fmt.Errorf("of %s are %s", plural(r.Decisions, "decision"), strings.Join(out, ", "))
+	return fmt.Errorf("of %s are %s", formatCount(r.Decisions, "decision"), strings.Join(out, ", "))
 }
 
-func (r replayed) fails(k compare.Kind) bool { return slices.Contains(r.failOn, string(k)) }
+func (r replayed) isFailureKind(k compare.Kind) bool { return slices.Contains(r.failOn, string(k)) }
 
-func (r replayed) print(out io.Writer, form string) error {
+func (r replayed) printReport(out io.Writer, form string) error {
 	switch form {
 	case output.JSON:
 		return output.PrintJSON(out, r.Report)
 	case output.JUnit:
-		return printJUnit(out, r.suite())
+		return printJUnit(out, r.newJUnitSuite())
 	case output.SARIF:
-		return output.PrintJSON(out, asSARIF(r.meanings(), r.findings()))
+		return output.PrintJSON(out, asSARIF(r.findingMeanings(), r.listFindings()))
 	case output.GitHub:
-		for _, f := range r.findings() {
-			annotate(out, f)
+		for _, f := range r.listFindings() {
+			printAnnotation(out, f)
 		}
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	r.text(w)
+	r.writeText(w)
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
 }
 
-func (r replayed) text(w io.Writer) {
-	fmt.Fprintf(w, "%s", plural(r.Decisions, "decision"))
+func (r replayed) writeText(w io.Writer) {
+	fmt.Fprintf(w, "%s", formatCount(r.Decisions, "decision"))
 	if !r.From.IsZero() {
-		fmt.Fprintf(w, " from %s to %s", clock(r.From), clock(r.To))
+		fmt.Fprintf(w, " from %s to %s", formatTime(r.From), formatTime(r.To))
 	}
 	against := "policies " + bundle.ShortRevision(r.Baseline)
 	if r.Baseline == replay.Recorded {
@@ -85,23 +85,23 @@ func (r replayed) text(w io.Writer) {
 		fmt.Fprintf(w, "%s: the other %d were not made again\n", r.Stopped, r.Skipped)
 	}
 	fmt.Fprintf(w, "  unchanged\t%d\n", r.Unchanged)
-	for _, k := range kinds() {
+	for _, k := range failOnKinds() {
 		if k != replay.Slower || r.Latency != nil {
-			fmt.Fprintf(w, "  %s\t%d\n", k, r.Count(k))
+			fmt.Fprintf(w, "  %s\t%d\n", k, r.CountKind(k))
 		}
 	}
-	r.groups(w)
-	r.samples(w)
+	r.writeGroups(w)
+	r.writeSamples(w)
 	if len(r.Unused) > 0 {
 		fmt.Fprintln(w, "\nrules that no decision was made by:")
 		for _, rule := range r.Unused {
-			fmt.Fprintf(w, "  %s\t%s\n", rule.ID, r.place(rule.Place, "").Place())
+			fmt.Fprintf(w, "  %s\t%s\n", rule.ID, r.resolvePlace(rule.Place, "").SourcePosition())
 		}
 	}
-	r.latency(w)
+	r.writeLatency(w)
 }
 
-func (r replayed) groups(w io.Writer) {
+func (r replayed) writeGroups(w io.Writer) {
 	if len(r.Groups) == 0 {
 		return
 	}
@@ -115,17 +115,17 @@ func (r replayed) groups(w io.Writer) {
 	}
 }
 
-func (r replayed) samples(w io.Writer) {
+func (r replayed) writeSamples(w io.Writer) {
 	if len(r.Samples) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "\nsuch as:")
 	for _, s := range r.Samples {
-		fmt.Fprintf(w, "  %s\n    then: %s\n    now:  %s\n", headline(s.Difference), sideText(s.Then), sideText(s.Now))
+		fmt.Fprintf(w, "  %s\n    then: %s\n    now:  %s\n", differenceTitle(s.Difference), sideText(s.Then), sideText(s.Now))
 	}
 }
 
-func headline(d compare.Difference) string {
+func differenceTitle(d compare.Difference) string {
 	out := fmt.Sprintf("%s: %s of %s", d.Kind, d.Point, subjectText(d.Subject))
 	if d.Record > 0 {
 		out += ", decision " + strconv.FormatUint(d.Record, 10)
@@ -160,7 +160,7 @@ func sideText(s compare.Side) string {
 	return out + ": " + h.Message
 }
 
-func (r replayed) latency(w io.Writer) {
+func (r replayed) writeLatency(w io.Writer) {
 	if r.Latency == nil || len(r.Latency.Points) == 0 {
 		return
 	}
@@ -170,42 +170,42 @@ func (r replayed) latency(w io.Writer) {
 		if p.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", p.Ratio)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", p.Point, took(p.Then.P50), took(p.Now.P50), ratio, took(p.Then.P99), took(p.Now.P99))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", p.Point, formatLatency(p.Then.P50), formatLatency(p.Now.P50), ratio, formatLatency(p.Then.P99), formatLatency(p.Now.P99))
 	}
 }
 
-func took(d time.Duration) string {
+func formatLatency(d time.Duration) string {
 	if d == 0 {
 		return "-"
 	}
 	return d.Round(10 * time.Microsecond).String()
 }
 
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// suite has a test for each kind and point: that no decision is of that kind.
-func (r replayed) suite() junitSuite {
+// newJUnitSuite has a test for each kind and point: that no decision is of that kind.
+func (r replayed) newJUnitSuite() junitSuite {
 	suite := junitSuite{Name: "replay"}
-	for _, k := range kinds() {
+	for _, k := range failOnKinds() {
 		c := junitCase{Class: r.path, Name: "no decision is " + string(k)}
 		switch {
 		case k == replay.Slower && r.Latency == nil:
 			c.Skipped = &struct{}{}
-		case r.fails(k) && r.Count(k) > 0:
-			lines := []string{fmt.Sprintf("%d of %s: %s", r.Count(k), plural(r.Decisions, "decision"), k)}
+		case r.isFailureKind(k) && r.CountKind(k) > 0:
+			lines := []string{fmt.Sprintf("%d of %s: %s", r.CountKind(k), formatCount(r.Decisions, "decision"), k)}
 			for _, g := range r.Groups {
 				if g.Kind == k {
 					lines = append(lines, fmt.Sprintf("%d of %s: %s -> %s", g.Count, g.Point, g.Then, g.Now))
 				}
 			}
-			c.Failure = failure(lines)
+			c.Failure = newJUnitFailure(lines)
 		}
-		suite.add(c)
+		suite.addCase(c)
 	}
 	return suite
 }
 
-func (r replayed) meanings() []meaning {
+func (r replayed) findingMeanings() []meaning {
 	return []meaning{
 		{string(compare.Lost), "There was a decision, and now there is none."},
 		{string(compare.Looser), "Something goes that did not go before."},
@@ -215,27 +215,27 @@ func (r replayed) meanings() []meaning {
 	}
 }
 
-// findings are the samples, at the rules that make the difference, and the rules
+// listFindings are the samples, at the rules that make the difference, and the rules
 // that made none.
-func (r replayed) findings() []finding {
+func (r replayed) listFindings() []finding {
 	var out []finding
 	for _, s := range r.Samples {
-		g := s.Group()
-		f := finding{string(s.Kind), note, r.place(s.Place, fmt.Sprintf("%s, %s -> %s", headline(s.Difference), g.Then, g.Now))}
-		if r.fails(s.Kind) {
+		g := s.GroupKey()
+		f := finding{string(s.Kind), note, r.resolvePlace(s.Place, fmt.Sprintf("%s, %s -> %s", differenceTitle(s.Difference), g.Then, g.Now))}
+		if r.isFailureKind(s.Kind) {
 			f.level = bad
 		}
 		out = append(out, f)
 	}
 	for _, rule := range r.Unused {
-		out = append(out, finding{"unused", note, r.place(rule.Place, fmt.Sprintf("Of %s none was made by rule %s.", plural(r.Decisions, "decision"), rule.ID))})
+		out = append(out, finding{"unused", note, r.resolvePlace(rule.Place, fmt.Sprintf("Of %s none was made by rule %s.", formatCount(r.Decisions, "decision"), rule.ID))})
 	}
 	return out
 }
 
-// place finds a place of the bundle below the path it was read from. What has
+// resolvePlace finds a place of the bundle below the path it was read from. What has
 // none is about the bundle as a whole.
-func (r replayed) place(where, message string) module.Problem {
+func (r replayed) resolvePlace(where, message string) module.Problem {
 	p := module.Problem{File: r.bundle.Name, Row: 1, Col: 1, Message: message}
 	if parts := strings.Split(where, ":"); len(parts) > 2 {
 		n := len(parts)
@@ -243,5 +243,5 @@ func (r replayed) place(where, message string) module.Problem {
 		p.Row, _ = strconv.Atoi(parts[n-2])
 		p.Col, _ = strconv.Atoi(parts[n-1])
 	}
-	return problemsOf(at(r.path, module.Problems{p}))[0]
+	return problemsOf(prefixProblemPaths(r.path, module.Problems{p}))[0]
 }

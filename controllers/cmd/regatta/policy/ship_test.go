@@ -177,7 +177,7 @@ Error: the policies are refused
 }
 
 func TestWhatNewMakesIsGood(t *testing.T) {
-	for _, k := range scaffold.Kinds() {
+	for _, k := range scaffold.AllKinds() {
 		t.Run(k.Domain+" "+k.Rule, func(t *testing.T) {
 			a := newAuthor(t)
 			for _, line := range []string{

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-func (c *commands) sign() *cobra.Command {
+func (c *commands) newSignCommand() *cobra.Command {
 	var output string
 	var with bundle.Signing
 	cmd := &cobra.Command{
@@ -28,7 +28,7 @@ algorithm follows from a private key; a secret needs --signing-alg HS256.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if with.Key == "" {
-				return exit.Misused(errors.New("name the file of a private key or a secret with --signing-key"))
+				return exit.UsageError(errors.New("name the file of a private key or a secret with --signing-key"))
 			}
 			if _, err := os.Stat(with.Key); err != nil {
 				return fmt.Errorf("reading the key: %w", err)
@@ -38,13 +38,13 @@ algorithm follows from a private key; a secret needs --signing-alg HS256.`,
 				return err
 			}
 			var out bytes.Buffer
-			if err := bundle.Sign(&out, bytes.NewReader(text), with); err != nil {
-				return unsuited(refusal(err))
+			if err := bundle.SignArchive(&out, bytes.NewReader(text), with); err != nil {
+				return wrapAlgorithmError(wrapRefusal(err))
 			}
 			if output == "" {
 				output = args[0]
 			}
-			return write(cmd, output, out.Bytes())
+			return writeArchive(cmd, output, out.Bytes())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the archive to write; it is signed in place if empty, and - is the standard output")
@@ -55,12 +55,12 @@ algorithm follows from a private key; a secret needs --signing-alg HS256.`,
 	return cmd
 }
 
-// unsuited turns the error of an algorithm that does not suit the key into a usage
+// wrapAlgorithmError turns the error of an algorithm that does not suit the key into a usage
 // error.
-func unsuited(err error) error {
+func wrapAlgorithmError(err error) error {
 	var algorithm bundle.AlgorithmError
 	if errors.As(err, &algorithm) {
-		return exit.Misused(fmt.Errorf("--signing-alg: %w", err))
+		return exit.UsageError(fmt.Errorf("--signing-alg: %w", err))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ type simulating struct {
 	gates      features.Gates
 }
 
-func (c *commands) simulate() *cobra.Command {
+func (c *commands) newSimulateCommand() *cobra.Command {
 	s := simulating{form: output.New(output.Text, output.JSON)}
 	var broken error // known when the command runs
 	if s.gates, broken = features.New(); broken != nil {
@@ -79,7 +79,7 @@ far it is, and is gone in the end.`,
 	f.StringVar(&s.at, "at", "", "when the rollout begins, such as 2026-12-24T10:00Z")
 	f.StringSliceVarP(&s.bundles, "bundle", "b", nil, "bundles to try: a folder, a .tar.gz file or a .rego file")
 	f.StringSliceVar(&s.active, "active", nil, "platform bundles that are active besides")
-	s.kind.flags(cmd)
+	s.kind.addFlags(cmd)
 	f.StringVar(&s.source.Workload, "workload", "", "a file with the CloneSet as it is applied, and PodUnavailableBudgets with it")
 	f.StringSliceVar(&s.source.Fleet, "fleet", nil, "files with what there is: CloneSets, pods, nodes, controllerrevisions, claims, PodUnavailableBudgets, namespaces")
 	f.StringVar(&s.source.Name, "name", "", "the CloneSet that is meant; web if it is made up")
@@ -106,14 +106,14 @@ far it is, and is gone in the end.`,
 }
 
 func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
-	begin, err := moment("--at", s.at)
+	begin, err := parseTime("--at", s.at)
 	if err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("replicas") && s.source.Replicas < 0 {
-		return exit.Misused(errors.New("--replicas is a number of at least 0"))
+		return exit.UsageError(errors.New("--replicas is a number of at least 0"))
 	}
-	opts, err := s.options(begin)
+	opts, err := s.simulationOptions(begin)
 	if err != nil {
 		return err
 	}
@@ -122,24 +122,24 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 		return err
 	}
 	if s.kind.builtin {
-		return exit.Misused(errors.New("--builtin: built-in policies are what the others are tried with"))
+		return exit.UsageError(errors.New("--builtin: built-in policies are what the others are tried with"))
 	}
 	for _, path := range s.bundles {
-		b, err := load(path, nil, s.kind.options()...)
+		b, err := loadBundle(path, nil, s.kind.bundleOptions()...)
 		if err != nil {
-			return refusal(at(path, err))
+			return wrapRefusal(prefixProblemPaths(path, err))
 		}
 		set = append(set, b)
 	}
 	s.source.Namespace, s.source.Gates = s.kind.namespace, s.gates
-	if stderr := cmd.ErrOrStderr(); output.Terminal(stderr) {
+	if stderr := cmd.ErrOrStderr(); output.IsTerminal(stderr) {
 		s.source.Progress = simulate.NewProgress(stderr, time.Now)
 	}
-	fleet, notes, err := s.source.Load(cmd.Context(), c.builtin, begin)
-	s.source.Progress.Clear()
+	fleet, notes, err := s.source.LoadFleet(cmd.Context(), c.builtin, begin)
+	s.source.Progress.ClearLine()
 	var misuse simulate.Misuse
 	if errors.As(err, &misuse) {
-		return exit.Misused(err)
+		return exit.UsageError(err)
 	}
 	if err != nil {
 		return err
@@ -147,38 +147,38 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	for _, n := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
 	}
-	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.Moving))...)
+	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.ReportRollout))...)
 	if err != nil {
-		return refusal(err)
+		return wrapRefusal(err)
 	}
 	defer run.Close()
 	report, err := run.Run(cmd.Context())
-	s.source.Progress.Clear()
+	s.source.Progress.ClearLine()
 	if err != nil {
 		return err
 	}
 	if s.form.String() == output.JSON {
 		err = output.PrintJSON(cmd.OutOrStdout(), report)
 	} else {
-		err = simulate.Text{Report: report, By: s.by}.Print(cmd.OutOrStdout())
+		err = simulate.Text{Report: report, By: s.by}.WriteReport(cmd.OutOrStdout())
 	}
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	switch {
 	case len(report.Violations) > 0:
-		return exit.No(fmt.Errorf("%s broken", plural(len(report.Violations), "promise")))
+		return exit.RefusalError(fmt.Errorf("%s broken", formatCount(len(report.Violations), "promise")))
 	case report.End.How == simulation.Stuck:
-		return exit.No(errors.New("the rollout is stuck"))
+		return exit.RefusalError(errors.New("the rollout is stuck"))
 	}
 	return nil
 }
 
-// options are those of the run.
-func (s simulating) options(at time.Time) ([]simulation.Option, error) {
+// simulationOptions are those of the run.
+func (s simulating) simulationOptions(at time.Time) ([]simulation.Option, error) {
 	for name, d := range map[string]time.Duration{"--ready-after": s.readyAfter, "--step": s.step, "--patience": s.patience} {
 		if d < 0 {
-			return nil, exit.Misused(fmt.Errorf("%s is a duration of at least 0", name))
+			return nil, exit.UsageError(fmt.Errorf("%s is a duration of at least 0", name))
 		}
 	}
 	opts := []simulation.Option{
@@ -198,13 +198,13 @@ func (s simulating) options(at time.Time) ([]simulation.Option, error) {
 	}
 	if n, err := strconv.Atoi(s.until); err == nil {
 		if n < 1 {
-			return nil, exit.Misused(errors.New("--until is done, a time, or a number of waves of at least 1"))
+			return nil, exit.UsageError(errors.New("--until is done, a time, or a number of waves of at least 1"))
 		}
 		return append(opts, simulation.WithWaves(n)), nil
 	}
-	until, err := moment("--until", s.until)
+	until, err := parseTime("--until", s.until)
 	if err == nil && !until.After(at) {
-		err = exit.Misused(errors.New("--until is a time after --at"))
+		err = exit.UsageError(errors.New("--until is a time after --at"))
 	}
 	return append(opts, simulation.WithUntil(until)), err
 }
@@ -227,12 +227,12 @@ func (g gates) Set(value string) error {
 	return fmt.Errorf("%w; known are %s", err, strings.Join(known, ", "))
 }
 
-// moment reads a time, with or without seconds.
-func moment(flag, text string) (time.Time, error) {
+// parseTime reads a time, with or without seconds.
+func parseTime(flag, text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, exit.Misused(fmt.Errorf("%s has %q, which is no time such as 2026-12-24T10:00Z", flag, text))
+	return time.Time{}, exit.UsageError(fmt.Errorf("%s has %q, which is no time such as 2026-12-24T10:00Z", flag, text))
 }

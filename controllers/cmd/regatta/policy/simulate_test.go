@@ -114,12 +114,12 @@ func dumped(t *testing.T) {
 	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{
 		PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType, MaxUnavailable: ptr.To(intstr.FromInt32(2)), Partition: ptr.To(intstr.FromInt32(0)),
 	}
-	f := simulation.Fleet{Workload: set, Kind: adapters.Under(set), Room: map[string]int{}}
+	f := simulation.ClusterState{Workload: set, Kind: adapters.NewFactory(set), Room: map[string]int{}}
 	for _, z := range []string{"a", "b"} {
 		f.Room["node-"+z] = 3
 		f.Nodes = append(f.Nodes, &corev1.Node{TypeMeta: kind("v1", "Node"), ObjectMeta: metav1.ObjectMeta{Name: "node-" + z, Labels: map[string]string{corev1.LabelTopologyZone: z}}})
 	}
-	f, err := simulation.Grow(t.Context(), policies.Builtin, f, time.Date(2026, 12, 20, 0, 0, 0, 0, time.UTC), 1)
+	f, err := simulation.GrowFleet(t.Context(), policies.Builtin, f, time.Date(2026, 12, 20, 0, 0, 0, 0, time.UTC), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type trial struct {
 	form     *output.Form
 }
 
-func (c *commands) test() *cobra.Command {
+func (c *commands) newTestCommand() *cobra.Command {
 	t := trial{form: output.New(output.Text, output.JSON, output.JUnit)}
 	var again bool
 	cmd := &cobra.Command{
@@ -50,22 +50,22 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.path = args[0]
 			if t.minimum < 0 || t.minimum > 100 {
-				return exit.Misused(errors.New("--min is a percentage, from 0 to 100"))
+				return exit.UsageError(errors.New("--min is a percentage, from 0 to 100"))
 			}
 			if !again {
-				return c.run(cmd, t)
+				return c.runTests(cmd, t)
 			}
 			if t.form.String() != output.Text {
-				return exit.Misused(errors.New("--watch prints text only"))
+				return exit.UsageError(errors.New("--watch prints text only"))
 			}
-			return watch(cmd.Context(), t.path, func() {
-				if err := c.run(cmd, t); err != nil {
+			return watchFolder(cmd.Context(), t.path, func() {
+				if err := c.runTests(cmd, t); err != nil {
 					fmt.Fprintln(cmd.OutOrStdout(), "Error:", err)
 				}
 			})
 		},
 	}
-	t.kind.flags(cmd)
+	t.kind.addFlags(cmd)
 	t.form.AddTo(cmd)
 	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
 	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
@@ -87,14 +87,14 @@ type caseOutcome struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-func (c *commands) run(cmd *cobra.Command, t trial) error {
-	b, builtin, err := c.load(t.path, &t.kind)
-	if ps := refused(t.path, err); ps != nil {
+func (c *commands) runTests(cmd *cobra.Command, t trial) error {
+	b, builtin, err := c.loadWithBuiltin(t.path, &t.kind)
+	if ps := refusalProblems(t.path, err); ps != nil {
 		o := outcome{Path: t.path, Report: gate.Report{Refused: fetched, Problems: ps}}
-		if err := o.print(cmd.OutOrStdout(), t); err != nil {
+		if err := o.printOutcome(cmd.OutOrStdout(), t); err != nil {
 			return err
 		}
-		return o.verdict(t.minimum)
+		return o.failureError(t.minimum)
 	}
 	if err != nil {
 		return err
@@ -103,58 +103,58 @@ func (c *commands) run(cmd *cobra.Command, t trial) error {
 	if t.coverage || t.minimum > 0 {
 		opts = append(opts, gate.WithCoverage())
 	}
-	report, err := gate.New(builtin, opts...).Admit(cmd.Context(), b, nil, nil)
+	report, err := gate.New(builtin, opts...).AdmitBundle(cmd.Context(), b, nil, nil)
 	if problemsOf(err) == nil && err != nil {
 		return err
 	}
-	report.Problems = problemsOf(at(t.path, report.Problems))
+	report.Problems = problemsOf(prefixProblemPaths(t.path, report.Problems))
 	for i, r := range report.Tests {
-		report.Tests[i].Place = within(t.path, r.Place)
+		report.Tests[i].Place = bundleFilePath(t.path, r.Place)
 	}
 	if report.Coverage != nil {
 		for i, m := range report.Coverage.Missed {
-			report.Coverage.Missed[i] = within(t.path, m)
+			report.Coverage.Missed[i] = bundleFilePath(t.path, m)
 		}
 	}
 	o := outcome{Path: t.path, Report: report}
-	if o.Cases, err = c.cases(cmd, t, b, builtin); err != nil {
+	if o.Cases, err = c.runCases(cmd, t, b, builtin); err != nil {
 		return err
 	}
-	if err := o.print(cmd.OutOrStdout(), t); err != nil {
+	if err := o.printOutcome(cmd.OutOrStdout(), t); err != nil {
 		return err
 	}
-	return o.verdict(t.minimum)
+	return o.failureError(t.minimum)
 }
 
-// verdict is an error if something failed.
-func (o outcome) verdict(minimum float64) error {
+// failureError is an error if something failed.
+func (o outcome) failureError(minimum float64) error {
 	failed := o.Refused != ""
 	for _, c := range o.Cases {
 		failed = failed || len(c.Problems) > 0
 	}
 	if failed {
-		return exit.No(errFailed)
+		return exit.RefusalError(errFailed)
 	}
 	covered := 0.0
 	if o.Coverage != nil {
-		covered = o.Coverage.Percent()
+		covered = o.Coverage.CoveredPercent()
 	}
 	if covered < minimum {
-		return exit.No(fmt.Errorf("tests evaluate %.1f %% of the lines, and %g %% are wanted", covered, minimum))
+		return exit.RefusalError(fmt.Errorf("tests evaluate %.1f %% of the lines, and %g %% are wanted", covered, minimum))
 	}
 	return nil
 }
 
-// cases runs the cases of a folder. A file that has none because it cannot be read
+// runCases runs the cases of a folder. A file that has none because it cannot be read
 // is one that fails.
-func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
+func (c *commands) runCases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
 	if info, err := os.Stat(t.path); err != nil || !info.IsDir() {
 		return nil, err
 	}
 	files, err := cases.Read(os.DirFS(t.path))
-	unread := problemsOf(at(t.path, err))
+	unread := problemsOf(prefixProblemPaths(t.path, err))
 	for _, p := range unread {
-		out = append(out, caseOutcome{Name: "reading the cases", Place: p.Place(), Problems: []string{p.Message}})
+		out = append(out, caseOutcome{Name: "reading the cases", Place: p.SourcePosition(), Problems: []string{p.Message}})
 	}
 	if unread != nil {
 		err = nil
@@ -172,20 +172,20 @@ func (c *commands) cases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle)
 		set = bundle.Set{b}
 	}
 	for _, f := range files {
-		for _, r := range cases.Run(cmd.Context(), e, set, f, cases.In(t.kind.namespace)) {
-			place := module.Problem{File: filepath.Join(t.path, r.File), Row: r.Row, Col: r.Col}.Place()
+		for _, r := range cases.RunFile(cmd.Context(), e, set, f, cases.InNamespace(t.kind.namespace)) {
+			place := module.Problem{File: filepath.Join(t.path, r.File), Row: r.Row, Col: r.Col}.SourcePosition()
 			out = append(out, caseOutcome{Name: r.Name, Place: place, Problems: r.Problems})
 		}
 	}
 	return out, nil
 }
 
-func (o outcome) print(out io.Writer, t trial) error {
+func (o outcome) printOutcome(out io.Writer, t trial) error {
 	switch t.form.String() {
 	case output.JSON:
 		return output.PrintJSON(out, o)
 	case output.JUnit:
-		return o.junit(out)
+		return o.writeJUnit(out)
 	}
 	for _, p := range o.Problems {
 		fmt.Fprintln(out, p)
@@ -207,12 +207,12 @@ func (o outcome) print(out io.Writer, t trial) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "%d of %s passed, %s run\n", passed, plural(len(o.Tests), "test"), plural(len(o.Cases), "case"))
+	fmt.Fprintf(out, "%d of %s passed, %s run\n", passed, formatCount(len(o.Tests), "test"), formatCount(len(o.Cases), "case"))
 	if c := o.Coverage; c != nil {
 		for _, m := range c.Missed {
 			fmt.Fprintf(out, "%s: no test evaluates this\n", m)
 		}
-		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.Percent(), plural(c.Lines, "line"))
+		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.CoveredPercent(), formatCount(c.Lines, "line"))
 	}
 	return nil
 }

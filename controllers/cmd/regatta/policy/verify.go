@@ -37,7 +37,7 @@ type verdict struct {
 	gate.Report
 }
 
-func (c *commands) verify() *cobra.Command {
+func (c *commands) newVerifyCommand() *cobra.Command {
 	var k kind
 	var t trust
 	var active []string
@@ -58,7 +58,7 @@ unless it is signed.`,
   regatta policy verify bundle.tar.gz --verification-key key.pub --records decisions.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.verification()
+			by, err := t.newVerification()
 			if err != nil {
 				return err
 			}
@@ -67,20 +67,20 @@ unless it is signed.`,
 				return err
 			}
 			v := &verdict{Path: args[0]}
-			if err := c.admit(cmd, v, &k, by, active, past); err != nil {
+			if err := c.admitBundle(cmd, v, &k, by, active, past); err != nil {
 				return err
 			}
-			if err := v.print(cmd.OutOrStdout(), form.String()); err != nil {
+			if err := v.printVerdict(cmd.OutOrStdout(), form.String()); err != nil {
 				return err
 			}
 			if v.Refused != "" {
-				return exit.No(errRefused)
+				return exit.RefusalError(errRefused)
 			}
 			return nil
 		},
 	}
-	k.flags(cmd)
-	t.flags(cmd)
+	k.addFlags(cmd)
+	t.addFlags(cmd)
 	form.AddTo(cmd)
 	cmd.Flags().StringSliceVar(&active, "active", nil, "bundles that are active already, which this one would join")
 	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again; - is the standard input")
@@ -108,13 +108,13 @@ func readRecords(in io.Reader, path string) ([]decision.Record, error) {
 	return records, nil
 }
 
-// admit fills in the verdict. An error is not the bundle's.
-func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Verification, active []string, past []decision.Record) error {
+// admitBundle fills in the verdict. An error is not the bundle's.
+func (c *commands) admitBundle(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Verification, active []string, past []decision.Record) error {
 	start := time.Now()
-	b, err := load(v.Path, by, k.options()...)
+	b, err := loadBundle(v.Path, by, k.bundleOptions()...)
 	var unsigned bundle.SignatureError
 	took := gate.Took{Stage: fetched, Duration: time.Since(start)}
-	switch ps := refused(v.Path, at(v.Path, err)); {
+	switch ps := refusalProblems(v.Path, prefixProblemPaths(v.Path, err)); {
 	case errors.As(err, &unsigned):
 		v.Stages = append(v.Stages, gate.Took{Stage: fetched}, gate.Took{Stage: signature, Duration: took.Duration})
 		v.Refused, v.Problems = signature, ps
@@ -126,7 +126,7 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 	case err != nil:
 		return err
 	}
-	v.Summary = b.Summary()
+	v.Summary = b.SummarizeContent()
 	v.Stages = append(v.Stages, took)
 	if by != nil {
 		v.Stages = append(v.Stages, gate.Took{Stage: signature})
@@ -145,37 +145,37 @@ func (c *commands) admit(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Ver
 		if a.Name != b.Name || a.Namespace != b.Namespace {
 			continue
 		}
-		if err := b.Follows(a); err != nil {
+		if err := b.FollowsActive(a); err != nil {
 			v.Refused, v.Problems = signature, module.Problems{{File: v.Path, Row: 1, Col: 1, Code: "sequence_error", Message: err.Error()}}
 			v.Stages = append(v.Stages[:1], gate.Took{Stage: signature})
 			return nil
 		}
 	}
-	report, err := gate.New(builtin, gate.WithRunner(c.runner)).Admit(cmd.Context(), b, set, past)
+	report, err := gate.New(builtin, gate.WithRunner(c.runner)).AdmitBundle(cmd.Context(), b, set, past)
 	if err != nil && report.Refused == "" {
 		return err
 	}
-	report.Problems = problemsOf(at(v.Path, report.Problems))
+	report.Problems = problemsOf(prefixProblemPaths(v.Path, report.Problems))
 	report.Stages = append(v.Stages, report.Stages...)
 	v.Report = report
 	return nil
 }
 
-func (v *verdict) print(out io.Writer, form string) error {
+func (v *verdict) printVerdict(out io.Writer, form string) error {
 	switch form {
 	case output.JSON:
 		return output.PrintJSON(out, v)
 	case output.SARIF:
-		return output.PrintJSON(out, asSARIF(v.stages(), v.findings()))
+		return output.PrintJSON(out, asSARIF(v.findingMeanings(), v.listFindings()))
 	case output.GitHub:
-		for _, f := range v.findings() {
-			annotate(out, f)
+		for _, f := range v.listFindings() {
+			printAnnotation(out, f)
 		}
 		return nil
 	}
 	for _, s := range v.Stages {
 		if s.Stage != v.Refused {
-			line := fmt.Sprintf("%-9s ok       %8s  %s", s.Stage, short(s.Duration), v.detail(s.Stage))
+			line := fmt.Sprintf("%-9s ok       %8s  %s", s.Stage, formatDuration(s.Duration), v.stageDetail(s.Stage))
 			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 	}
@@ -189,7 +189,7 @@ func (v *verdict) print(out io.Writer, form string) error {
 			duration = s.Duration
 		}
 	}
-	fmt.Fprintf(out, "%-9s refused  %8s  %s\n", v.Refused, short(duration), plural(len(v.Problems), "problem"))
+	fmt.Fprintf(out, "%-9s refused  %8s  %s\n", v.Refused, formatDuration(duration), formatCount(len(v.Problems), "problem"))
 	for i, p := range v.Problems {
 		if i == maxShown {
 			fmt.Fprintf(out, "  and %d more\n", len(v.Problems)-maxShown)
@@ -200,7 +200,7 @@ func (v *verdict) print(out io.Writer, form string) error {
 	return nil
 }
 
-func (v *verdict) findings() []finding {
+func (v *verdict) listFindings() []finding {
 	var out []finding
 	for _, p := range v.Problems {
 		out = append(out, finding{string(v.Refused), bad, p})
@@ -208,8 +208,8 @@ func (v *verdict) findings() []finding {
 	return out
 }
 
-// stages are the rules of the gate, as far as it came.
-func (v *verdict) stages() []meaning {
+// findingMeanings are the rules of the gate, as far as it came.
+func (v *verdict) findingMeanings() []meaning {
 	var out []meaning
 	for _, s := range v.Stages {
 		out = append(out, meaning{string(s.Stage), "The stage " + string(s.Stage) + " of the gate"})
@@ -217,24 +217,24 @@ func (v *verdict) stages() []meaning {
 	return out
 }
 
-// detail is what people want to know of a stage that is passed.
-func (v *verdict) detail(s gate.Stage) string {
+// stageDetail is what people want to know of a stage that is passed.
+func (v *verdict) stageDetail(s gate.Stage) string {
 	switch s {
 	case fetched:
 		if v.Summary.Content == "" {
 			return "" // not read any further
 		}
-		return fmt.Sprintf("%s, content %s", plural(len(v.Summary.Files), "file"), v.Summary.Content)
+		return fmt.Sprintf("%s, content %s", formatCount(len(v.Summary.Files), "file"), v.Summary.Content)
 	case signature:
-		return signed(v.Summary.Signature)
+		return signatureText(v.Summary.Signature)
 	case gate.Packages:
-		return plural(len(v.Summary.Packages), "package")
+		return formatCount(len(v.Summary.Packages), "package")
 	case gate.Tests:
-		return plural(len(v.Tests), "test")
+		return formatCount(len(v.Tests), "test")
 	case gate.Replay:
-		return fmt.Sprintf("%s, %d with another answer", plural(v.Replayed, "decision"), len(v.Differences))
+		return fmt.Sprintf("%s, %d with another answer", formatCount(v.Replayed, "decision"), len(v.Differences))
 	}
 	return ""
 }
 
-func short(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
+func formatDuration(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }

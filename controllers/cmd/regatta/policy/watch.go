@@ -16,9 +16,9 @@ import (
 // write a file in several steps.
 const quiet = 100 * time.Millisecond
 
-// watch runs something, and again after each change below a folder, until the
+// watchFolder runs something, and again after each change below a folder, until the
 // context ends.
-func watch(ctx context.Context, folder string, run func()) error {
+func watchFolder(ctx context.Context, folder string, run func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", folder, err)
@@ -31,7 +31,7 @@ func watch(ctx context.Context, folder string, run func()) error {
 			return fmt.Errorf("watching %s: %w", folder, err)
 		}
 		run()
-		if changed, err := next(ctx, w); err != nil || !changed {
+		if changed, err := waitForChange(ctx, w); err != nil || !changed {
 			return err
 		}
 	}
@@ -46,9 +46,9 @@ func addFolders(w *fsnotify.Watcher, folder string) error {
 	})
 }
 
-// next waits until something changed and then nothing did for a while. It is
+// waitForChange waits until something changed and then nothing did for a while. It is
 // false when the context ends.
-func next(ctx context.Context, w *fsnotify.Watcher) (bool, error) {
+func waitForChange(ctx context.Context, w *fsnotify.Watcher) (bool, error) {
 	var settled <-chan time.Time
 	for {
 		select {

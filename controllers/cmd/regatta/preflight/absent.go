@@ -26,11 +26,11 @@ func (l *look) withoutManager(ctx context.Context) (Report, error) {
 	}
 	for i := range elsewhere.Items {
 		namespace := elsewhere.Items[i].Namespace
-		l.add(Row{Effect: Blocks, Object: "Deployment " + namespace + "/" + ManagerDeployment, Field: "metadata.namespace", There: namespace, Here: "looked for in " + l.namespace,
+		l.addRow(Row{Effect: Blocks, Object: "Deployment " + namespace + "/" + ManagerDeployment, Field: "metadata.namespace", There: namespace, Here: "looked for in " + l.namespace,
 			Do: "regatta preflight --manager-namespace " + namespace})
 	}
 	if apierrors.IsForbidden(err) {
-		l.add(Row{Effect: Note, Object: "Deployment " + ManagerDeployment, Field: "metadata.namespace", There: "not in " + l.namespace + "; you may not list Deployments elsewhere", Here: "-",
+		l.addRow(Row{Effect: Note, Object: "Deployment " + ManagerDeployment, Field: "metadata.namespace", There: "not in " + l.namespace + "; you may not list Deployments elsewhere", Here: "-",
 			Do: "name its namespace with --manager-namespace"})
 	}
 	if len(elsewhere.Items) == 0 {
@@ -43,7 +43,7 @@ func (l *look) withoutManager(ctx context.Context) (Report, error) {
 
 // reportLeftovers says what of OpenKruise is there without a manager.
 func (l *look) reportLeftovers(ctx context.Context) error {
-	if err := l.crds(ctx); err != nil {
+	if err := l.checkCRDs(ctx); err != nil {
 		return err
 	}
 	known := &metav1.PartialObjectMetadataList{}
@@ -53,7 +53,7 @@ func (l *look) reportLeftovers(ctx context.Context) error {
 	}
 	for i := range known.Items {
 		if _, ours := CRDResource(known.Items[i].Name); ours {
-			l.add(Row{Effect: Note, Object: "CRD " + known.Items[i].Name, Field: "metadata", There: "kept without a manager", Here: "taken over",
+			l.addRow(Row{Effect: Note, Object: "CRD " + known.Items[i].Name, Field: "metadata", There: "kept without a manager", Here: "taken over",
 				Do: "helm upgrade --install kruise charts/kruise --take-ownership, with Helm 3.17 or newer"})
 		}
 	}
@@ -68,7 +68,7 @@ func (l *look) reportLeftovers(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading webhook configurations: %w", err)
 		}
-		l.add(Row{Effect: Differs, Object: "webhook configuration " + o.GetName(), Field: "webhooks", There: "nothing answers them", Here: "taken over",
+		l.addRow(Row{Effect: Differs, Object: "webhook configuration " + o.GetName(), Field: "webhooks", There: "nothing answers them", Here: "taken over",
 			Do: "helm upgrade --install kruise charts/kruise --take-ownership, or delete it"})
 	}
 	return nil

@@ -20,9 +20,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 )
 
-// flags says which flags and gates of the running manager differ. The chart gives its
+// compareFlags says which flags and gates of the running manager differ. The chart gives its
 // manager what its values say, and nothing that was added to the Deployment by hand.
-func (l *look) flags(context.Context) error {
+func (l *look) compareFlags(context.Context) error {
 	values := map[string]string{}
 	if err := yaml.Unmarshal(chart.ManagerValues, &values); err != nil {
 		return fmt.Errorf("reading which flags values are for: %w", err)
@@ -31,7 +31,7 @@ func (l *look) flags(context.Context) error {
 	flags := ManagerFlags(&l.manager)
 	for _, e := range managerContainer(&l.manager).Env {
 		if e.Name == "CUSTOM_RESOURCE_ENABLE" && e.Value != "" {
-			l.add(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds",
+			l.addRow(Row{Effect: Differs, Object: object, Field: "env CUSTOM_RESOURCE_ENABLE", There: e.Value, Here: "not set: all kinds",
 				Do: formatSet("manager.extraEnv[0].name", e.Name) + " " + formatSet("manager.extraEnv[0].value", e.Value)})
 		}
 	}
@@ -66,9 +66,9 @@ func (l *look) flags(context.Context) error {
 		if row.Do == extraArgs {
 			row.Do = "--set-json " + quoteForShell(extraArgs+"="+string(encoded))
 		}
-		l.add(row)
+		l.addRow(row)
 	}
-	return l.gates(flags["feature-gates"])
+	return l.compareGates(flags["feature-gates"])
 }
 
 // extraArgs is the value for flags that have none of their own.
@@ -104,8 +104,8 @@ func offThere() []featuregate.Feature {
 	return []featuregate.Feature{features.ResourcesDeletionProtection}
 }
 
-// gates compares what is on there with what will be on here.
-func (l *look) gates(set string) error {
+// compareGates compares what is on there with what will be on here.
+func (l *look) compareGates(set string) error {
 	there, err := features.New()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (l *look) gates(set string) error {
 		}
 		// By itself, so that one name that is wrong leaves the others.
 		if err := there.Set(pair); err != nil {
-			l.add(Row{Effect: Differs, Object: object, Field: "feature gate " + pair, There: pair, Here: "the manager refuses to start with it", Do: "leave it out of featureGates"})
+			l.addRow(Row{Effect: Differs, Object: object, Field: "feature gate " + pair, There: pair, Here: "the manager refuses to start with it", Do: "leave it out of featureGates"})
 		}
 	}
 	here, err := features.New()
@@ -132,7 +132,7 @@ func (l *look) gates(set string) error {
 	}
 	kept := l.keptGates(here)
 	for _, g := range []features.Gates{there, here} {
-		if err := g.Resolve(""); err != nil {
+		if err := g.ResolveDependencies(""); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (l *look) gates(set string) error {
 		if len(differing) > 1 { // the user may want some of them only
 			do = fmt.Sprintf("%s=%t in %s; all of them as there: %s", name, differing[name], gatesValue, whole)
 		}
-		l.add(Row{Effect: Differs, Object: object, Field: "feature gate " + name, There: onOff(differing[name]), Here: onOff(!differing[name]), Do: do})
+		l.addRow(Row{Effect: Differs, Object: object, Field: "feature gate " + name, There: onOff(differing[name]), Here: onOff(!differing[name]), Do: do})
 	}
 	return nil
 }
@@ -170,12 +170,12 @@ const gatesValue = "featureGates"
 func (l *look) keptGates(here features.Gates) []string {
 	var kept []string
 	rewrites := l.release.rewritesGates
-	for pair := range strings.SplitSeq(l.release.text(gatesValue, ""), ",") {
+	for pair := range strings.SplitSeq(l.release.textValue(gatesValue, ""), ",") {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
 		}
 		if err := here.Set(pair); err != nil {
-			l.add(Row{Effect: Blocks, Object: "Release " + l.release.namespace + "/" + l.release.name, Field: gatesValue, There: pair, Here: err.Error(),
+			l.addRow(Row{Effect: Blocks, Object: "Release " + l.release.namespace + "/" + l.release.name, Field: gatesValue, There: pair, Here: err.Error(),
 				Do: "leave it out, as the command below does"})
 			rewrites = true
 			continue

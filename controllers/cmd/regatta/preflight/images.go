@@ -15,10 +15,10 @@ var ofOpenKruise = regexp.MustCompile(`(^|/)openkruise/kruise-(manager|daemon|he
 // have either project's.
 func (l *look) reportImages(object string) {
 	for _, value := range []string{"manager.image", "daemon.image", "helmHooks.image"} {
-		repository, tag := l.release.text(value+".repository", ""), l.release.text(value+".tag", "")
+		repository, tag := l.release.textValue(value+".repository", ""), l.release.textValue(value+".tag", "")
 		switch {
 		case ofOpenKruise.MatchString(repository):
-			l.add(Row{Effect: Blocks, Object: object, Field: value + ".repository", There: repository, Here: "refused: it is an image of OpenKruise",
+			l.addRow(Row{Effect: Blocks, Object: object, Field: value + ".repository", There: repository, Here: "refused: it is an image of OpenKruise",
 				Do: "take it away, as the command below does, and name a mirror by --set image.registry"})
 			l.release.unsetValue(value + ".repository")
 			if tag != "" {
@@ -29,10 +29,10 @@ func (l *look) reportImages(object string) {
 				l.release.unsetValue(value + ".tag")
 			}
 		case repository != "":
-			l.add(Row{Effect: Differs, Object: object, Field: value + ".repository", There: repository, Here: "kept, and has to be an image of Regatta",
+			l.addRow(Row{Effect: Differs, Object: object, Field: value + ".repository", There: repository, Here: "kept, and has to be an image of Regatta",
 				Do: "push that there, and set " + value + ".tag to its tag, which is " + cmp.Or(tag, "the version of the chart") + " now"})
 		case tag != "":
-			l.add(Row{Effect: Blocks, Object: object, Field: value + ".tag", There: tag, Here: "a version of OpenKruise, which Regatta has no image of",
+			l.addRow(Row{Effect: Blocks, Object: object, Field: value + ".tag", There: tag, Here: "a version of OpenKruise, which Regatta has no image of",
 				Do: "take it away, as the command below does"})
 			l.release.unsetValue(value + ".tag")
 		}

@@ -49,10 +49,10 @@ func NewScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-func (l *look) add(r Row) { l.rows = append(l.rows, r) }
+func (l *look) addRow(r Row) { l.rows = append(l.rows, r) }
 
-// report looks at everything, the worst first.
-func (l *look) report(ctx context.Context) (Report, error) {
+// buildReport looks at everything, the worst first.
+func (l *look) buildReport(ctx context.Context) (Report, error) {
 	err := l.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: "kruise-controller-manager"}, &l.manager)
 	if apierrors.IsNotFound(err) {
 		return l.withoutManager(ctx)
@@ -60,8 +60,8 @@ func (l *look) report(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the Deployment of the manager: %w", err)
 	}
-	l.kubernetes()
-	for _, step := range []func(context.Context) error{l.released, l.crds, l.webhooks, l.flags, l.objects} {
+	l.checkKubernetes()
+	for _, step := range []func(context.Context) error{l.checkRelease, l.checkCRDs, l.compareWebhooks, l.compareFlags, l.checkObjects} {
 		if err := step(ctx); err != nil {
 			return Report{}, err
 		}
@@ -73,15 +73,15 @@ func (l *look) report(ctx context.Context) (Report, error) {
 	return Report{Command: l.release.formatUpgradeCommand(), Try: l.release.formatTrialCommand(), Rows: l.rows}, nil
 }
 
-// kubernetes says whether the API server is one that Regatta runs on.
-func (l *look) kubernetes() {
+// checkKubernetes says whether the API server is one that Regatta runs on.
+func (l *look) checkKubernetes() {
 	if kubeversion.CheckSupported(l.version) != nil {
-		l.add(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: fmt.Sprintf("1.%d or newer", kubeversion.OldestMinor), Do: "upgrade Kubernetes first"})
+		l.addRow(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: fmt.Sprintf("1.%d or newer", kubeversion.OldestMinor), Do: "upgrade Kubernetes first"})
 	}
 }
 
-// crds says whose the CRDs are, and in which versions their objects are stored.
-func (l *look) crds(ctx context.Context) error {
+// checkCRDs says whose the CRDs are, and in which versions their objects are stored.
+func (l *look) checkCRDs(ctx context.Context) error {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := l.List(ctx, list); err != nil {
 		return fmt.Errorf("listing CRDs: %w", err)
@@ -95,42 +95,42 @@ func (l *look) crds(ctx context.Context) error {
 		object := "CRD " + crd.Name
 		versions, ours := known[crd.Spec.Group+"/"+crd.Spec.Names.Kind]
 		if !ours {
-			l.add(Row{Effect: Differs, Object: object, Field: "kind", There: crd.Spec.Names.Kind, Here: "not served", Do: "nothing acts on its objects; keep what does"})
-			if l.release.owns(crd) {
-				l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + l.release.name, Here: "deleted with its objects, as the chart does not have it",
+			l.addRow(Row{Effect: Differs, Object: object, Field: "kind", There: crd.Spec.Names.Kind, Here: "not served", Do: "nothing acts on its objects; keep what does"})
+			if l.release.ownsObject(crd) {
+				l.addRow(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + l.release.name, Here: "deleted with its objects, as the chart does not have it",
 					Do: "kubectl annotate crd " + crd.Name + " helm.sh/resource-policy=keep, and upgrade OpenKruise's release once with it"})
 			}
 			continue
 		}
-		l.owner(crd)
+		l.checkCRDOwner(crd)
 		for _, v := range crd.Status.StoredVersions {
 			if !slices.Contains(versions, v) {
-				l.add(Row{Effect: Blocks, Object: object, Field: "status.storedVersions", There: v, Here: strings.Join(versions, ", "), Do: "migrate the stored objects, and take the version out of the status"})
+				l.addRow(Row{Effect: Blocks, Object: object, Field: "status.storedVersions", There: v, Here: strings.Join(versions, ", "), Do: "migrate the stored objects, and take the version out of the status"})
 			}
 		}
 		if newest := versions[len(versions)-1]; !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == newest }) {
-			l.add(Row{Effect: Differs, Object: object, Field: "spec.versions", There: "without " + newest, Here: "stored as " + newest, Do: "to go back, migrate the stored objects first: the API server refuses a CRD without a stored version"})
+			l.addRow(Row{Effect: Differs, Object: object, Field: "spec.versions", There: "without " + newest, Here: "stored as " + newest, Do: "to go back, migrate the stored objects first: the API server refuses a CRD without a stored version"})
 		}
 	}
 	return nil
 }
 
-// owner says whether helm takes a CRD over.
-func (l *look) owner(crd *apiextensionsv1.CustomResourceDefinition) {
+// checkCRDOwner says whether helm takes a CRD over.
+func (l *look) checkCRDOwner(crd *apiextensionsv1.CustomResourceDefinition) {
 	owner, object := crd.Annotations[ReleaseName], "CRD "+crd.Name
 	switch {
-	case l.release.name == "" || l.release.owns(crd):
+	case l.release.name == "" || l.release.ownsObject(crd):
 	case owner == "":
-		l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of no release", Here: "of release " + l.release.name,
+		l.addRow(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of no release", Here: "of release " + l.release.name,
 			Do: "add --take-ownership, with Helm 3.17 or newer, or --set crds.managed=false and apply the chart's CRDs yourself"})
 	default:
-		l.add(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + crd.Annotations[ReleaseNamespace] + "/" + owner, Here: "of release " + l.release.name,
+		l.addRow(Row{Effect: Blocks, Object: object, Field: "metadata.annotations", There: "of release " + crd.Annotations[ReleaseNamespace] + "/" + owner, Here: "of release " + l.release.name,
 			Do: "let that release go of it with --set crds.managed=false and helm.sh/resource-policy=keep, then add --take-ownership"})
 	}
 }
 
-// webhooks says what is asked of webhooks otherwise.
-func (l *look) webhooks(ctx context.Context) error {
+// compareWebhooks says what is asked of webhooks otherwise.
+func (l *look) compareWebhooks(ctx context.Context) error {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var validating admissionv1.ValidatingWebhookConfigurationList
 	for _, list := range []client.ObjectList{&mutating, &validating} {
@@ -164,21 +164,21 @@ func (l *look) webhooks(ctx context.Context) error {
 		}
 		object, _, _ := strings.Cut(h.configuration, " kruise-")
 		if !strings.HasSuffix(h.configuration, "-webhook-configuration") || object == h.configuration {
-			l.add(Row{Effect: Differs, Object: h.configuration, Field: h.name, There: "calls kruise-webhook-service", Here: "is not of the chart: its path may not be served", Do: "look what it is for, and delete it"})
+			l.addRow(Row{Effect: Differs, Object: h.configuration, Field: h.name, There: "calls kruise-webhook-service", Here: "is not of the chart: its path may not be served", Do: "look what it is for, and delete it"})
 			continue
 		}
 		if t := h.timeout; t != nil && !seen["timeout"] {
-			if want := l.release.number("webhookConfiguration.timeoutSeconds", 3); int64(*t) != want {
+			if want := l.release.numberValue("webhookConfiguration.timeoutSeconds", 3); int64(*t) != want {
 				seen["timeout"] = true
-				l.add(Row{Effect: Differs, Object: h.configuration, Field: "timeoutSeconds", There: fmt.Sprint(*t), Here: fmt.Sprint(want), Do: fmt.Sprintf("--set webhookConfiguration.timeoutSeconds=%d", *t)})
+				l.addRow(Row{Effect: Differs, Object: h.configuration, Field: "timeoutSeconds", There: fmt.Sprint(*t), Here: fmt.Sprint(want), Do: fmt.Sprintf("--set webhookConfiguration.timeoutSeconds=%d", *t)})
 			}
 		}
 		pods := slices.ContainsFunc(h.rules, func(r admissionv1.RuleWithOperations) bool {
 			return slices.ContainsFunc(r.Resources, func(s string) bool { return s == "pods" || s == "pods/eviction" })
 		})
-		want := l.release.text("webhookConfiguration.failurePolicy.pods", "Ignore")
+		want := l.release.textValue("webhookConfiguration.failurePolicy.pods", "Ignore")
 		if pods && h.policy != nil && string(*h.policy) != want {
-			l.add(Row{Effect: Differs, Object: h.configuration, Field: h.name + " failurePolicy", There: string(*h.policy), Here: want, Do: "--set webhookConfiguration.failurePolicy.pods=" + string(*h.policy)})
+			l.addRow(Row{Effect: Differs, Object: h.configuration, Field: h.name + " failurePolicy", There: string(*h.policy), Here: want, Do: "--set webhookConfiguration.failurePolicy.pods=" + string(*h.policy)})
 		}
 	}
 	return nil

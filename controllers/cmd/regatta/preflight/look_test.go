@@ -36,7 +36,7 @@ func TestWhatToDoAboutFlagsAndGatesFitsTogether(t *testing.T) {
 	l := newLook(map[string]any{"featureGates": "PodWebhook=true, CloneSetShortHash=1"},
 		"--feature-gates=PodWebhook=true,ImagePullJobGate=true,ResourcesDeletionProtection=false", "--crr-workers=10", "--rest-config-qps=30",
 		"--namespace=shop", "--expectation-timeout=9m", "--policy-dir=/a", "--unknown-flag=1", "--cloneset-workers=2")
-	if err := l.flags(t.Context()); err != nil {
+	if err := l.compareFlags(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	gates := `in featureGates; all of them as there: --set 'featureGates=PodWebhook=true\,CloneSetShortHash=false\,ImagePullJobGate=true\,ResourcesDeletionProtection=false'`
@@ -81,10 +81,10 @@ func TestTheCommandKeepsWhatItCan(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLook(tc.values)
-			if err := l.values("Release default/kruise"); err != nil {
+			if err := l.checkValues("Release default/kruise"); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.gates(""); err != nil {
+			if err := l.compareGates(""); err != nil {
 				t.Fatal(err)
 			}
 			want := "helm upgrade kruise charts/kruise --namespace default" + tc.want
@@ -101,7 +101,7 @@ func TestTheCommandKeepsWhatItCan(t *testing.T) {
 		t.Errorf("a name that a shell would run: %s", got)
 	}
 	var out bytes.Buffer
-	if err := (Report{Command: "a", Rows: []Row{{There: "a\x1b[2J\tb\nBlocks"}}}).print(&out); err != nil || strings.ContainsAny(out.String(), "\x1b\t") || strings.Count(out.String(), "\n") != 4 {
+	if err := (Report{Command: "a", Rows: []Row{{There: "a\x1b[2J\tb\nBlocks"}}}).printReport(&out); err != nil || strings.ContainsAny(out.String(), "\x1b\t") || strings.Count(out.String(), "\n") != 4 {
 		t.Errorf("%q: %v", out.String(), err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 // ServedVersions are the versions of each kind, the oldest first, by group/kind.
 func ServedVersions() map[string][]string {
 	out := map[string][]string{}
-	for gvk := range persisted() {
+	for gvk := range persistedKinds() {
 		key := gvk.Group + "/" + gvk.Kind
 		out[key] = append(out[key], gvk.Version)
 	}
@@ -46,8 +46,8 @@ func crdList() schema.GroupVersionKind {
 	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList")
 }
 
-// persisted are the kinds that have objects.
-func persisted() map[schema.GroupVersionKind]bool {
+// persistedKinds are the kinds that have objects.
+func persistedKinds() map[schema.GroupVersionKind]bool {
 	s, out := runtime.NewScheme(), map[schema.GroupVersionKind]bool{}
 	if api.AddToScheme(s) != nil {
 		return out
@@ -60,8 +60,8 @@ func persisted() map[schema.GroupVersionKind]bool {
 	return out
 }
 
-// objects says what of the objects is unknown here, and which rollouts go on.
-func (l *look) objects(ctx context.Context) error {
+// checkObjects says what of the objects is unknown here, and which rollouts go on.
+func (l *look) checkObjects(ctx context.Context) error {
 	s, err := NewScheme()
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func (l *look) objects(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			l.fields(s, gv.WithKind(kind), o)
-			if err := l.rollout(o); err != nil {
+			l.checkUnknownFields(s, gv.WithKind(kind), o)
+			if err := l.noteRollout(o); err != nil {
 				return err
 			}
 		}
@@ -90,8 +90,8 @@ func (l *look) objects(ctx context.Context) error {
 	return nil
 }
 
-// name is an object as people write it.
-func name(o client.Object) string {
+// objectName is an object as people write it.
+func objectName(o client.Object) string {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if ns := o.GetNamespace(); ns != "" {
 		return kind + " " + ns + "/" + o.GetName()
@@ -99,8 +99,8 @@ func name(o client.Object) string {
 	return kind + " " + o.GetName()
 }
 
-// fields says which fields of the spec would be dropped at the next write.
-func (l *look) fields(s *runtime.Scheme, gvk schema.GroupVersionKind, o *unstructured.Unstructured) {
+// checkUnknownFields says which fields of the spec would be dropped at the next write.
+func (l *look) checkUnknownFields(s *runtime.Scheme, gvk schema.GroupVersionKind, o *unstructured.Unstructured) {
 	typed, err := s.New(gvk)
 	if err != nil {
 		return
@@ -111,23 +111,23 @@ func (l *look) fields(s *runtime.Scheme, gvk schema.GroupVersionKind, o *unstruc
 	}
 	if err := yaml.UnmarshalStrict(spec, typed); err != nil {
 		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: ")
-		l.add(Row{Effect: Differs, Object: name(o), Field: "spec", There: text, Here: "no such field: dropped at the next write", Do: "take it out"})
+		l.addRow(Row{Effect: Differs, Object: objectName(o), Field: "spec", There: text, Here: "no such field: dropped at the next write", Do: "take it out"})
 	}
 }
 
-// rollout notes a rollout that is under way.
-func (l *look) rollout(o *unstructured.Unstructured) error {
-	w, ok := kinds.Find(o.GroupVersionKind().GroupKind())
+// noteRollout notes a rollout that is under way.
+func (l *look) noteRollout(o *unstructured.Unstructured) error {
+	w, ok := kinds.FindByGroupKind(o.GroupVersionKind().GroupKind())
 	if !ok {
 		return nil
 	}
 	typed, err := w.Read(o)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", name(o), err)
+		return fmt.Errorf("reading %s: %w", objectName(o), err)
 	}
 	v := w.View(typed)
 	if v.Wanted > 0 && v.Updated < v.Wanted {
-		l.add(Row{Effect: Note, Object: name(o), Field: "status", There: fmt.Sprintf("%d of %d pods updated", v.Updated, v.Wanted), Here: "goes on from there"})
+		l.addRow(Row{Effect: Note, Object: objectName(o), Field: "status", There: fmt.Sprintf("%d of %d pods updated", v.Updated, v.Wanted), Here: "goes on from there"})
 	}
 	return nil
 }

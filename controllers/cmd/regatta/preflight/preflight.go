@@ -65,10 +65,10 @@ type options struct {
 	namespace string
 }
 
-// Command makes the command.
-func Command() *cobra.Command {
+// NewCommand makes the command.
+func NewCommand() *cobra.Command {
 	o := &options{
-		cluster: target.NewCluster().Whole(), form: output.New(output.Text, output.JSON),
+		cluster: target.NewCluster().WithoutNamespace(), form: output.New(output.Text, output.JSON),
 		failOn: output.New("blocks", "differs"),
 	}
 	cmd := &cobra.Command{
@@ -94,17 +94,17 @@ where it reads the values that users set. Without that permission a row says so.
   regatta preflight --fail-on differs
   regatta preflight -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runPreflight(cmd) },
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.form.AddTo(cmd)
 	cmd.Flags().Var(o.failOn, "fail-on", "the least effect that ends it with 1: blocks or differs")
 	cmd.Flags().StringVar(&o.namespace, "manager-namespace", "kruise-system", "namespace of the manager")
-	return exit.Printed(cmd)
+	return exit.FailOnPrintError(cmd)
 }
 
-func (o *options) run(cmd *cobra.Command) error {
-	config, err := o.cluster.Config()
+func (o *options) runPreflight(cmd *cobra.Command) error {
+	config, err := o.cluster.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -125,29 +125,29 @@ func (o *options) run(cmd *cobra.Command) error {
 		return fmt.Errorf("asking the API server for its version: %w", err)
 	}
 	l := &look{Reader: reader, namespace: o.namespace, version: version}
-	report, err := l.report(cmd.Context())
+	report, err := l.buildReport(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if o.form.String() == output.JSON {
 		err = output.PrintJSON(cmd.OutOrStdout(), report)
 	} else {
-		err = report.print(cmd.OutOrStdout())
+		err = report.printReport(cmd.OutOrStdout())
 	}
 	if err != nil {
 		return err
 	}
-	return report.verdict(o.failOn.String())
+	return report.failureError(o.failOn.String())
 }
 
-// verdict is an error if a row has the effect or a worse one.
-func (r Report) verdict(effect string) error {
+// failureError is an error if a row has the effect or a worse one.
+func (r Report) failureError(effect string) error {
 	count := func(e Effect) int {
 		return len(slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Effect != e }))
 	}
 	blocks, differs := count(Blocks), count(Differs)
 	if blocks > 0 || effect == "differs" && differs > 0 {
-		return exit.No(fmt.Errorf("%d blocks the change over, and %d would be different", blocks, differs))
+		return exit.RefusalError(fmt.Errorf("%d blocks the change over, and %d would be different", blocks, differs))
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func formatCell(text string) string {
 	}, text)
 }
 
-func (r Report) print(out io.Writer) error {
+func (r Report) printReport(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.Rows) > 0 {
 		fmt.Fprintln(t, "EFFECT\tOBJECT\tFIELD\tTHERE\tHERE\tDO")

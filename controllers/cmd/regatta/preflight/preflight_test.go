@@ -39,11 +39,11 @@ type shop struct {
 func (s *shop) types(args ...string) (Report, string, int) {
 	s.Helper()
 	root := &cobra.Command{Use: "regatta", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(Command())
+	root.AddCommand(NewCommand())
 	var text bytes.Buffer
 	root.SetOut(&text)
 	root.SetArgs(append([]string{"preflight", "--kubeconfig", s.kubeconfig}, args...))
-	code := exit.Code(exit.Tree(root).ExecuteContext(s.Context()))
+	code := exit.Code(exit.WithExitCodes(root).ExecuteContext(s.Context()))
 	var r Report
 	if strings.HasPrefix(text.String(), "{") {
 		if err := json.Unmarshal(text.Bytes(), &r); err != nil {
@@ -272,7 +272,7 @@ func TestImagesOfOpenKruise(t *testing.T) {
 // What no API server that tests have can be is checked by itself.
 func TestWhatAnOldClusterHas(t *testing.T) {
 	l := &look{version: &version.Info{Major: "1", Minor: "28+", GitVersion: "v1.28.4"}}
-	l.kubernetes()
+	l.checkKubernetes()
 	if len(l.rows) != 1 || l.rows[0].Effect != Blocks || l.rows[0].There != "v1.28.4" {
 		t.Errorf("of Kubernetes 1.28 it says %v", l.rows)
 	}

@@ -36,12 +36,12 @@ type release struct {
 	rewritesGates bool
 }
 
-func (r release) owns(o client.Object) bool {
+func (r release) ownsObject(o client.Object) bool {
 	return r.name != "" && o.GetAnnotations()[ReleaseName] == r.name && o.GetAnnotations()[ReleaseNamespace] == r.namespace
 }
 
-// text is a value that a user set, or its default.
-func (r release) text(path, otherwise string) string {
+// textValue is a value that a user set, or its default.
+func (r release) textValue(path, otherwise string) string {
 	v, found, err := unstructured.NestedFieldNoCopy(r.values, strings.Split(path, ".")...)
 	if !found || err != nil || v == nil { // null is the default
 		return otherwise
@@ -49,37 +49,37 @@ func (r release) text(path, otherwise string) string {
 	return fmt.Sprint(v)
 }
 
-func (r release) number(path string, otherwise int64) int64 {
-	n, err := strconv.ParseInt(r.text(path, ""), 10, 64)
+func (r release) numberValue(path string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(r.textValue(path, ""), 10, 64)
 	if err != nil {
 		return otherwise
 	}
 	return n
 }
 
-// released reads the release and says what of its values the chart refuses.
-func (l *look) released(ctx context.Context) error {
+// checkRelease reads the release and says what of its values the chart refuses.
+func (l *look) checkRelease(ctx context.Context) error {
 	l.release = release{name: l.manager.Annotations[ReleaseName], namespace: l.manager.Annotations[ReleaseNamespace]}
 	if l.release.name == "" {
-		l.add(Row{Effect: Blocks, Object: "Deployment kruise-controller-manager", Field: "metadata.annotations", There: "of no release of Helm", Here: "of release kruise",
+		l.addRow(Row{Effect: Blocks, Object: "Deployment kruise-controller-manager", Field: "metadata.annotations", There: "of no release of Helm", Here: "of release kruise",
 			Do: "helm install kruise charts/kruise --take-ownership, with Helm 3.17 or newer; what only OpenKruise has stays"})
 		return nil
 	}
 	object := "Release " + l.release.namespace + "/" + l.release.name
 	found, err := l.readRevision(ctx, object)
 	if apierrors.IsForbidden(err) || err == nil && !found {
-		l.add(Row{Effect: Note, Object: object, Field: "values", There: "cannot be read", Here: "kept by the upgrade",
+		l.addRow(Row{Effect: Note, Object: object, Field: "values", There: "cannot be read", Here: "kept by the upgrade",
 			Do: "look at helm get values " + quoteForShell(l.release.name) + " -n " + quoteForShell(l.release.namespace)})
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the release: %w", err)
 	}
-	return l.values(object)
+	return l.checkValues(object)
 }
 
-// values says what Helm would refuse before it does anything.
-func (l *look) values(object string) error {
+// checkValues says what Helm would refuse before it does anything.
+func (l *look) checkValues(object string) error {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(chart.Schema))
 	if err != nil {
 		return fmt.Errorf("parsing the schema of the values: %w", err)
@@ -96,22 +96,22 @@ func (l *look) values(object string) error {
 	if err := yaml.Unmarshal(chart.Values, &values); err != nil {
 		return fmt.Errorf("reading the defaults of the values: %w", err)
 	}
-	merge(values, l.release.values)
+	mergeValues(values, l.release.values)
 	var wrong *jsonschema.ValidationError
 	if err := schema.Validate(values); errors.As(err, &wrong) {
-		l.refused(object, wrong)
+		l.addRefusedValues(object, wrong)
 	}
 	l.reportImages(object)
 	l.reportPorts(object, values)
 	if groups, _, _ := unstructured.NestedSlice(values, "installation", "roleListGroups"); len(groups) > 0 {
 		for _, g := range groups {
 			if g == "*" || g == "" {
-				l.add(Row{Effect: Differs, Object: object, Field: "installation.roleListGroups", There: strconv.Quote(fmt.Sprint(g)), Here: "no effect: it would let the manager list every secret", Do: "name the groups of the CRDs that are protected by Cascading"})
+				l.addRow(Row{Effect: Differs, Object: object, Field: "installation.roleListGroups", There: strconv.Quote(fmt.Sprint(g)), Here: "no effect: it would let the manager list every secret", Do: "name the groups of the CRDs that are protected by Cascading"})
 			}
 		}
 	}
 	if managed, found, _ := unstructured.NestedBool(values, "crds", "managed"); found && !managed {
-		l.add(Row{Effect: Note, Object: object, Field: "crds.managed", There: "false", Here: "kept", Do: "apply the CRDs of charts/kruise yourself before the upgrade"})
+		l.addRow(Row{Effect: Note, Object: object, Field: "crds.managed", There: "false", Here: "kept", Do: "apply the CRDs of charts/kruise yourself before the upgrade"})
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (l *look) values(object string) error {
 func (l *look) reportPorts(object string, values map[string]any) {
 	const own = "manager.decisions.port"
 	others := []string{"manager.metrics.port", "manager.webhook.port", "manager.healthProbe.port", "manager.pprofAddr"}
-	if onNode, _, _ := unstructured.NestedBool(values, "manager", "hostNetwork"); onNode && !strings.Contains(l.release.text(gatesValue, ""), string(features.KruiseDaemon)+"=false") {
+	if onNode, _, _ := unstructured.NestedBool(values, "manager", "hostNetwork"); onNode && !strings.Contains(l.release.textValue(gatesValue, ""), string(features.KruiseDaemon)+"=false") {
 		others = append(others, "daemon.port")
 		if profiles, _, _ := unstructured.NestedBool(values, "daemon", "enablePprof"); profiles {
 			others = append(others, "daemon.pprofAddr")
@@ -139,7 +139,7 @@ func (l *look) reportPorts(object string, values map[string]any) {
 	for taken[strconv.Itoa(free)] {
 		free++
 	}
-	l.add(Row{Effect: Blocks, Object: object, Field: clashes, There: port, Here: "refused: " + own + " is the same",
+	l.addRow(Row{Effect: Blocks, Object: object, Field: clashes, There: port, Here: "refused: " + own + " is the same",
 		Do: "move that one, as the command below does"})
 	l.release.setValue(own, strconv.Itoa(free))
 }
@@ -153,9 +153,9 @@ func readPort(values map[string]any, path string) string {
 	return lastPort.FindString(fmt.Sprint(v))
 }
 
-// merge does what Helm does with values of users: those of a map replace defaults one by
+// mergeValues does what Helm does with values of users: those of a map replace defaults one by
 // one, and null takes one away.
-func merge(into, from map[string]any) {
+func mergeValues(into, from map[string]any) {
 	for key, v := range from {
 		below, isMap := v.(map[string]any)
 		defaults, wasMap := into[key].(map[string]any)
@@ -163,18 +163,18 @@ func merge(into, from map[string]any) {
 		case v == nil:
 			delete(into, key)
 		case isMap && wasMap:
-			merge(defaults, below)
+			mergeValues(defaults, below)
 		default:
 			into[key] = v
 		}
 	}
 }
 
-// refused tells each value that is wrong by itself.
-func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
+// addRefusedValues tells each value that is wrong by itself.
+func (l *look) addRefusedValues(object string, wrong *jsonschema.ValidationError) {
 	if len(wrong.Causes) > 0 {
 		for _, cause := range wrong.Causes {
-			l.refused(object, cause)
+			l.addRefusedValues(object, cause)
 		}
 		return
 	}
@@ -201,7 +201,7 @@ func (l *look) refused(object string, wrong *jsonschema.ValidationError) {
 	case len(wrong.InstanceLocation) > 0:
 		l.release.unsetValue(pathOf(wrong.InstanceLocation))
 	}
-	l.add(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
+	l.addRow(Row{Effect: Blocks, Object: object, Field: cmp.Or(strings.Join(wrong.InstanceLocation, "."), "values"), There: "set", Here: "refused: " + strings.ReplaceAll(text, "\n", " "),
 		Do: do})
 }
 

@@ -66,7 +66,7 @@ func (l *look) readRevision(ctx context.Context, object string) (bool, error) {
 	chosen, refusal := chooseRevision(revisions)
 	if refusal != "" {
 		last := revisions[0]
-		l.add(Row{Effect: Blocks, Object: object, Field: fmt.Sprintf("revision %d", last.number), There: last.status, Here: refusal,
+		l.addRow(Row{Effect: Blocks, Object: object, Field: fmt.Sprintf("revision %d", last.number), There: last.status, Here: refusal,
 			Do: fmt.Sprintf("wait for Helm where it still runs; else helm history %s --namespace %s, and helm rollback to a revision that was deployed", quoteForShell(l.release.name), quoteForShell(l.release.namespace))})
 	}
 	if chosen == nil {

@@ -45,7 +45,7 @@ func webSet(updated, done int, change func(*kruise.CloneSet)) *kruise.CloneSet {
 
 // snapshotOf is what is known of a CloneSet alone.
 func snapshotOf(set *kruise.CloneSet) snapshot {
-	kind, _ := kinds.Find(kruise.Kind("CloneSet"))
+	kind, _ := kinds.FindByGroupKind(kruise.Kind("CloneSet"))
 	return snapshot{about: web(), kind: kind, state: ptr.To(kind.View(set))}
 }
 
@@ -66,7 +66,7 @@ func halfway() snapshot {
 		Verdict: explain.Updating, Reason: "RolloutInProgress", Decided: noon().Add(-time.Second), Replica: "manager-x",
 		Facts:  []explain.Fact{{Name: "strategy.maxUnavailable", Value: "2"}},
 		Groups: map[string]map[string]points.Group{"zone": {"a": {Total: 5, Updated: 4, Unavailable: 2}, "b": {Total: 5}}},
-		Why: []explain.Tally{
+		Why: []explain.ReasonCount{
 			{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "CloneSet shop/web updates one zone at a time, so pods in zone b wait.", Pod: "web-6", Pods: 5},
 			{Verdict: explain.Updating, Reason: "NotAvailable", Message: "It has its revision, but it is not ready.", Pod: "web-3", Pods: 2},
 			{Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk, Message: "It waits for others.", Pod: "web-5", Pods: 1},

@@ -34,7 +34,7 @@ const poll = time.Second
 
 // asker asks the manager why.
 type asker interface {
-	Ask(ctx context.Context, q managers.Question) (explain.Reply, []error, error)
+	FetchExplanation(ctx context.Context, q managers.Question) (explain.Reply, []error, error)
 }
 
 // feed watches a workload, its pods and its events, and asks about it.
@@ -55,7 +55,7 @@ type feed struct {
 
 // newFeed reads the workload once, so that a wrong name fails at once.
 func newFeed(ctx context.Context, core kubernetes.Interface, objects dynamic.Interface, a asker, about target.Target) (*feed, error) {
-	kind, ok := kinds.Find(about.GroupKind())
+	kind, ok := kinds.FindByGroupKind(about.GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("a %s has no rollout to follow; want a %s", about.Kind, kinds.List("or"))
 	}
@@ -80,12 +80,12 @@ func newFeed(ctx context.Context, core kubernetes.Interface, objects dynamic.Int
 	involved := fields.AndSelectors(
 		fields.OneTermEqualSelector("involvedObject.kind", kind.Kind), fields.OneTermEqualSelector("involvedObject.name", about.Name),
 	).String()
-	f.objects = f.informer("the "+kind.Kind, &unstructured.Unstructured{}, listWatch(named, labels.Everything(), objects,
+	f.objects = f.newInformer("the "+kind.Kind, &unstructured.Unstructured{}, listWatch(named, labels.Everything(), objects,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) }, resource.Watch))
 	pods, events := core.CoreV1().Pods(about.Namespace), core.CoreV1().Events(about.Namespace)
-	f.pods = f.informer("its pods", &corev1.Pod{}, listWatch("", selector, core,
+	f.pods = f.newInformer("its pods", &corev1.Pod{}, listWatch("", selector, core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, pods.Watch))
-	f.events = f.informer("its events", &corev1.Event{}, listWatch(involved, labels.Everything(), core,
+	f.events = f.newInformer("its events", &corev1.Event{}, listWatch(involved, labels.Everything(), core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }, events.Watch))
 	return f, nil
 }
@@ -103,11 +103,11 @@ func listWatch(field string, selector labels.Selector, source any,
 	}, source)
 }
 
-// informer keeps objects in memory, without the fields that the view does not
+// newInformer keeps objects in memory, without the fields that the view does not
 // use. If a kind cannot be watched, the view says so and goes on without it.
-func (f *feed) informer(what string, example runtime.Object, lw cache.ListerWatcher) cache.SharedIndexInformer {
+func (f *feed) newInformer(what string, example runtime.Object, lw cache.ListerWatcher) cache.SharedIndexInformer {
 	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{})
-	_ = i.SetTransform(slim) // neither fails before the informer runs
+	_ = i.SetTransform(trimObject) // neither fails before the informer runs
 	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return // it lists again
@@ -119,7 +119,7 @@ func (f *feed) informer(what string, example runtime.Object, lw cache.ListerWatc
 	return i
 }
 
-func slim(object any) (any, error) {
+func trimObject(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		return &corev1.Pod{
@@ -135,8 +135,8 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// run watches and asks until ctx is done.
-func (f *feed) run(ctx context.Context) {
+// runWatches watches and asks until ctx is done.
+func (f *feed) runWatches(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, i := range []cache.SharedIndexInformer{f.objects, f.pods, f.events} {
 		all.Go(func() { i.RunWithContext(ctx) })
@@ -145,7 +145,7 @@ func (f *feed) run(ctx context.Context) {
 		ticker := time.NewTicker(poll)
 		defer ticker.Stop()
 		for {
-			f.ask(ctx)
+			f.pollExplanation(ctx)
 			select {
 			case <-ctx.Done():
 				return
@@ -156,8 +156,8 @@ func (f *feed) run(ctx context.Context) {
 	all.Wait()
 }
 
-func (f *feed) ask(ctx context.Context) {
-	reply, _, err := f.asker.Ask(ctx, managers.Question{Group: f.about.Group, Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
+func (f *feed) pollExplanation(ctx context.Context) {
+	reply, _, err := f.asker.FetchExplanation(ctx, managers.Question{Group: f.about.Group, Kind: f.about.Kind, Namespace: f.about.Namespace, Name: f.about.Name})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silence = err
@@ -166,8 +166,8 @@ func (f *feed) ask(ctx context.Context) {
 	}
 }
 
-// snapshot is what is known now.
-func (f *feed) snapshot() (snapshot, error) {
+// takeSnapshot is what is known now.
+func (f *feed) takeSnapshot() (snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := snapshot{about: f.about, kind: f.kind, answer: f.answer, silence: f.silence}
@@ -179,7 +179,7 @@ func (f *feed) snapshot() (snapshot, error) {
 		}
 	}
 	s.blind = errors.Join(blind...)
-	for _, u := range listed[*unstructured.Unstructured](f.objects) {
+	for _, u := range listObjects[*unstructured.Unstructured](f.objects) {
 		object, err := f.kind.Read(u)
 		if err != nil {
 			return snapshot{}, err
@@ -188,12 +188,12 @@ func (f *feed) snapshot() (snapshot, error) {
 	}
 	s.state = ptr.To(f.kind.View(f.last))
 	s.gone = f.objects.HasSynced() && len(f.objects.GetStore().List()) == 0
-	s.revisions = revisionsOf(listed[*corev1.Pod](f.pods), f.last.GetUID(), s.state.UpdateRevision)
-	s.events = eventsOf(listed[*corev1.Event](f.events), f.kind.Group)
+	s.revisions = revisionsOf(listObjects[*corev1.Pod](f.pods), f.last.GetUID(), s.state.UpdateRevision)
+	s.events = eventsOf(listObjects[*corev1.Event](f.events), f.kind.Group)
 	return s, nil
 }
 
-func listed[T any](i cache.SharedIndexInformer) []T {
+func listObjects[T any](i cache.SharedIndexInformer) []T {
 	var out []T
 	for _, o := range i.GetStore().List() {
 		if t, ok := o.(T); ok {

@@ -31,7 +31,7 @@ import (
 // answers is an asker that can fall silent.
 type answers struct{ silent atomic.Bool }
 
-func (a *answers) Ask(_ context.Context, q managers.Question) (explain.Reply, []error, error) {
+func (a *answers) FetchExplanation(_ context.Context, q managers.Question) (explain.Reply, []error, error) {
 	if a.silent.Load() || q.Kind != "CloneSet" || q.Name != "web" {
 		return explain.Reply{}, nil, errors.New("no manager is there")
 	}
@@ -42,7 +42,7 @@ func eventually(t *testing.T, f *feed, what string, is func(snapshot) bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		s, err := f.snapshot()
+		s, err := f.takeSnapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestTheFeedFollowsWhatChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		f.run(ctx)
+		f.runWatches(ctx)
 		close(done)
 	}()
 	eventually(t, f, "the pods are counted and the manager is asked", func(s snapshot) bool {
@@ -106,7 +106,7 @@ func TestTheFeedFollowsWhatChanges(t *testing.T) {
 	if _, err := sets.Update(ctx, u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, f, "a change of the status is seen", func(s snapshot) bool { return s.state.Complete() })
+	eventually(t, f, "a change of the status is seen", func(s snapshot) bool { return s.state.IsComplete() })
 	if err := sets.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestWhatCannotBeWatchedIsTold(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go f.run(ctx)
+	go f.runWatches(ctx)
 	eventually(t, f, "the rest goes on", func(s snapshot) bool {
 		return s.blind != nil && strings.Contains(s.blind.Error(), "watching its pods: ") && s.answer != nil
 	})
@@ -148,7 +148,7 @@ func TestWrongUse(t *testing.T) {
 		"watch clone/a -x": "unknown shorthand flag",
 	} {
 		t.Run(args, func(t *testing.T) {
-			cmd := Command()
+			cmd := NewCommand()
 			cmd.SetArgs(strings.Fields(args))
 			cmd.SetOut(&bytes.Buffer{})
 			cmd.SetErr(&bytes.Buffer{})

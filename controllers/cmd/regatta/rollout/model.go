@@ -34,13 +34,13 @@ func newModel(r *rollout, renderer *lipgloss.Renderer) model {
 	return model{rollout: r, style: newStyles(renderer), width: 80}
 }
 
-func (m model) look() tea.Msg {
-	s, last, err := m.rollout.look()
+func (m model) pollSnapshot() tea.Msg {
+	s, last, err := m.rollout.nextSnapshot()
 	return seen{snapshot: s, at: m.rollout.now(), last: last, err: err}
 }
 
 // Init implements tea.Model.
-func (m model) Init() tea.Cmd { return m.look }
+func (m model) Init() tea.Cmd { return m.pollSnapshot }
 
 // Update implements tea.Model.
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -62,7 +62,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.err = msg.err
 			return m, tea.Quit
 		}
-		return m, tea.Tick(frame, func(time.Time) tea.Msg { return m.look() })
+		return m, tea.Tick(frame, func(time.Time) tea.Msg { return m.pollSnapshot() })
 	}
 	return m, nil
 }
@@ -72,5 +72,5 @@ func (m model) View() string {
 	if !m.started || m.seen.snapshot.state == nil {
 		return ""
 	}
-	return m.style.view(m.seen, m.width, m.height)
+	return m.style.renderView(m.seen, m.width, m.height)
 }

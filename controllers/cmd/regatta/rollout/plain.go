@@ -13,15 +13,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// plain prints a line for each change, at most one in a time.
-func plain(ctx context.Context, r *rollout, out io.Writer, every time.Duration) error {
+// printPlain prints a line for each change, at most one in a time.
+func printPlain(ctx context.Context, r *rollout, out io.Writer, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	l := lines{since: r.now(), told: map[string]bool{}}
 	for {
-		s, last, err := r.look()
+		s, last, err := r.nextSnapshot()
 		if s.state != nil {
-			for _, line := range l.next(s, last) {
+			for _, line := range l.nextLines(s, last) {
 				if _, werr := fmt.Fprintf(out, "%s  %s\n", r.now().Format("15:04:05"), line); werr != nil {
 					return fmt.Errorf("printing the rollout: %w", werr)
 				}
@@ -45,9 +45,9 @@ type lines struct {
 	told   map[string]bool
 }
 
-// next are the lines that a snapshot adds: how far it is, if that changed, and
+// nextLines are the lines that a snapshot adds: how far it is, if that changed, and
 // each reason and warning once.
-func (l *lines) next(s snapshot, last bool) []string {
+func (l *lines) nextLines(s snapshot, last bool) []string {
 	var out []string
 	once := func(line string) {
 		if !l.told[line] {
@@ -56,12 +56,12 @@ func (l *lines) next(s snapshot, last bool) []string {
 		}
 	}
 	p := s.state
-	now := fmt.Sprintf("%s; %d of %d pods, %d available", p.Progress(), p.Pods, p.Wanted, p.Available)
+	now := fmt.Sprintf("%s; %d of %d pods, %d available", p.ProgressText(), p.Pods, p.Wanted, p.Available)
 	if !p.Observed {
 		now = "the manager has not seen the change yet"
 	}
-	if s.answer != nil && p.Observed && !p.Complete() {
-		now += reasons(s.answer.Why)
+	if s.answer != nil && p.Observed && !p.IsComplete() {
+		now += countReasons(s.answer.Why)
 	}
 	if now != l.before {
 		l.before = now
@@ -81,7 +81,7 @@ func (l *lines) next(s snapshot, last bool) []string {
 			once("warning: " + strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 	}
-	if last && p.Complete() {
+	if last && p.IsComplete() {
 		out = append(out, "the rollout is complete")
 	}
 	return out
@@ -105,12 +105,12 @@ func reasonsOf(a *explain.Answer) (out []string) {
 	return out
 }
 
-// reasons counts pods by reason, whichever groups of them a rule tells apart.
-func reasons(why []explain.Tally) string {
+// countReasons counts pods by reason, whichever groups of them a rule tells apart.
+func countReasons(why []explain.ReasonCount) string {
 	counts := map[string]int{}
 	var order []string
 	for _, y := range why {
-		key := fmt.Sprintf("%s (%s)", y.Verdict.Words(), y.Reason)
+		key := fmt.Sprintf("%s (%s)", y.Verdict.DisplayText(), y.Reason)
 		if counts[key] == 0 {
 			order = append(order, key)
 		}

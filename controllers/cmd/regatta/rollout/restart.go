@@ -24,7 +24,7 @@ import (
 func restartCommand() *cobra.Command {
 	cluster, inPlace := target.NewCluster(), false
 	cmd := &cobra.Command{
-		Use:   "restart (" + strings.Join(target.Forms(target.Workloads()...), " | ") + ") --in-place",
+		Use:   "restart (" + strings.Join(target.ArgumentForms(target.WorkloadKinds()...), " | ") + ") --in-place",
 		Short: "Restart all containers of a workload in place",
 		Long: `Restart restarts the containers of each pod of a ` + kinds.List("or") + ` and leaves the pods
 where they are, with their names, addresses and volumes. The manager makes a
@@ -38,21 +38,21 @@ the restart after the pods that are under way.`,
 		Example: `  regatta rollout restart clone/web --in-place
   kubectl annotate clone web ` + kruise.RestartInPlaceKey + `-   # stop`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, err := target.Parse(args, target.Workloads()...)
+			_, err := target.ParseArgs(args, target.WorkloadKinds()...)
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !inPlace {
 				return errors.New("add --in-place: containers restart and pods stay; for new pods change the template of the workload")
 			}
-			about, err := target.Parse(args, target.Workloads()...)
+			about, err := target.ParseArgs(args, target.WorkloadKinds()...)
 			if err != nil {
 				return err
 			}
-			if about, err = cluster.In(about); err != nil {
+			if about, err = cluster.ResolveNamespace(about); err != nil {
 				return err
 			}
-			config, err := cluster.Config()
+			config, err := cluster.RESTConfig()
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ the restart after the pods that are under way.`,
 			if err != nil {
 				return fmt.Errorf("making a client: %w", err)
 			}
-			if err := restart(cmd.Context(), objects, about, time.Now()); err != nil {
+			if err := requestRestart(cmd.Context(), objects, about, time.Now()); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s restarts in place; follow it by: kubectl get crr -n %s -w\n", about, about.Namespace)
@@ -72,9 +72,9 @@ the restart after the pods that are under way.`,
 	return cmd
 }
 
-// restart asks for a restart of a workload in place.
-func restart(ctx context.Context, objects dynamic.Interface, about target.Target, now time.Time) error {
-	kind, ok := kinds.Find(about.GroupKind())
+// requestRestart asks for a restart of a workload in place.
+func requestRestart(ctx context.Context, objects dynamic.Interface, about target.Target, now time.Time) error {
+	kind, ok := kinds.FindByGroupKind(about.GroupKind())
 	if !ok {
 		return fmt.Errorf("a %s cannot be restarted in place; want a %s", about.Kind, kinds.List("or"))
 	}

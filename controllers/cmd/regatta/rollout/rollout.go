@@ -5,8 +5,8 @@ package rollout
 
 import "github.com/spf13/cobra"
 
-// Command makes the command with all that are below it.
-func Command() *cobra.Command {
+// NewCommand makes the command with all that are below it.
+func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "rollout", Short: "Follow and start rollouts"}
 	cmd.AddCommand(watchCommand(), restartCommand())
 	return cmd

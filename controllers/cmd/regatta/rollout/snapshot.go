@@ -57,7 +57,7 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 			counted[name] = r
 		}
 		r.pods++
-		if ready(p) {
+		if isPodReady(p) {
 			r.ready++
 		}
 	}
@@ -77,7 +77,7 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 	return out
 }
 
-func ready(p *corev1.Pod) bool {
+func isPodReady(p *corev1.Pod) bool {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue

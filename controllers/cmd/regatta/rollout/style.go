@@ -24,7 +24,7 @@ func newStyles(r *lipgloss.Renderer) styles {
 	}
 }
 
-func (st styles) verdict(v explain.Verdict) lipgloss.Style {
+func (st styles) verdictStyle(v explain.Verdict) lipgloss.Style {
 	switch v {
 	case explain.UpToDate:
 		return st.good
@@ -36,8 +36,8 @@ func (st styles) verdict(v explain.Verdict) lipgloss.Style {
 	return st.wait
 }
 
-// bar shows how many of all are done, and how many have begun.
-func (st styles) bar(done, begun, all, width int) string {
+// progressBar shows how many of all are done, and how many have begun.
+func (st styles) progressBar(done, begun, all, width int) string {
 	if width < 1 {
 		return ""
 	}
@@ -49,7 +49,7 @@ func (st styles) bar(done, begun, all, width int) string {
 	return st.good.Render(strings.Repeat("█", full)) + st.busy.Render(strings.Repeat("▒", half-full)) + st.dim.Render(strings.Repeat("░", width-half))
 }
 
-// cut keeps a line from being wrapped.
-func cut(s string, width int) string {
+// truncateLine keeps a line from being wrapped.
+func truncateLine(s string, width int) string {
 	return ansi.Truncate(strings.ReplaceAll(s, "\n", " "), max(width, 0), "…")
 }

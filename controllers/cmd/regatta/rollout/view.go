@@ -29,29 +29,29 @@ type section struct {
 // margin is where the lines of sections begin.
 const margin = 11
 
-// view is the whole view in as many columns and, unless it is 0, lines.
-func (st styles) view(s seen, width, height int) string {
+// renderView is the whole view in as many columns and, unless it is 0, lines.
+func (st styles) renderView(s seen, width, height int) string {
 	snap := s.snapshot
 	p := *snap.state
 	head := []string{
-		cut(st.bold.Render(snap.about.String())+" "+st.state(s, p), width),
-		cut(p.Strategy, width),
+		truncateLine(st.bold.Render(snap.about.String())+" "+st.renderState(s, p), width),
+		truncateLine(p.Strategy, width),
 		"",
 	}
-	foot := []string{"", st.dim.Render(cut("q quits; the rollout goes on", width))}
+	foot := []string{"", st.dim.Render(truncateLine("q quits; the rollout goes on", width))}
 	if s.last {
 		foot = nil
 	}
 	room := width - margin
-	sections := fit([]section{
-		st.updated(p, room),
-		{name: "pods", lines: []string{cut(podsLine(p, snap), room)}, least: 1, rank: 1},
-		st.revisions(snap, room),
-		st.zones(snap, room),
-		st.nodes(snap, room),
-		st.tallies(snap, room),
-		st.events(s, room),
-		st.decided(s, room),
+	sections := fitSections([]section{
+		st.renderUpdated(p, room),
+		{name: "pods", lines: []string{truncateLine(podsLine(p, snap), room)}, least: 1, rank: 1},
+		st.renderRevisions(snap, room),
+		st.renderZones(snap, room),
+		st.renderNodes(snap, room),
+		st.renderTallies(snap, room),
+		st.renderEvents(s, room),
+		st.renderDecided(s, room),
 	}, height-len(head)-len(foot)-1, height == 0) // the last line is where the cursor goes
 	out := head
 	for _, sec := range sections {
@@ -64,8 +64,8 @@ func (st styles) view(s seen, width, height int) string {
 	return strings.Join(append(out, foot...), "\n") + "\n"
 }
 
-// fit drops lines until the sections are no longer than the room.
-func fit(sections []section, room int, unbounded bool) []section {
+// fitSections drops lines until the sections are no longer than the room.
+func fitSections(sections []section, room int, unbounded bool) []section {
 	lines := 0
 	for _, s := range sections {
 		lines += len(s.lines)
@@ -91,11 +91,11 @@ func fit(sections []section, room int, unbounded bool) []section {
 	return sections
 }
 
-// state is how it stands, in a word or two.
-func (st styles) state(s seen, p kinds.View) string {
+// renderState is how it stands, in a word or two.
+func (st styles) renderState(s seen, p kinds.View) string {
 	a := s.snapshot.answer
 	switch {
-	case p.Complete():
+	case p.IsComplete():
 		return st.good.Render("complete")
 	case s.snapshot.gone:
 		return st.bad.Render("deleted")
@@ -104,19 +104,19 @@ func (st styles) state(s seen, p kinds.View) string {
 	case !p.Observed:
 		return st.dim.Render("not seen by the manager yet")
 	case a != nil && a.Verdict != explain.UpToDate:
-		return st.verdict(a.Verdict).Render(a.Verdict.Words()) + " (" + a.Reason + ")"
+		return st.verdictStyle(a.Verdict).Render(a.Verdict.DisplayText()) + " (" + a.Reason + ")"
 	}
 	return st.busy.Render("updating")
 }
 
-func (st styles) updated(p kinds.View, room int) section {
+func (st styles) renderUpdated(p kinds.View, room int) section {
 	percent := 100
 	if p.Target > 0 {
 		percent = 100 * min(p.Updated, p.Target) / p.Target
 	}
 	count := fmt.Sprintf("  %d/%d %3d%%", p.Updated, p.Target, percent)
-	bar := st.bar(p.Done, p.Updated, p.Target, min(room-lipgloss.Width(count), 60))
-	return section{name: "updated", least: 1, lines: []string{bar + count, cut(fmt.Sprintf("%d of them available", p.Done), room)}}
+	bar := st.progressBar(p.Done, p.Updated, p.Target, min(room-lipgloss.Width(count), 60))
+	return section{name: "updated", least: 1, lines: []string{bar + count, truncateLine(fmt.Sprintf("%d of them available", p.Done), room)}}
 }
 
 func podsLine(p kinds.View, s snapshot) string {
@@ -134,19 +134,19 @@ func podsLine(p kinds.View, s snapshot) string {
 	return out
 }
 
-func (st styles) revisions(s snapshot, room int) section {
+func (st styles) renderRevisions(s snapshot, room int) section {
 	sec := section{name: "revisions", least: 2, rank: 4}
 	for _, r := range s.revisions {
 		line := fmt.Sprintf("%s  %d pods, %d ready", r.name, r.pods, r.ready)
 		if r.newest {
 			line += "  <- the new one"
 		}
-		sec.lines = append(sec.lines, cut(line, room))
+		sec.lines = append(sec.lines, truncateLine(line, room))
 	}
 	return sec
 }
 
-func (st styles) zones(s snapshot, room int) section {
+func (st styles) renderZones(s snapshot, room int) section {
 	sec := section{name: "zones", least: 1, rank: 5}
 	if s.answer == nil {
 		return sec
@@ -169,13 +169,13 @@ func (st styles) zones(s snapshot, room int) section {
 		line := fmt.Sprintf("%-*s  ", longest, cmp.Or(n, "-"))
 		bar := min(room-lipgloss.Width(line)-lipgloss.Width(text), 20)
 		// Which of the unavailable are updated is not told; mostly they are.
-		sec.lines = append(sec.lines, cut(line, room)+st.bar(max(z.Updated-z.Unavailable, 0), z.Updated, z.Total, bar)+text)
+		sec.lines = append(sec.lines, truncateLine(line, room)+st.progressBar(max(z.Updated-z.Unavailable, 0), z.Updated, z.Total, bar)+text)
 	}
 	return sec
 }
 
-// nodes are those that the rollout has not got past, of a kind that has a pod on each.
-func (st styles) nodes(s snapshot, room int) section {
+// renderNodes are those that the rollout has not got past, of a kind that has a pod on each.
+func (st styles) renderNodes(s snapshot, room int) section {
 	sec := section{name: "nodes", least: 1, rank: 7}
 	if s.answer == nil {
 		return sec
@@ -185,32 +185,32 @@ func (st styles) nodes(s snapshot, room int) section {
 		longest = max(longest, lipgloss.Width(n.Name))
 	}
 	for _, n := range s.answer.Nodes {
-		line := cut(fmt.Sprintf("%-*s  ", longest, n.Name), room)
-		sec.lines = append(sec.lines, line+st.verdict(n.Verdict).Render(cut(n.Words(), room-lipgloss.Width(line))))
+		line := truncateLine(fmt.Sprintf("%-*s  ", longest, n.Name), room)
+		sec.lines = append(sec.lines, line+st.verdictStyle(n.Verdict).Render(truncateLine(n.DisplayText(), room-lipgloss.Width(line))))
 	}
 	return sec
 }
 
-// tallies say who waits for what.
-func (st styles) tallies(s snapshot, room int) section {
+// renderTallies say who waits for what.
+func (st styles) renderTallies(s snapshot, room int) section {
 	sec := section{name: "because", least: 2, rank: 3}
 	if s.answer == nil {
 		return sec
 	}
 	for _, y := range s.answer.Why {
-		count := fmt.Sprintf("%d %s", y.Pods, y.Verdict.Words())
+		count := fmt.Sprintf("%d %s", y.Pods, y.Verdict.DisplayText())
 		rest := "  " + y.Reason
 		if y.Rule != "" && y.Rule != decision.RuleWalk {
 			rest += ", rule " + y.Rule
 		}
 		sec.lines = append(sec.lines,
-			st.verdict(y.Verdict).Render(cut(count, room))+cut(rest, room-lipgloss.Width(count)),
-			cut("  "+y.Message, room))
+			st.verdictStyle(y.Verdict).Render(truncateLine(count, room))+truncateLine(rest, room-lipgloss.Width(count)),
+			truncateLine("  "+y.Message, room))
 	}
 	return sec
 }
 
-func (st styles) events(s seen, room int) section {
+func (st styles) renderEvents(s seen, room int) section {
 	sec := section{name: "events", rank: 6}
 	for _, e := range s.snapshot.events[:min(len(s.snapshot.events), 5)] {
 		style := st.plain
@@ -222,27 +222,27 @@ func (st styles) events(s seen, room int) section {
 			times = fmt.Sprintf(" x%d", e.count)
 		}
 		line := fmt.Sprintf("%4s  %s%s: %s", duration.HumanDuration(s.at.Sub(e.at)), e.reason, times, e.message)
-		sec.lines = append(sec.lines, style.Render(cut(line, room)))
+		sec.lines = append(sec.lines, style.Render(truncateLine(line, room)))
 	}
 	return sec
 }
 
-// decided says how old the answer is, or why there is none.
-func (st styles) decided(s seen, room int) section {
+// renderDecided says how old the answer is, or why there is none.
+func (st styles) renderDecided(s seen, room int) section {
 	sec := section{name: "decided", least: 1, rank: 2}
 	if a := s.snapshot.answer; a != nil {
 		line := duration.HumanDuration(max(s.at.Sub(a.Decided), 0)) + " ago"
 		if a.Replica != "" {
 			line += " by " + a.Replica
 		}
-		sec.lines = append(sec.lines, cut(line, room))
+		sec.lines = append(sec.lines, truncateLine(line, room))
 	}
 	for _, err := range []error{s.snapshot.silence, s.snapshot.blind} {
 		if err == nil {
 			continue
 		}
 		for _, l := range strings.Split(err.Error(), "\n") {
-			sec.lines = append(sec.lines, st.bad.Render(cut(l, room)))
+			sec.lines = append(sec.lines, st.bad.Render(truncateLine(l, room)))
 		}
 	}
 	return sec

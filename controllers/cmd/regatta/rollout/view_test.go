@@ -161,7 +161,7 @@ pods       10 of 10, 8 available, 2 not
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got := newStyles(lipgloss.NewRenderer(io.Discard)).view(tc.seen, tc.width, tc.height)
+			got := newStyles(lipgloss.NewRenderer(io.Discard)).renderView(tc.seen, tc.width, tc.height)
 			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -176,7 +176,7 @@ func TestNoSizeIsTooSmallForTheView(t *testing.T) {
 	st := newStyles(lipgloss.NewRenderer(io.Discard))
 	for width := range 120 {
 		for height := range 40 {
-			st.view(seen{snapshot: halfway(), at: noon()}, width, height)
+			st.renderView(seen{snapshot: halfway(), at: noon()}, width, height)
 		}
 	}
 }

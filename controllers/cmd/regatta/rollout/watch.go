@@ -30,8 +30,8 @@ type options struct {
 }
 
 func watchCommand() *cobra.Command {
-	o := &options{cluster: target.NewCluster().Watching()}
-	form := strings.Join(target.Forms(target.Workloads()...), " | ")
+	o := &options{cluster: target.NewCluster().WithoutTimeout()}
+	form := strings.Join(target.ArgumentForms(target.WorkloadKinds()...), " | ")
 	if strings.Contains(form, "|") {
 		form = "(" + form + ")"
 	}
@@ -44,10 +44,10 @@ until it is complete. It fails when the rollout exceeds its deadline
 		Example: `  regatta rollout watch clone/web
   regatta rollout watch clone/web --plain --timeout 10m`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, err := target.Parse(args, target.Workloads()...)
+			_, err := target.ParseArgs(args, target.WorkloadKinds()...)
 			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runWatch(cmd, args) },
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.asked.AddFlags(cmd.Flags())
@@ -56,15 +56,15 @@ until it is complete. It fails when the rollout exceeds its deadline
 	return cmd
 }
 
-func (o *options) run(cmd *cobra.Command, args []string) error {
-	about, err := target.Parse(args, target.Workloads()...)
+func (o *options) runWatch(cmd *cobra.Command, args []string) error {
+	about, err := target.ParseArgs(args, target.WorkloadKinds()...)
 	if err != nil {
 		return err
 	}
-	if about, err = o.cluster.In(about); err != nil {
+	if about, err = o.cluster.ResolveNamespace(about); err != nil {
 		return err
 	}
-	cluster, err := o.cluster.Open(o.asked)
+	cluster, err := o.cluster.OpenClients(o.asked)
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,15 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	}
 	watching, stop := context.WithCancel(cmd.Context())
 	defer stop()
-	go f.run(watching)
-	r := &rollout{about: about, source: f.snapshot, now: time.Now}
+	go f.runWatches(watching)
+	r := &rollout{about: about, source: f.takeSnapshot, now: time.Now}
 	if o.timeout > 0 {
 		r.until, r.timeout = time.Now().Add(o.timeout), o.timeout
 	}
-	if out := cmd.OutOrStdout(); o.plain || !output.Terminal(out) {
-		return plain(cmd.Context(), r, out, poll)
+	if out := cmd.OutOrStdout(); o.plain || !output.IsTerminal(out) {
+		return printPlain(cmd.Context(), r, out, poll)
 	}
-	return live(cmd.Context(), r, cmd.OutOrStdout())
+	return showLive(cmd.Context(), r, cmd.OutOrStdout())
 }
 
 // rollout is what is followed, however it is shown.
@@ -104,13 +104,13 @@ type rollout struct {
 
 const settle = poll + frame
 
-// look is a snapshot, whether it is the last, and with which error.
-func (r *rollout) look() (s snapshot, last bool, err error) {
+// nextSnapshot is a snapshot, whether it is the last, and with which error.
+func (r *rollout) nextSnapshot() (s snapshot, last bool, err error) {
 	if s, err = r.source(); err != nil {
 		return s, true, err
 	}
 	p := s.state
-	if !p.Complete() {
+	if !p.IsComplete() {
 		r.settled = time.Time{}
 	} else if r.settled.IsZero() {
 		r.settled = r.now()
@@ -118,12 +118,12 @@ func (r *rollout) look() (s snapshot, last bool, err error) {
 	switch {
 	case s.gone:
 		return s, true, fmt.Errorf("%s was deleted", r.about)
-	case p.Complete():
+	case p.IsComplete():
 		return s, r.now().Sub(r.settled) >= settle, nil
 	case p.Observed && p.Deadline != "":
-		return s, true, fmt.Errorf("%s: %s (%s)", r.about, p.Deadline, p.Progress())
+		return s, true, fmt.Errorf("%s: %s (%s)", r.about, p.Deadline, p.ProgressText())
 	case !r.until.IsZero() && !r.now().Before(r.until):
-		return s, true, fmt.Errorf("the rollout of %s was not complete after %s: %s", r.about, r.timeout, p.Progress())
+		return s, true, fmt.Errorf("the rollout of %s was not complete after %s: %s", r.about, r.timeout, p.ProgressText())
 	}
 	return s, false, nil
 }
@@ -132,7 +132,7 @@ func (r *rollout) look() (s snapshot, last bool, err error) {
 // rollout did.
 var errInterrupted = errors.New("interrupted; the rollout goes on")
 
-func live(ctx context.Context, r *rollout, out io.Writer) error {
+func showLive(ctx context.Context, r *rollout, out io.Writer) error {
 	m := newModel(r, lipgloss.NewRenderer(out))
 	last, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithOutput(out)).Run()
 	switch {

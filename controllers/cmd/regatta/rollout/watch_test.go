@@ -73,7 +73,7 @@ func TestWhenItEnds(t *testing.T) {
 			r := of(tc.limit, tc.all...)
 			looks := 0
 			for {
-				_, last, err := r.look()
+				_, last, err := r.nextSnapshot()
 				looks++
 				if last {
 					if looks != tc.looks || (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
@@ -96,7 +96,7 @@ func TestPlain(t *testing.T) {
 	unseen := snapshotOf(webSet(0, 0, func(s *kruise.CloneSet) { s.Status.ObservedGeneration = 1 }))
 	failed := halfway()
 	failed.events = append(failed.events, event{at: noon().Add(time.Minute), warning: true, reason: "FailedCreate", message: "no quota", count: 1})
-	if err := plain(t.Context(), of(0, unseen, halfway(), halfway(), held, failed, onNodes(), complete()), &out, time.Millisecond); err != nil {
+	if err := printPlain(t.Context(), of(0, unseen, halfway(), halfway(), held, failed, onNodes(), complete()), &out, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	want := `12:00:01  the manager has not seen the change yet
@@ -114,7 +114,7 @@ func TestPlain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := plain(ctx, of(0, halfway()), io.Discard, time.Hour); !errors.Is(err, errInterrupted) {
+	if err := printPlain(ctx, of(0, halfway()), io.Discard, time.Hour); !errors.Is(err, errInterrupted) {
 		t.Errorf("when interrupted: %v", err)
 	}
 }

@@ -29,10 +29,10 @@ type objects struct {
 	client.Reader
 }
 
-// read adds the objects of a file.
-func (o *objects) read(path string) error { return manifest.Each(path, o.add) }
+// readObjects adds the objects of a file.
+func (o *objects) readObjects(path string) error { return manifest.ForEachObject(path, o.addObject) }
 
-func (o *objects) add(u *unstructured.Unstructured) error {
+func (o *objects) addObject(u *unstructured.Unstructured) error {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)

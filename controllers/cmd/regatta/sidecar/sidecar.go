@@ -39,8 +39,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// Command makes the command with all that are below it. builtin has the built-in policies.
-func Command(builtin fs.FS) *cobra.Command {
+// NewCommand makes the command with all that are below it. builtin has the built-in policies.
+func NewCommand(builtin fs.FS) *cobra.Command {
 	cmd := &cobra.Command{Use: "sidecar", Short: "Look at what SidecarSets do"}
 	cmd.AddCommand(previewCommand(builtin))
 	return cmd
@@ -78,7 +78,7 @@ A pod that a policy refuses ends with 1.`,
   regatta sidecar preview pod.yaml --from sidecarset.yaml --bundle no-agent-for-jobs
   kubectl get pod web-0 -o yaml | regatta sidecar preview -`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return p.runPreview(cmd, args[0]) },
 	}
 	p.cluster.AddFlags(cmd.Flags())
 	f := cmd.Flags()
@@ -89,16 +89,16 @@ A pod that a policy refuses ends with 1.`,
 	return cmd
 }
 
-func (p *preview) run(cmd *cobra.Command, path string) error {
+func (p *preview) runPreview(cmd *cobra.Command, path string) error {
 	raw, given, err := readPod(cmd.InOrStdin(), path)
 	if err != nil {
 		return err
 	}
-	set, err := policy.Load(p.bundles)
+	set, err := policy.LoadBundles(p.bundles)
 	if err != nil {
 		return err
 	}
-	reader, namespace, err := p.reader(cmd.Context(), cmd.ErrOrStderr(), given.Namespace)
+	reader, namespace, err := p.newReader(cmd.Context(), cmd.ErrOrStderr(), given.Namespace)
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,10 @@ func (p *preview) run(cmd *cobra.Command, path string) error {
 		return fmt.Errorf("loading the built-in policies: %w", err)
 	}
 	defer e.Close()
-	if err := e.Activate(cmd.Context(), set); err != nil {
+	if err := e.ActivateBundles(cmd.Context(), set); err != nil {
 		return fmt.Errorf("loading the bundles: %w", err)
 	}
-	became, told, err := inject(cmd.Context(), e, reader, p.manager, namespace, raw)
+	became, told, err := injectSidecars(cmd.Context(), e, reader, p.manager, namespace, raw)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *preview) run(cmd *cobra.Command, path string) error {
 	if _, err := io.WriteString(out, text); err != nil {
 		return err
 	}
-	return rules(out, told)
+	return printRules(out, told)
 }
 
 // readPod reads a pod as JSON. A path of - is the input.
@@ -147,25 +147,25 @@ func readPod(in io.Reader, path string) ([]byte, *corev1.Pod, error) {
 	}
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, nil, exit.Misused(fmt.Errorf("reading %s: %w", path, err))
+		return nil, nil, exit.UsageError(fmt.Errorf("reading %s: %w", path, err))
 	}
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(raw, pod); err != nil {
-		return nil, nil, exit.Misused(fmt.Errorf("reading %s: %w", path, err))
+		return nil, nil, exit.UsageError(fmt.Errorf("reading %s: %w", path, err))
 	}
 	if pod.Kind != "Pod" || pod.APIVersion != "v1" {
-		return nil, nil, exit.Misused(fmt.Errorf("%s has apiVersion %q and kind %q, want v1 and Pod", path, pod.APIVersion, pod.Kind))
+		return nil, nil, exit.UsageError(fmt.Errorf("%s has apiVersion %q and kind %q, want v1 and Pod", path, pod.APIVersion, pod.Kind))
 	}
 	return raw, pod, nil
 }
 
-// reader reads SidecarSets, and says which namespace the pod is in.
-func (p *preview) reader(ctx context.Context, warnings io.Writer, namespace string) (client.Reader, string, error) {
-	about, err := p.cluster.In(target.Target{Kind: target.Pod, Name: "preview"})
+// newReader reads SidecarSets, and says which namespace the pod is in.
+func (p *preview) newReader(ctx context.Context, warnings io.Writer, namespace string) (client.Reader, string, error) {
+	about, err := p.cluster.ResolveNamespace(target.Target{Kind: target.Pod, Name: "preview"})
 	if len(p.from) > 0 {
 		files := &objects{namespaces: map[string]map[string]string{}}
 		for _, path := range p.from {
-			if err := files.read(path); err != nil {
+			if err := files.readObjects(path); err != nil {
 				return nil, "", err
 			}
 		}
@@ -177,7 +177,7 @@ func (p *preview) reader(ctx context.Context, warnings io.Writer, namespace stri
 	if err != nil {
 		return nil, "", err
 	}
-	config, err := p.cluster.Config()
+	config, err := p.cluster.RESTConfig()
 	if err != nil {
 		return nil, "", err
 	}
@@ -202,8 +202,8 @@ func (p *preview) reader(ctx context.Context, warnings io.Writer, namespace stri
 	return c, cmp.Or(namespace, about.Namespace), nil
 }
 
-// inject is what the webhook makes of a pod, as YAML, and what was decided.
-func inject(ctx context.Context, e *engine.Engine, reader client.Reader, manager, namespace string, raw []byte) ([]byte, points.SidecarsOutput, error) {
+// injectSidecars is what the webhook makes of a pod, as YAML, and what was decided.
+func injectSidecars(ctx context.Context, e *engine.Engine, reader client.Reader, manager, namespace string, raw []byte) ([]byte, points.SidecarsOutput, error) {
 	var told points.SidecarsOutput
 	step := sidecars.New(sidecars.Options{
 		Cached: reader, Live: reader, Engine: e, Namespace: manager, Told: func(out points.SidecarsOutput) { told = out },
@@ -215,11 +215,11 @@ func inject(ctx context.Context, e *engine.Engine, reader client.Reader, manager
 	if !answer.Allowed {
 		err := errors.New(answer.Result.Message)
 		if len(told.Refuse) > 0 {
-			return nil, told, exit.No(err)
+			return nil, told, exit.RefusalError(err)
 		}
 		return nil, told, err
 	}
-	became, err := review.Applied(raw, answer)
+	became, err := review.ApplyPatches(raw, answer)
 	if err == nil {
 		became, err = yaml.JSONToYAML(became)
 	}
@@ -229,8 +229,8 @@ func inject(ctx context.Context, e *engine.Engine, reader client.Reader, manager
 	return became, told, nil
 }
 
-// rules prints by which rule each SidecarSet is injected or left out.
-func rules(out io.Writer, told points.SidecarsOutput) error {
+// printRules prints by which rule each SidecarSet is injected or left out.
+func printRules(out io.Writer, told points.SidecarsOutput) error {
 	if len(told.Inject)+len(told.Left) == 0 {
 		_, err := fmt.Fprintln(out, "No SidecarSet selects the pod, and no rule adds one.")
 		return err

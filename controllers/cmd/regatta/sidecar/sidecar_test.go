@@ -52,7 +52,7 @@ func files(t *testing.T, name string, texts ...string) []string {
 func run(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	cmd := Command(policies.Builtin)
+	cmd := NewCommand(policies.Builtin)
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

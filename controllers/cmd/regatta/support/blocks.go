@@ -74,10 +74,10 @@ func blockBelow(line string) int {
 
 // isSecretBlock says whether lines below a key are hidden: data are those of a Secret or a ConfigMap.
 func isSecretBlock(key string) bool {
-	return mask.Secretive(key) || key == "data" || key == "stringData" || key == "binaryData"
+	return mask.IsSecretName(key) || key == "data" || key == "stringData" || key == "binaryData"
 }
 
 func isSecretLine(pattern *regexp.Regexp, line string) bool {
 	m := pattern.FindStringSubmatch(line)
-	return m != nil && mask.Secretive(m[1])
+	return m != nil && mask.IsSecretName(m[1])
 }

@@ -303,7 +303,7 @@ func (c *collector) collectDecisions(ctx context.Context) {
 		c.archive.recordOmission(name, "--decisions is 0")
 		return
 	}
-	records, warnings, err := c.asker.Decisions(ctx, managers.Decisions{Namespace: c.Only, Limit: c.Decisions})
+	records, warnings, err := c.asker.FetchDecisions(ctx, managers.Decisions{Namespace: c.Only, Limit: c.Decisions})
 	for _, w := range warnings {
 		c.archive.recordOmission(name, w.Error())
 	}

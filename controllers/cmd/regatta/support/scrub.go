@@ -38,7 +38,7 @@ func newScrubber() (*scrubber, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scrubber{line: m.Begin(), hidden: map[string]bool{}, public: map[string]bool{}}, nil
+	return &scrubber{line: m.BeginLine(), hidden: map[string]bool{}, public: map[string]bool{}}, nil
 }
 
 func (s *scrubber) addHidden(text string) {
@@ -60,7 +60,7 @@ func (s *scrubber) maskDocument(value any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
-	masked := s.line.JSON("input", text)
+	masked := s.line.MaskJSON("input", text)
 	masked = []byte(restore.Replace(string(masked)))
 	var out bytes.Buffer
 	if err := json.Indent(&out, masked, "", "  "); err != nil {

@@ -65,8 +65,8 @@ namespaces, images and nodes are in it: look through it before you send it.
 What you may not read is left out, and the manifest says so. It ends with 0 if the archive
 was written, 2 if the command was mistyped, and 3 otherwise.`
 
-// Command makes the command. builtin are the policies of the program.
-func Command(builtin fs.FS) *cobra.Command {
+// NewCommand makes the command. builtin are the policies of the program.
+func NewCommand(builtin fs.FS) *cobra.Command {
 	o := &command{cluster: target.NewCluster()}
 	cmd := &cobra.Command{
 		Use:   "support",
@@ -94,7 +94,7 @@ func Command(builtin fs.FS) *cobra.Command {
 	flags.Int64Var(&o.LogBytes, "log-bytes", 1<<20, "how much of the end of each log to take")
 	flags.Int64Var(&o.MaxSize, "max-size", 32<<20, "how many bytes the archive may have")
 	flags.DurationVar(&o.Timeout, "timeout", check.DefaultTimeout, "how long one request may take")
-	return exit.Printed(cmd)
+	return exit.FailOnPrintError(cmd)
 }
 
 // validateFlags names the flag whose value makes no sense.
@@ -114,13 +114,13 @@ func (o *Options) validateFlags() error {
 
 func (o *command) writeArchiveFile(cmd *cobra.Command) error {
 	if err := o.validateFlags(); err != nil {
-		return exit.Misused(err)
+		return exit.UsageError(err)
 	}
-	config, err := o.cluster.Config()
+	config, err := o.cluster.RESTConfig()
 	if err != nil {
 		return err
 	}
-	where, err := o.cluster.In(target.Target{})
+	where, err := o.cluster.ResolveNamespace(target.Target{})
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (o *command) writeArchiveFile(cmd *cobra.Command) error {
 func writeFile(path string, write func(io.Writer) (int, error)) (int, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return 0, exit.Misused(fmt.Errorf("--filename is %q: there is such a file", path))
+		return 0, exit.UsageError(fmt.Errorf("--filename is %q: there is such a file", path))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("making the archive: %w", err)

@@ -82,7 +82,7 @@ func (s *scrubber) markSecrets(text string) string {
 	}
 	text = source.ReplaceAllString(text, mask.Text+"@$1")
 	// Most lines of a log name nothing that is called like a secret.
-	if mask.Secretive(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
+	if mask.IsSecretName(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
 		if strings.Contains(lower, "secret") {
 			text = s.replaceValues(text, contents, isContents)
 		}
@@ -145,7 +145,7 @@ func (s *scrubber) maskEmbedded(text string) string {
 	if err != nil {
 		return text
 	}
-	return restore.Replace(string(s.line.JSON("input", out)))
+	return restore.Replace(string(s.line.MaskJSON("input", out)))
 }
 
 // maskLog masks a log, line by line. A private key or a document may be printed over several.
@@ -205,5 +205,5 @@ func (s *scrubber) maskDecision(line []byte) string {
 	if err != nil {
 		return leftOut(string(line))
 	}
-	return restore.Replace(string(s.line.JSON("input", out)))
+	return restore.Replace(string(s.line.MaskJSON("input", out)))
 }

@@ -209,10 +209,10 @@ func TestTyping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &cobra.Command{Use: "regatta", SilenceUsage: true, SilenceErrors: true}
-			root.AddCommand(Command(policies.Builtin))
+			root.AddCommand(NewCommand(policies.Builtin))
 			root.SetOut(&bytes.Buffer{})
 			root.SetArgs(append([]string{"support", "--server", "http://127.0.0.1:1", "--timeout", "1s"}, tc.args...))
-			err := exit.Tree(root).ExecuteContext(t.Context())
+			err := exit.WithExitCodes(root).ExecuteContext(t.Context())
 			if exit.Code(err) != tc.code || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("it ends with %d, %v", exit.Code(err), err)
 			}

@@ -51,16 +51,16 @@ func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret f
 
 // isSecretAssigned says whether what is assigned to a name is a secret, and not masked already.
 func isSecretAssigned(name, between, rest string) bool {
-	if !mask.Secretive(name) || strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text) {
+	if !mask.IsSecretName(name) || strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text) {
 		return false
 	}
-	return between != ":" || mask.Secretive(lastWordOf(name)) // not an image called token-service
+	return between != ":" || mask.IsSecretName(lastWordOf(name)) // not an image called token-service
 }
 
 // isSecretFlag says whether what follows a flag is its value, and a secret.
 func isSecretFlag(name, _, rest string) bool {
 	value := strings.TrimLeft(rest, `"'\`)
-	if !mask.Secretive(name) || strings.HasPrefix(value, mask.Text) {
+	if !mask.IsSecretName(name) || strings.HasPrefix(value, mask.Text) {
 		return false
 	}
 	next, _, _ := strings.Cut(value, " ")
@@ -81,7 +81,7 @@ func isAccount(_, _, rest string) bool {
 
 // isVariable says whether the value beside a name is a secret.
 func isVariable(name, _, rest string) bool {
-	return mask.Secretive(name) && !strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text)
+	return mask.IsSecretName(name) && !strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text)
 }
 
 // isContents says whether contents may be those of a Secret.

@@ -32,16 +32,16 @@ func NewCluster() *Cluster {
 	return &Cluster{flags: f}
 }
 
-// Whole leaves out the flag for a namespace, for commands that are about the
+// WithoutNamespace leaves out the flag for a namespace, for commands that are about the
 // cluster as a whole.
-func (c *Cluster) Whole() *Cluster {
+func (c *Cluster) WithoutNamespace() *Cluster {
 	c.flags.Namespace = nil
 	return c
 }
 
-// Watching has the clients of Open wait for as long as it takes, for commands that
+// WithoutTimeout has the clients of Open wait for as long as it takes, for commands that
 // watch: a watch goes on for longer than a request may take.
-func (c *Cluster) Watching() *Cluster {
+func (c *Cluster) WithoutTimeout() *Cluster {
 	c.watching = true
 	return c
 }
@@ -49,8 +49,8 @@ func (c *Cluster) Watching() *Cluster {
 // AddFlags adds the flags of kubectl.
 func (c *Cluster) AddFlags(fs *pflag.FlagSet) { c.flags.AddFlags(fs) }
 
-// Config is how to talk to the cluster.
-func (c *Cluster) Config() (*rest.Config, error) {
+// RESTConfig is how to talk to the cluster.
+func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
@@ -65,8 +65,8 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// In puts an object in the namespace that was asked for.
-func (c *Cluster) In(t Target) (Target, error) {
+// ResolveNamespace puts an object in the namespace that was asked for.
+func (c *Cluster) ResolveNamespace(t Target) (Target, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return Target{}, fmt.Errorf("finding the namespace: %w", err)
@@ -75,13 +75,13 @@ func (c *Cluster) In(t Target) (Target, error) {
 	return t, nil
 }
 
-// Find reads KIND/NAME or KIND NAME of an object of any kind that the cluster
+// FindTarget reads KIND/NAME or KIND NAME of an object of any kind that the cluster
 // has, in the namespace that was asked for if it is in one.
-func (c *Cluster) Find(args []string) (Target, error) {
-	t, err := Parse(args, Kinds()...)
+func (c *Cluster) FindTarget(args []string) (Target, error) {
+	t, err := ParseArgs(args, KnownKinds()...)
 	var other *UnknownKindError
 	if err == nil {
-		return c.In(t)
+		return c.ResolveNamespace(t)
 	}
 	if !errors.As(err, &other) {
 		return Target{}, err
@@ -107,7 +107,7 @@ func (c *Cluster) Find(args []string) (Target, error) {
 	}
 	t = Target{Resource: mapping.Resource.GroupResource().String(), Name: other.Name}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return c.In(t)
+		return c.ResolveNamespace(t)
 	}
 	return t, nil
 }

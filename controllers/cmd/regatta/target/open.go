@@ -20,9 +20,9 @@ type Access struct {
 	Asker *managers.Asker
 }
 
-// Open makes the clients of a cluster, and a way to ask its managers.
-func (c *Cluster) Open(asked managers.Flags) (*Access, error) {
-	config, err := c.Config()
+// OpenClients makes the clients of a cluster, and a way to ask its managers.
+func (c *Cluster) OpenClients(asked managers.Flags) (*Access, error) {
+	config, err := c.RESTConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -16,20 +16,22 @@ import (
 )
 
 // Pod is the kind of pods. Policies decide about them and about the kinds of
-// kinds.Workloads.
+// kinds.ActingWorkloads.
 const Pod = "Pod"
 
-// Workloads are the kinds of kinds.Workloads, in the order of that table.
-func Workloads() []schema.GroupKind {
+// WorkloadKinds are the kinds of kinds.ActingWorkloads, in the order of that table.
+func WorkloadKinds() []schema.GroupKind {
 	var out []schema.GroupKind
-	for _, w := range kinds.Workloads() {
+	for _, w := range kinds.ActingWorkloads() {
 		out = append(out, w.GroupKind())
 	}
 	return out
 }
 
-// Kinds are the kinds that Parse knows: pods first, then workloads.
-func Kinds() []schema.GroupKind { return append([]schema.GroupKind{{Kind: Pod}}, Workloads()...) }
+// KnownKinds are the kinds that Parse knows: pods first, then workloads.
+func KnownKinds() []schema.GroupKind {
+	return append([]schema.GroupKind{{Kind: Pod}}, WorkloadKinds()...)
+}
 
 // Target is an object. Of one that is neither a pod nor a workload the Kind is
 // empty, and Resource is what kubectl calls it, such as deployments.apps.
@@ -47,27 +49,27 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("nothing is decided about a %s; want %s", e.Word, e.Want)
 }
 
-// words are what a kind goes by, the first of them in messages.
-func words(kind schema.GroupKind) []string {
-	if w, ok := kinds.Find(kind); ok {
-		return w.Words()
+// kindNames are what a kind goes by, the first of them in messages.
+func kindNames(kind schema.GroupKind) []string {
+	if w, ok := kinds.FindByGroupKind(kind); ok {
+		return w.CommandLineNames()
 	}
 	return []string{"pod", "po", "pods"}
 }
 
-// Forms are how objects of some kinds are named on the command line, such as
+// ArgumentForms are how objects of some kinds are named on the command line, such as
 // pod/NAME.
-func Forms(allowed ...schema.GroupKind) []string {
+func ArgumentForms(allowed ...schema.GroupKind) []string {
 	var out []string
 	for _, kind := range allowed {
-		out = append(out, words(kind)[0]+"/NAME")
+		out = append(out, kindNames(kind)[0]+"/NAME")
 	}
 	return out
 }
 
-// Parse reads KIND/NAME or KIND NAME. Only objects of some kinds are taken.
-func Parse(args []string, allowed ...schema.GroupKind) (Target, error) {
-	want := strings.Join(Forms(allowed...), " or ")
+// ParseArgs reads KIND/NAME or KIND NAME. Only objects of some kinds are taken.
+func ParseArgs(args []string, allowed ...schema.GroupKind) (Target, error) {
+	want := strings.Join(ArgumentForms(allowed...), " or ")
 	word, name := "", ""
 	switch len(args) {
 	case 0:
@@ -85,8 +87,8 @@ func Parse(args []string, allowed ...schema.GroupKind) (Target, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return Target{}, fmt.Errorf("%q is no name of an object; want %s", strings.Join(args, " "), want)
 	}
-	for _, kind := range Kinds() {
-		if !slices.Contains(words(kind), strings.ToLower(word)) {
+	for _, kind := range KnownKinds() {
+		if !slices.Contains(kindNames(kind), strings.ToLower(word)) {
 			continue
 		}
 		if !slices.Contains(allowed, kind) {

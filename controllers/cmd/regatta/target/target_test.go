@@ -15,7 +15,7 @@ import (
 func TestWithoutKubeconfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	c := NewCluster()
-	if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), "there is no kubeconfig; name one with --kubeconfig") {
+	if _, err := c.RESTConfig(); err == nil || !strings.Contains(err.Error(), "there is no kubeconfig; name one with --kubeconfig") {
 		t.Errorf("got %v", err)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -24,13 +24,13 @@ func TestWithoutKubeconfig(t *testing.T) {
 	if err := flags.Parse([]string{"--server", "http://127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
-	if config, err := c.Config(); err != nil || config.Host != "http://127.0.0.1:1" {
+	if config, err := c.RESTConfig(); err != nil || config.Host != "http://127.0.0.1:1" {
 		t.Errorf("a server that is named is not found: %v", err)
 	}
 }
 
 func TestParse(t *testing.T) {
-	both := Kinds()
+	both := KnownKinds()
 	tests := []struct {
 		name    string
 		args    string
@@ -54,11 +54,11 @@ func TestParse(t *testing.T) {
 		{"both forms at once", "pod pod/web", both, "", "no name"},
 		{"two objects", "pod a b", both, "", "one object at a time"},
 		{"something else", "deployment/web", both, "", "nothing is decided about a deployment"},
-		{"a pod where only a CloneSet will do", "pod/web", Workloads(), "", "it cannot be a Pod here; want clone/NAME"},
+		{"a pod where only a CloneSet will do", "pod/web", WorkloadKinds(), "", "it cannot be a Pod here; want clone/NAME"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Parse(strings.Fields(tc.args), tc.allowed...)
+			got, err := ParseArgs(strings.Fields(tc.args), tc.allowed...)
 			if (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("got %v, want %q", err, tc.err)
 			}
@@ -89,11 +89,11 @@ func TestTheClusterIsThatOfKubeconfig(t *testing.T) {
 			if err := fs.Parse(append(strings.Fields(tc.args), "--kubeconfig", file)); err != nil {
 				t.Fatal(err)
 			}
-			config, err := c.Config()
+			config, err := c.RESTConfig()
 			if err != nil || config.Host != "https://example.com" {
 				t.Errorf("got %v, %v", config, err)
 			}
-			if got, err := c.In(Target{Kind: Pod, Name: "web-1"}); err != nil || got.String() != "Pod "+tc.want+"/web-1" {
+			if got, err := c.ResolveNamespace(Target{Kind: Pod, Name: "web-1"}); err != nil || got.String() != "Pod "+tc.want+"/web-1" {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})

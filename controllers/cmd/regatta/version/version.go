@@ -35,8 +35,8 @@ type Version struct {
 	Platform string `json:"platform"`
 }
 
-// Command makes the command. builtin are the policies of the program.
-func Command(builtin fs.FS) *cobra.Command {
+// NewCommand makes the command. builtin are the policies of the program.
+func NewCommand(builtin fs.FS) *cobra.Command {
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -49,7 +49,7 @@ func Command(builtin fs.FS) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return v.print(cmd.OutOrStdout(), form.String())
+			return v.printVersion(cmd.OutOrStdout(), form.String())
 		},
 	}
 	form.AddTo(cmd)
@@ -63,11 +63,11 @@ func ReadVersion(builtin fs.FS) (Version, error) {
 		return Version{}, err
 	}
 	info, _ := debug.ReadBuildInfo()
-	return of(b, info), nil
+	return newVersion(b, info), nil
 }
 
-// of makes it of what the linker kept, which may be nothing.
-func of(b *bundle.Bundle, info *debug.BuildInfo) Version {
+// newVersion makes it of what the linker kept, which may be nothing.
+func newVersion(b *bundle.Bundle, info *debug.BuildInfo) Version {
 	v := Version{Regatta: cmp.Or(released, "(devel)"), Policies: b.ID(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return v
@@ -83,7 +83,7 @@ func of(b *bundle.Bundle, info *debug.BuildInfo) Version {
 	return v
 }
 
-func (v Version) print(w io.Writer, form string) error {
+func (v Version) printVersion(w io.Writer, form string) error {
 	if form == output.JSON {
 		return output.PrintJSON(w, v)
 	}

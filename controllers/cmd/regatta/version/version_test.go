@@ -25,16 +25,16 @@ func TestTheCommandNamesThePoliciesAsRecordsDo(t *testing.T) {
 		name, flag, want string
 		code             int
 	}{
-		{"text", "", "policies  " + bundle.ShortID(e.Builtin().ID()) + "\n", 0},
-		{"JSON", "-ojson", `"policies": "` + e.Builtin().ID() + `"`, 0},
+		{"text", "", "policies  " + bundle.ShortID(e.BuiltinBundle().ID()) + "\n", 0},
+		{"JSON", "-ojson", `"policies": "` + e.BuiltinBundle().ID() + `"`, 0},
 		{"another form", "-oxml", `--output is "xml": it is one of text, json`, exit.Usage},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cmd, out := Command(policies.Builtin), &bytes.Buffer{}
+			cmd, out := NewCommand(policies.Builtin), &bytes.Buffer{}
 			cmd.SetOut(out)
 			cmd.SetErr(out)
 			cmd.SetArgs(strings.Fields(tc.flag))
-			if code := exit.Code(exit.Tree(cmd).Execute()); code != tc.code || !strings.Contains(out.String(), tc.want) {
+			if code := exit.Code(exit.WithExitCodes(cmd).Execute()); code != tc.code || !strings.Contains(out.String(), tc.want) {
 				t.Errorf("it ended with %d and\n%s", code, out)
 			}
 			if tc.name == "JSON" && !json.Valid(out.Bytes()) {
@@ -56,7 +56,7 @@ func TestWhatABuildSaysOfItself(t *testing.T) {
 		{"a release", &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Deps: []*debug.Module{{Path: "x"}, opa}}, "v1.2.3", "v1.22.0"},
 		{"no version", &debug.BuildInfo{}, "(devel)", ""},
 	} {
-		if got := of(b, tc.info); got.Regatta != tc.regatta || got.OPA != tc.opa || got.Policies != "builtin@1" {
+		if got := newVersion(b, tc.info); got.Regatta != tc.regatta || got.OPA != tc.opa || got.Policies != "builtin@1" {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 	}
@@ -67,7 +67,7 @@ func TestAReleaseNamesItsVersion(t *testing.T) {
 	released = "v0.2.0"
 	t.Cleanup(func() { released = "" })
 	for _, info := range []*debug.BuildInfo{nil, {Main: debug.Module{Version: "(devel)"}}} {
-		if got := of(&bundle.Bundle{Name: "builtin"}, info); got.Regatta != "v0.2.0" {
+		if got := newVersion(&bundle.Bundle{Name: "builtin"}, info); got.Regatta != "v0.2.0" {
 			t.Errorf("got %s", got.Regatta)
 		}
 	}

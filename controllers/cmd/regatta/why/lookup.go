@@ -26,16 +26,16 @@ type lookup struct {
 	objects dynamic.Interface
 }
 
-// reason is what is wrong with the object, nil if nothing is known to be.
-func (l lookup) reason(ctx context.Context, t target.Target) error {
+// objectProblem is what is wrong with the object, nil if nothing is known to be.
+func (l lookup) objectProblem(ctx context.Context, t target.Target) error {
 	if t.Kind == target.Pod {
-		return l.pod(ctx, t)
+		return l.podProblem(ctx, t)
 	}
-	w, ok := kinds.Find(t.GroupKind())
+	w, ok := kinds.FindByGroupKind(t.GroupKind())
 	if !ok { // of other kinds only refusals are known, and most often there was none
 		return nil
 	}
-	_, err := l.view(ctx, w, t.Namespace, t.Name)
+	_, err := l.readView(ctx, w, t.Namespace, t.Name)
 	switch {
 	case err == nil, !apierrors.IsNotFound(err):
 		return nil
@@ -45,7 +45,7 @@ func (l lookup) reason(ctx context.Context, t target.Target) error {
 	return fmt.Errorf("this cluster knows no %ss; is Regatta installed?", w.Kind)
 }
 
-func (l lookup) pod(ctx context.Context, t target.Target) error {
+func (l lookup) podProblem(ctx context.Context, t target.Target) error {
 	pod, err := l.pods.Pods(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no pod %s in namespace %s", t.Name, t.Namespace)
@@ -57,11 +57,11 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 	if owner == nil {
 		return fmt.Errorf("pod %s/%s belongs to no workload, so no policy decides when it is updated, and no request about it was refused lately", t.Namespace, t.Name)
 	}
-	_, ours := kinds.Owner(*owner)
+	_, ours := kinds.FindByOwner(*owner)
 	switch {
 	case !ours:
 		return fmt.Errorf("pod %s/%s belongs to %s %s, and policies decide only when pods of %s are updated; no request about it was refused lately",
-			t.Namespace, t.Name, owner.Kind, owner.Name, kinds.Plurals("or"))
+			t.Namespace, t.Name, owner.Kind, owner.Name, kinds.JoinPlurals("or"))
 	case pod.DeletionTimestamp != nil:
 		return fmt.Errorf("pod %s/%s of %s %s is being deleted until %s, so nothing is decided about it any more",
 			t.Namespace, t.Name, owner.Kind, owner.Name, pod.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"))
@@ -71,8 +71,8 @@ func (l lookup) pod(ctx context.Context, t target.Target) error {
 	return nil
 }
 
-// view is what a workload says of its rollout.
-func (l lookup) view(ctx context.Context, w kinds.Workload, namespace, name string) (kinds.View, error) {
+// readView is what a workload says of its rollout.
+func (l lookup) readView(ctx context.Context, w kinds.Workload, namespace, name string) (kinds.View, error) {
 	u, err := l.objects.Resource(w.GroupVersionResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kinds.View{}, err
@@ -84,14 +84,14 @@ func (l lookup) view(ctx context.Context, w kinds.Workload, namespace, name stri
 	return w.View(object), nil
 }
 
-// conditions are those of a workload, none if it cannot be read: they are
+// readConditions are those of a workload, none if it cannot be read: they are
 // printed besides the answer.
-func (l lookup) conditions(ctx context.Context, s decision.Subject) []kinds.Condition {
-	w, ok := kinds.Asked(schema.GroupKind{Group: s.Group, Kind: s.Kind})
+func (l lookup) readConditions(ctx context.Context, s decision.Subject) []kinds.Condition {
+	w, ok := kinds.FindByKind(schema.GroupKind{Group: s.Group, Kind: s.Kind})
 	if !ok {
 		return nil
 	}
-	view, err := l.view(ctx, w, s.Namespace, s.Name)
+	view, err := l.readView(ctx, w, s.Namespace, s.Name)
 	if err != nil {
 		return nil
 	}

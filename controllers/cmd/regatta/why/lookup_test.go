@@ -54,7 +54,7 @@ func TestWhyThereIsNoAnswer(t *testing.T) {
 				objects = append(objects, tc.pod)
 			}
 			l := lookup{pods: fake.NewClientset(objects...).CoreV1()}
-			check(t, l.reason(t.Context(), target.Target{Kind: target.Pod, Namespace: "shop", Name: "web-1"}), tc.want)
+			check(t, l.objectProblem(t.Context(), target.Target{Kind: target.Pod, Namespace: "shop", Name: "web-1"}), tc.want)
 		})
 	}
 }
@@ -69,18 +69,18 @@ func TestWhyThereIsNoAnswerOfACloneSet(t *testing.T) {
 		Status:     kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{{Type: "FailedScale"}}},
 	}
 	l := lookup{objects: dynamicfake.NewSimpleDynamicClient(scheme, set)}
-	check(t, l.reason(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}), "")
-	check(t, l.reason(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
-	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 || c[0].Type != "FailedScale" {
+	check(t, l.objectProblem(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}), "")
+	check(t, l.objectProblem(t.Context(), target.Target{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "gone"}), "there is no CloneSet gone in namespace shop")
+	if c := l.readConditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 || c[0].Type != "FailedScale" {
 		t.Errorf("conditions %v", c)
 	}
-	if c := l.conditions(t.Context(), decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 {
+	if c := l.readConditions(t.Context(), decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}); len(c) != 1 {
 		t.Errorf("with the group it has the conditions %v", c)
 	}
-	if c := l.conditions(t.Context(), decision.Subject{Group: "apps", Kind: "CloneSet", Namespace: "shop", Name: "web"}); c != nil {
+	if c := l.readConditions(t.Context(), decision.Subject{Group: "apps", Kind: "CloneSet", Namespace: "shop", Name: "web"}); c != nil {
 		t.Errorf("one of another group has the conditions %v", c)
 	}
-	if c := l.conditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "gone"}); c != nil {
+	if c := l.readConditions(t.Context(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "gone"}); c != nil {
 		t.Errorf("conditions %v", c)
 	}
 }
@@ -103,7 +103,7 @@ func TestWrongUse(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			cmd := Command()
+			cmd := NewCommand()
 			cmd.SetArgs(strings.Fields(tc.args))
 			cmd.SetOut(&bytes.Buffer{})
 			cmd.SetErr(&bytes.Buffer{})

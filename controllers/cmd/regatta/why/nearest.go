@@ -12,33 +12,33 @@ import (
 // conditionsTold is how many conditions of a rule are printed, the nearest first.
 const conditionsTold = 3
 
-// nearest tells what would have changed the answer.
-func (t *text) nearest(n *nearest.Result) {
+// writeNearest tells what would have changed the answer.
+func (t *text) writeNearest(n *nearest.Result) {
 	if n == nil {
 		return
 	}
 	name := "nearest"
 	for _, near := range n.Now {
 		says := map[string]string{"hold": "holds", "deny": "refuses", "exempt": "lets it through", "": "decides"}[near.Wish]
-		t.row(name, fmt.Sprintf("%s %s while all of this is so:", ruleText(near), says))
+		t.writeRow(name, fmt.Sprintf("%s %s while all of this is so:", ruleText(near), says))
 		for _, c := range near.Conditions[:min(len(near.Conditions), conditionsTold)] {
-			t.condition(c)
+			t.writeCondition(c)
 		}
 		if more := len(near.Conditions) - conditionsTold; more > 0 {
-			t.row("", fmt.Sprintf("  and %d more", more))
+			t.writeRow("", fmt.Sprintf("  and %d more", more))
 		}
 		name = ""
 	}
 	for _, near := range n.Almost {
 		says := map[string]string{"hold": "would hold", "deny": "would refuse", "exempt": "would let it through"}[near.Wish]
-		t.row(name, fmt.Sprintf("%s %s if this were so too:", ruleText(near), says))
+		t.writeRow(name, fmt.Sprintf("%s %s if this were so too:", ruleText(near), says))
 		for _, c := range near.Conditions {
-			t.condition(c)
+			t.writeCondition(c)
 		}
 		name = ""
 	}
 	if n.Partial {
-		t.row(name, "There was no time to look at all rules.")
+		t.writeRow(name, "There was no time to look at all rules.")
 	}
 }
 
@@ -49,12 +49,12 @@ func ruleText(n nearest.Rule) string {
 	return n.Rule + " - " + n.Title
 }
 
-// condition prints a condition as facts are printed, without the word input. The
+// writeCondition prints a condition as facts are printed, without the word input. The
 // conditions of its helpers follow below it.
-func (t *text) condition(c nearest.Condition) { t.below(c, 1) }
+func (t *text) writeCondition(c nearest.Condition) { t.writeNestedCondition(c, 1) }
 
-// below tells a condition so many steps to the right.
-func (t *text) below(c nearest.Condition, depth int) {
+// writeNestedCondition tells a condition so many steps to the right.
+func (t *text) writeNestedCondition(c nearest.Condition, depth int) {
 	line := c.Text
 	if c.Why != "" {
 		line += ": " + c.Why
@@ -63,16 +63,16 @@ func (t *text) below(c nearest.Condition, depth int) {
 	if c.Why == "" && len(c.Helpers) == 1 && c.Helpers[0].Name == c.Text {
 		helpers = depth // one line is enough for both
 	} else {
-		t.indented(line, depth)
+		t.writeIndented(line, depth)
 	}
 	for _, h := range c.Helpers {
-		t.indented(helperText(h), helpers)
+		t.writeIndented(helperText(h), helpers)
 		for _, c := range h.Conditions {
-			t.below(c, helpers+1)
+			t.writeNestedCondition(c, helpers+1)
 		}
 	}
 	if c.More > 0 {
-		t.indented(fmt.Sprintf("and %d more", c.More), depth+1)
+		t.writeIndented(fmt.Sprintf("and %d more", c.More), depth+1)
 	}
 }
 
@@ -100,9 +100,9 @@ func helperText(h nearest.Helper) string {
 	return line + " if this were so too:"
 }
 
-func (t *text) indented(line string, depth int) {
+func (t *text) writeIndented(line string, depth int) {
 	indent := strings.Repeat("  ", depth)
-	for i, l := range wrap(strings.ReplaceAll(line, "input.", ""), max(t.width-column-2-len(indent), narrowest)) {
+	for i, l := range wrapText(strings.ReplaceAll(line, "input.", ""), max(t.width-column-2-len(indent), narrowest)) {
 		if i > 0 {
 			l = "  " + l
 		}

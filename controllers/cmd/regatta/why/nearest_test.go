@@ -47,11 +47,11 @@ func TestNearestOfExamples(t *testing.T) {
 	used.Object.Annotations = map[string]string{"policy.kruise.io/break-glass": "INC-7"}
 	for _, tc := range []struct {
 		name, example string
-		point         decision.Any
+		point         decision.UntypedPoint
 		in            any
 		want          string
 	}{
-		{"a Saturday of the change freeze", "change-freeze", points.PlanPoint().Any(), at(saturday), `
+		{"a Saturday of the change freeze", "change-freeze", points.PlanPoint().EraseTypes(), at(saturday), `
   nearest       change-freeze.closed - Closed now holds while all of this is so:
                   not workload.namespace in calendar.except: workload.namespace is "shop", and
                     this ends when it is one of ["playground"]
@@ -63,7 +63,7 @@ func TestNearestOfExamples(t *testing.T) {
                           (change-freeze.rego:43:1): now is 2026-03-14T12:00:00Z, calendar.timezone
                           is "Europe/Berlin"
 `},
-		{"working hours of the change freeze", "change-freeze", points.PlanPoint().Any(), at(saturday.AddDate(0, 0, -4)), `
+		{"working hours of the change freeze", "change-freeze", points.PlanPoint().EraseTypes(), at(saturday.AddDate(0, 0, -4)), `
   nearest       change-freeze.closed - Closed now would hold if this were so too:
                   cause: cause is not there
                     cause (change-freeze.rego:27:1) if this were so too:
@@ -85,7 +85,7 @@ func TestNearestOfExamples(t *testing.T) {
                           clock < calendar.hours.to: clock is "13:00", and this ends when it is at
                             least "17:00"
 `},
-		{"a zone that comes first", "one-zone-at-a-time", points.PlanPoint().Any(), at(saturday), `
+		{"a zone that comes first", "one-zone-at-a-time", points.PlanPoint().EraseTypes(), at(saturday), `
   nearest       one-zone-at-a-time.other-zone - Another zone first holds while all of this is so:
                   first := min(unfinished): first is "a", unfinished is ["a","b"]
                     unfinished contains "a" (one-zone-at-a-time.rego:32:1) while all of this is
@@ -97,7 +97,7 @@ func TestNearestOfExamples(t *testing.T) {
                   zone != first: zone is "b", and this ends when it is equal to "a"
                   and 2 more
 `},
-		{"an eviction without a spare replica", "surge-before-evict", protection.BudgetPoint().Any(), eviction, `
+		{"an eviction without a spare replica", "surge-before-evict", protection.BudgetPoint().EraseTypes(), eviction, `
   nearest       surge-before-evict.no-spare - No spare replica refuses while all of this is so:
                   not spare
                     spare (surge-before-evict.rego:58:1) if this were so too:
@@ -118,7 +118,7 @@ func TestNearestOfExamples(t *testing.T) {
                   not budget: budget is
                     {"allowed":2,"current":10,"desired":8,"ignored":false,"name":"web","records":0,"total":10}
 `},
-		{"a budget that is used up, and a glass that is not for everybody", "break-glass", protection.BudgetPoint().Any(), used, `
+		{"a budget that is used up, and a glass that is not for everybody", "break-glass", protection.BudgetPoint().EraseTypes(), used, `
   nearest       protection.budget.exceeded - The budget is used up decides while all of this is so:
                   budget.allowed <= 0: budget.allowed is 0, and this ends when it is more than 0
                   budget_list: budget_list is "disruptedPods"
@@ -152,16 +152,16 @@ func TestNearestOfExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+			if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 				t.Fatal(err)
 			}
-			_, r := engine.DecideOn(t.Context(), e, e.Snapshot(), tc.point, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, tc.in)
-			n, err := nearest.Find(t.Context(), e, r)
+			_, r := engine.DecideOn(t.Context(), e, e.ActiveSnapshot(), tc.point, decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, tc.in)
+			n, err := nearest.FindConditions(t.Context(), e, r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tx := text{width: 100}
-			tx.nearest(&n)
+			tx.writeNearest(&n)
 			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), strings.Join(tx.lines, "\n")+"\n"); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -33,9 +33,9 @@ func widthOf(out io.Writer) int {
 	return min(max(width, leastWidth), mostWidth)
 }
 
-// painter colors verdicts where out is a terminal that shows colors, and
+// newPainter colors verdicts where out is a terminal that shows colors, and
 // NO_COLOR is not set.
-func painter(out io.Writer) func(explain.Verdict, string) string {
+func newPainter(out io.Writer) func(explain.Verdict, string) string {
 	r := lipgloss.NewRenderer(out)
 	return func(v explain.Verdict, s string) string {
 		color := map[explain.Verdict]lipgloss.Color{
@@ -47,9 +47,9 @@ func painter(out io.Writer) func(explain.Verdict, string) string {
 	}
 }
 
-// wrap breaks a text at spaces. A word that is too long stays whole, so that it
+// wrapText breaks a text at spaces. A word that is too long stays whole, so that it
 // can be copied.
-func wrap(s string, width int) []string {
+func wrapText(s string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.SplitAfter(s, " ") {

@@ -31,105 +31,105 @@ type text struct {
 // column is where the values stand: after the longest of the names.
 const column = 16
 
-func (t text) render(reply explain.Reply) string {
+func (t text) renderReply(reply explain.Reply) string {
 	a := reply.Answer
-	verdict := t.paint(a.Verdict, strings.ToUpper(a.Verdict.Words()))
+	verdict := t.paint(a.Verdict, strings.ToUpper(a.Verdict.DisplayText()))
 	if a.Request != nil {
-		t.lines = append(t.lines, fmt.Sprintf("%s of %s was %s (%s)", operation(a.Request), subject(a.Subject), verdict, a.Reason))
+		t.lines = append(t.lines, fmt.Sprintf("%s of %s was %s (%s)", operationText(a.Request), subjectText(a.Subject), verdict, a.Reason))
 	} else {
-		t.lines = append(t.lines, fmt.Sprintf("%s is %s (%s)", subject(a.Subject), verdict, a.Reason))
+		t.lines = append(t.lines, fmt.Sprintf("%s is %s (%s)", subjectText(a.Subject), verdict, a.Reason))
 	}
-	for _, l := range wrap(a.Message, t.width-2) {
+	for _, l := range wrapText(a.Message, t.width-2) {
 		t.lines = append(t.lines, "  "+l)
 	}
 	t.lines = append(t.lines, "")
-	t.pods(a)
-	t.nodes(a.Nodes)
-	t.rule(a)
+	t.writePods(a)
+	t.writeNodes(a.Nodes)
+	t.writeRule(a)
 	if p := reply.Placed; p != nil {
-		t.row("subset", p.Message)
+		t.writeRow("subset", p.Message)
 		if p.Rule != "" {
-			t.row("", "rule "+p.Rule)
+			t.writeRow("", "rule "+p.Rule)
 		}
 	}
 	for i := range reply.Sidecars {
 		a := &reply.Sidecars[i]
-		t.row("sidecars", fmt.Sprintf("%s is %s (%s): %s", subject(a.Workload), a.Verdict.Words(), a.Reason, a.Message))
+		t.writeRow("sidecars", fmt.Sprintf("%s is %s (%s): %s", subjectText(a.Workload), a.Verdict.DisplayText(), a.Reason, a.Message))
 		if a.Rule != "" && a.Rule != decision.RuleWalk {
-			t.row("", "rule "+a.Rule)
+			t.writeRow("", "rule "+a.Rule)
 		}
 	}
 	for i := range reply.Lacks {
-		t.row("lacks", subject(reply.Lacks[i].Workload)+": "+reply.Lacks[i].Message)
+		t.writeRow("lacks", subjectText(reply.Lacks[i].Workload)+": "+reply.Lacks[i].Message)
 	}
-	t.asked(a.Request)
-	t.row("revision", revisions(a))
+	t.writeRequest(a.Request)
+	t.writeRow("revision", formatRevisions(a))
 	if a.Workload != a.Subject {
-		t.row("workload", subject(a.Workload))
+		t.writeRow("workload", subjectText(a.Workload))
 	}
-	t.row("may change", t.mayChange(a))
-	t.others(a)
-	t.told(a)
-	t.facts(a.Facts)
-	t.nearest(a.Nearest)
+	t.writeRow("may change", t.mayChange(a))
+	t.writeOtherHolds(a)
+	t.writeConditions(a)
+	t.writeFacts(a.Facts)
+	t.writeNearest(a.Nearest)
 	if t.all && len(a.Rules) > 0 {
-		t.row("rules", strings.Join(a.Rules, ", "))
+		t.writeRow("rules", strings.Join(a.Rules, ", "))
 	}
 	if a.Outcome != "" && a.Outcome != decision.Decided {
-		t.row("no decision", fmt.Sprintf("%s: %s. What holds is the fallback.", a.Outcome, strings.TrimSuffix(a.Error, ".")))
+		t.writeRow("no decision", fmt.Sprintf("%s: %s. What holds is the fallback.", a.Outcome, strings.TrimSuffix(a.Error, ".")))
 	}
-	t.row("decided", t.decided(a))
+	t.writeRow("decided", t.decidedText(a))
 	if len(a.Subsets) > 0 {
-		t.subsets(a.Subsets)
+		t.writeSubsets(a.Subsets)
 	}
 	if len(reply.Pods) > 0 {
-		t.list(reply.Pods)
+		t.writePodTable(reply.Pods)
 	}
 	if len(reply.Refusals) > 0 {
-		t.refusals(reply.Refusals)
+		t.writeRefusals(reply.Refusals)
 	}
 	return strings.Join(t.lines, "\n") + "\n"
 }
 
-// others are the holds besides the first; those of a workload's pods have been
+// writeOtherHolds are the holds besides the first; those of a workload's pods have been
 // told with how many they hold.
-func (t *text) others(a explain.Answer) {
+func (t *text) writeOtherHolds(a explain.Answer) {
 	name := "also held by"
 	for _, h := range a.Others {
-		if slices.ContainsFunc(a.Why, func(y explain.Tally) bool { return y.Message == h.Message }) {
+		if slices.ContainsFunc(a.Why, func(y explain.ReasonCount) bool { return y.Message == h.Message }) {
 			continue
 		}
-		t.row(name, fmt.Sprintf("%s (%s): %s", h.Rule, h.Reason, h.Message))
+		t.writeRow(name, fmt.Sprintf("%s (%s): %s", h.Rule, h.Reason, h.Message))
 		name = ""
 	}
 }
 
-// told are the conditions, with their messages unless these were told above.
-func (t *text) told(a explain.Answer) {
+// writeConditions are the conditions, with their messages unless these were told above.
+func (t *text) writeConditions(a explain.Answer) {
 	name := "conditions"
 	for _, c := range t.conditions {
 		line := fmt.Sprintf("%s=%s for %s (%s)", c.Type, c.Status, duration.HumanDuration(t.now.Sub(c.LastTransitionTime.Time)), c.Reason)
-		known := slices.ContainsFunc(a.Why, func(y explain.Tally) bool { return y.Reason == c.Reason })
+		known := slices.ContainsFunc(a.Why, func(y explain.ReasonCount) bool { return y.Reason == c.Reason })
 		if c.Message != "" && !known && c.Reason != a.Reason {
 			line += ": " + c.Message
 		}
-		t.row(name, line)
+		t.writeRow(name, line)
 		name = ""
 	}
 }
 
-// row adds a name and its value, wrapped; nothing where there is no value.
-func (t *text) row(name, value string) {
+// writeRow adds a name and its value, wrapped; nothing where there is no value.
+func (t *text) writeRow(name, value string) {
 	if value == "" {
 		return
 	}
-	for _, l := range wrap(value, t.width-column) {
+	for _, l := range wrapText(value, t.width-column) {
 		t.lines = append(t.lines, fmt.Sprintf("  %-*s%s", column-2, name, l))
 		name = ""
 	}
 }
 
-func (t *text) rule(a explain.Answer) {
+func (t *text) writeRule(a explain.Answer) {
 	if a.Rule == "" || a.Rule == decision.RuleWalk {
 		return
 	}
@@ -137,27 +137,27 @@ func (t *text) rule(a explain.Answer) {
 	if a.Title != "" {
 		rule += " - " + a.Title
 	}
-	t.row("rule", rule)
+	t.writeRow("rule", rule)
 	if a.Place != "" {
-		t.row("", fmt.Sprintf("%s, bundle %s", a.Place, bundle.ShortID(a.Bundle)))
+		t.writeRow("", fmt.Sprintf("%s, bundle %s", a.Place, bundle.ShortID(a.Bundle)))
 	}
 }
 
-// pods says how many of a workload's there are of which verdict, what keeps
+// writePods says how many of a workload's there are of which verdict, what keeps
 // them there, and how far each zone is.
-func (t *text) pods(a explain.Answer) {
+func (t *text) writePods(a explain.Answer) {
 	var counts []string
-	for _, v := range explain.Verdicts() {
+	for _, v := range explain.PodVerdicts() {
 		if n := a.Pods[v]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, v.Words()))
+			counts = append(counts, fmt.Sprintf("%d %s", n, v.DisplayText()))
 		}
 	}
-	t.row("pods", strings.Join(counts, ", "))
+	t.writeRow("pods", strings.Join(counts, ", "))
 	name := "because"
 	for _, y := range a.Why {
-		t.row(name, y.Words()+", such as "+y.Pod)
-		for _, l := range wrap(y.Message, t.width-column-2) {
-			t.row("", "  "+l)
+		t.writeRow(name, y.DisplayText()+", such as "+y.Pod)
+		for _, l := range wrapText(y.Message, t.width-column-2) {
+			t.writeRow("", "  "+l)
 		}
 		name = ""
 	}
@@ -174,19 +174,19 @@ func (t *text) pods(a explain.Answer) {
 		}
 		out = append(out, line)
 	}
-	t.row("zones", strings.Join(out, "; "))
+	t.writeRow("zones", strings.Join(out, "; "))
 }
 
-// nodes are those whose pods are not up to date.
-func (t *text) nodes(all []explain.Node) {
+// writeNodes are those whose pods are not up to date.
+func (t *text) writeNodes(all []explain.Node) {
 	name := "nodes"
 	for _, n := range all {
-		t.row(name, n.Name+" "+n.Words())
+		t.writeRow(name, n.Name+" "+n.DisplayText())
 		name = ""
 	}
 }
 
-func revisions(a explain.Answer) string {
+func formatRevisions(a explain.Answer) string {
 	if a.From == a.To || a.From == "" {
 		return a.To
 	}
@@ -208,7 +208,7 @@ func (t *text) mayChange(a explain.Answer) string {
 	return ""
 }
 
-func (t *text) facts(all []explain.Fact) {
+func (t *text) writeFacts(all []explain.Fact) {
 	var short []string
 	for i, f := range all {
 		if ns, err := strconv.ParseInt(f.Value, 10, 64); f.Name == "now" && err == nil {
@@ -217,10 +217,10 @@ func (t *text) facts(all []explain.Fact) {
 		all[i] = f
 		short = append(short, f.Name+"="+strings.ReplaceAll(f.Value, `"`, ""))
 	}
-	t.row("facts", strings.Join(short, "  "))
+	t.writeRow("facts", strings.Join(short, "  "))
 }
 
-func (t *text) decided(a explain.Answer) string {
+func (t *text) decidedText(a explain.Answer) string {
 	out := fmt.Sprintf("%s ago", duration.HumanDuration(t.now.Sub(a.Decided)))
 	if a.Replica != "" {
 		out += " by " + a.Replica
@@ -228,29 +228,29 @@ func (t *text) decided(a explain.Answer) string {
 	return out + ", policies " + bundle.ShortRevision(a.Policies)
 }
 
-func (t *text) list(pods []explain.Answer) {
+func (t *text) writePodTable(pods []explain.Answer) {
 	rows := [][]string{{"POD", "VERDICT", "REASON", "REVISION", "RULE"}}
 	for _, p := range pods {
 		rule := p.Rule
 		if rule == decision.RuleWalk {
 			rule = ""
 		}
-		rows = append(rows, []string{p.Subject.Name, p.Verdict.Words(), p.Reason, p.From, rule})
+		rows = append(rows, []string{p.Subject.Name, p.Verdict.DisplayText(), p.Reason, p.From, rule})
 	}
-	t.table(rows)
+	t.writeTable(rows)
 }
 
-// subsets are those of a UnitedDeployment, a line each.
-func (t *text) subsets(all []explain.Subset) {
+// writeSubsets are those of a UnitedDeployment, a line each.
+func (t *text) writeSubsets(all []explain.Subset) {
 	rows := [][]string{{"SUBSET", "PODS", "READY", "RULE", "BECAUSE"}}
 	for _, s := range all {
 		rows = append(rows, []string{s.Name, strconv.Itoa(s.Replicas), strconv.Itoa(s.Ready), s.Rule, s.Message})
 	}
-	t.table(rows)
+	t.writeTable(rows)
 }
 
-// refusals are requests that were refused besides, a line each.
-func (t *text) refusals(all []explain.Answer) {
+// writeRefusals are requests that were refused besides, a line each.
+func (t *text) writeRefusals(all []explain.Answer) {
 	rows := [][]string{{"REFUSED", "OPERATION", "OBJECT", "USER", "REASON", "REQUEST"}}
 	for _, a := range all {
 		reason := a.Reason
@@ -258,14 +258,14 @@ func (t *text) refusals(all []explain.Answer) {
 			reason += " (exempted)"
 		}
 		rows = append(rows, []string{
-			duration.HumanDuration(t.now.Sub(a.Decided)) + " ago", operation(a.Request), subject(a.Subject), a.Request.User, reason, a.Request.UID,
+			duration.HumanDuration(t.now.Sub(a.Decided)) + " ago", operationText(a.Request), subjectText(a.Subject), a.Request.User, reason, a.Request.UID,
 		})
 	}
-	t.table(rows)
+	t.writeTable(rows)
 }
 
-// table writes rows below their heads, after an empty line.
-func (t *text) table(rows [][]string) {
+// writeTable writes rows below their heads, after an empty line.
+func (t *text) writeTable(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, cell := range r {
@@ -282,22 +282,22 @@ func (t *text) table(rows [][]string) {
 	}
 }
 
-// asked says who sent the request that an answer is about.
-func (t *text) asked(r *explain.Request) {
+// writeRequest says who sent the request that an answer is about.
+func (t *text) writeRequest(r *explain.Request) {
 	if r != nil {
-		t.row("asked by", r.User)
-		t.row("request", r.UID)
+		t.writeRow("asked by", r.User)
+		t.writeRow("request", r.UID)
 	}
 }
 
-func operation(r *explain.Request) string {
+func operationText(r *explain.Request) string {
 	if r.DryRun {
 		return r.Operation + " (dry run)"
 	}
 	return r.Operation
 }
 
-func subject(s decision.Subject) string {
+func subjectText(s decision.Subject) string {
 	if s.Namespace == "" {
 		return s.Kind + " " + s.Name
 	}

@@ -161,7 +161,7 @@ Pod shop/web-1 is HELD (NoDecision)
 				a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", "1 of 4 pods are updated."
 				a.From, a.To = "web-a", "web-b"
 				a.Pods = map[explain.Verdict]int{explain.Held: 2, explain.Waiting: 1, explain.UpToDate: 1}
-				a.Why = []explain.Tally{
+				a.Why = []explain.ReasonCount{
 					{Verdict: explain.Held, Reason: "OtherZoneFirst", Rule: "one-zone.other", Message: "Zone a first.", Pod: "web-2", Pods: 2},
 					{Verdict: explain.Waiting, Reason: "MaxUnavailableReached", Rule: decision.RuleWalk, Message: "It waits.", Pod: "web-1", Pods: 1},
 				}
@@ -201,7 +201,7 @@ web-2  held     OtherZoneFirst         web-a     one-zone.other
 		t.Run(tc.name, func(t *testing.T) {
 			tx := tc.text
 			tx.now, tx.width, tx.paint = now, 80, func(_ explain.Verdict, s string) string { return s }
-			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), tx.render(tc.reply)); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), tx.renderReply(tc.reply)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -34,10 +34,10 @@ type options struct {
 	user    string
 }
 
-// Command makes the command.
-func Command() *cobra.Command {
+// NewCommand makes the command.
+func NewCommand() *cobra.Command {
 	o := &options{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON, output.YAML)}
-	forms, workload := target.Forms(target.Kinds()...), kinds.List("or")
+	forms, workload := target.ArgumentForms(target.KnownKinds()...), kinds.List("or")
 	cmd := &cobra.Command{
 		Use:   "why (" + strings.Join(forms, " | ") + " | KIND/NAME | --request UID | --user-name NAME)",
 		Short: "Tell why a pod was not updated, or a request refused",
@@ -67,7 +67,7 @@ looked for in the whole cluster, and in the one namespace where that is not allo
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runWhy(cmd, args) },
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.asked.AddFlags(cmd.Flags())
@@ -79,52 +79,52 @@ looked for in the whole cluster, and in the one namespace where that is not allo
 	return cmd
 }
 
-func (o *options) run(cmd *cobra.Command, args []string) error {
+func (o *options) runWhy(cmd *cobra.Command, args []string) error {
 	about := target.Target{}
 	if len(args) > 0 {
 		var err error
-		if about, err = o.cluster.Find(args); err != nil {
+		if about, err = o.cluster.FindTarget(args); err != nil {
 			return err
 		}
 	}
-	cluster, err := o.cluster.Open(o.asked)
+	cluster, err := o.cluster.OpenClients(o.asked)
 	if err != nil {
 		return err
 	}
 	look := lookup{pods: cluster.Core.CoreV1(), objects: cluster.Objects}
-	reply, warnings, err := o.ask(cmd.Context(), cluster.Asker, managers.Question{
+	reply, warnings, err := o.fetchExplanation(cmd.Context(), cluster.Asker, managers.Question{
 		Group: about.Group, Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
 		Nearest: o.nearest && o.user == "" && !o.all,
-		Pods:    o.all && slices.Contains(target.Workloads(), about.GroupKind()), Request: o.request, User: o.user,
+		Pods:    o.all && slices.Contains(target.WorkloadKinds(), about.GroupKind()), Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
 	}
 	if err != nil {
-		if reason := look.reason(cmd.Context(), about); reason != nil {
+		if reason := look.objectProblem(cmd.Context(), about); reason != nil {
 			return reason
 		}
 		return err
 	}
-	return printed(o.print(cmd.Context(), cmd.OutOrStdout(), reply, look))
+	return wrapPrintError(o.printReply(cmd.Context(), cmd.OutOrStdout(), reply, look))
 }
 
-// ask looks for refusals in the namespace where the whole cluster is not to be asked about.
-func (o *options) ask(ctx context.Context, asker *managers.Asker, q managers.Question) (explain.Reply, []error, error) {
-	reply, warnings, err := asker.Ask(ctx, q)
+// fetchExplanation looks for refusals in the namespace where the whole cluster is not to be asked about.
+func (o *options) fetchExplanation(ctx context.Context, asker *managers.Asker, q managers.Question) (explain.Reply, []error, error) {
+	reply, warnings, err := asker.FetchExplanation(ctx, q)
 	var no *managers.RefusedError
 	if !q.AsksForRefusals() || !errors.As(err, &no) || !no.Asking {
 		return reply, warnings, err
 	}
-	in, err := o.cluster.In(target.Target{})
+	in, err := o.cluster.ResolveNamespace(target.Target{})
 	if err != nil {
 		return explain.Reply{}, warnings, err
 	}
 	q.Namespace = in.Namespace
-	return asker.Ask(ctx, q)
+	return asker.FetchExplanation(ctx, q)
 }
 
-func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
+func (o *options) printReply(ctx context.Context, out io.Writer, reply explain.Reply, look lookup) error {
 	switch o.form.String() {
 	case output.JSON:
 		return output.PrintJSON(out, reply)
@@ -136,13 +136,13 @@ func (o *options) print(ctx context.Context, out io.Writer, reply explain.Reply,
 		_, err = out.Write(text)
 		return err
 	}
-	t := text{now: time.Now(), width: widthOf(out), paint: painter(out), all: o.all}
-	t.conditions = look.conditions(ctx, reply.Answer.Subject)
-	_, err := io.WriteString(out, t.render(reply))
+	t := text{now: time.Now(), width: widthOf(out), paint: newPainter(out), all: o.all}
+	t.conditions = look.readConditions(ctx, reply.Answer.Subject)
+	_, err := io.WriteString(out, t.renderReply(reply))
 	return err
 }
 
-func printed(err error) error {
+func wrapPrintError(err error) error {
 	if err != nil {
 		return fmt.Errorf("printing the answer: %w", err)
 	}

@@ -32,16 +32,16 @@ func New(e *engine.Engine, native bool) pod.MutatingStep {
 	return pod.MutatingStep{
 		Place: pod.LaunchPriority, Name: "ordering the start of containers",
 		Match:  match.Created{Name: "barriers", Conditions: []admissionv1.MatchCondition{{Name: "declares-an-order", Expression: declares}}},
-		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutate(ctx, e, c, native) },
+		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutatePod(ctx, e, c, native) },
 	}
 }
 
-func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation, native bool) (bool, error) {
-	declaring := &pod.Creation{Pod: launchpriority.Declared(c.Pod), Namespace: c.Namespace, DryRun: c.DryRun}
+func mutatePod(ctx context.Context, e *engine.Engine, c *pod.Creation, native bool) (bool, error) {
+	declaring := &pod.Creation{Pod: launchpriority.DeclaredPod(c.Pod), Namespace: c.Namespace, DryRun: c.DryRun}
 	in := inputOf(declaring)
 	in.NativeSidecars = native
 	point, subject := points.OrderPoint(), decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: in.Name}
-	if !declared(&in) && !e.Snapshot().Extended(point.Name, subject) {
+	if !declaresOrder(&in) && !e.ActiveSnapshot().IsPointExtended(point.Name, subject) {
 		return false, nil
 	}
 	out, _ := engine.Decide(ctx, e, point, subject, in)
@@ -58,8 +58,8 @@ func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation, native bool)
 	if declaring.Pod != c.Pod {
 		*c.Pod = *declaring.Pod
 	}
-	if out.Permit(in) {
-		launchpriority.Nativize(c.Pod, out.Early(in), out.Priorities)
+	if out.PermitsNative(in) {
+		launchpriority.MakeNativeSidecars(c.Pod, out.EarlyContainers(in), out.Priorities)
 		return true, nil
 	}
 	if c.Pod.Name == "" { // the ConfigMap is named after the pod
@@ -67,7 +67,7 @@ func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation, native bool)
 	}
 	for i := range c.Pod.Spec.Containers {
 		own := &c.Pod.Spec.Containers[i]
-		own.Env = append(launchpriority.Unbarred(own.Env), launchpriority.Barrier(c.Pod.Name, out.Priorities[own.Name]))
+		own.Env = append(launchpriority.WithoutBarriers(own.Env), launchpriority.BarrierEnv(c.Pod.Name, out.Priorities[own.Name]))
 	}
 	return true, nil
 }
@@ -78,6 +78,6 @@ func nameFor(prefix string) string {
 	return prefix[:min(len(prefix), longest-random)] + rand.String(random)
 }
 
-func declared(in *points.OrderInput) bool {
+func declaresOrder(in *points.OrderInput) bool {
 	return in.Annotation != "" || slices.ContainsFunc(in.Containers, func(c points.Container) bool { return c.Priority != nil || c.Fault != "" })
 }

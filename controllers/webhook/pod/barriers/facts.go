@@ -16,7 +16,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	points "github.com/regatta-sh/regatta/engine/decision/launchpriority"
 )
@@ -41,20 +41,20 @@ func inputOf(c *pod.Creation) points.OrderInput {
 	for i := range c.Pod.Spec.Containers {
 		own := &c.Pod.Spec.Containers[i]
 		container := containerOf(own)
-		container.Bound = cmp.Or(inPlace, bound(c.Pod, own))
+		container.Bound = cmp.Or(inPlace, whyNotInitContainer(c.Pod, own))
 		in.Containers = append(in.Containers, container)
 	}
 	if text := strings.TrimSpace(in.Annotation); strings.HasPrefix(text, "{") {
-		in.Places, in.Fault = places(text, in.Containers)
+		in.Places, in.Fault = decodePriorities(text, in.Containers)
 	}
 	return in
 }
 
-// bound says why a container cannot become an init container: what acts on it later looks for it among the containers, or
+// whyNotInitContainer says why a container cannot become an init container: what acts on it later looks for it among the containers, or
 // it already says when it restarts.
-func bound(p *corev1.Pod, own *corev1.Container) string {
+func whyNotInitContainer(p *corev1.Pod, own *corev1.Container) string {
 	switch {
-	case marks.IsInjected(own):
+	case podmeta.IsInjected(own):
 		return "its SidecarSet may update it in place"
 	case own.RestartPolicy != nil || len(own.RestartPolicyRules) > 0:
 		return "it has a restart policy of its own"
@@ -83,8 +83,8 @@ func containerOf(own *corev1.Container) points.Container {
 	return out
 }
 
-// places are those that the annotation has for containers, and what is wrong with it.
-func places(text string, containers []points.Container) (map[string]int64, string) {
+// decodePriorities are those that the annotation has for containers, and what is wrong with it.
+func decodePriorities(text string, containers []points.Container) (map[string]int64, string) {
 	short, err := annotation.Decode[map[string]int32](kruise.ContainerLaunchPriorityKey, text)
 	if err != nil {
 		return nil, fmt.Sprintf("annotation %s: want Ordered, or a JSON object of containers and whole numbers: %v", kruise.ContainerLaunchPriorityKey, err)

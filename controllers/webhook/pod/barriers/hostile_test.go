@@ -12,7 +12,7 @@ import (
 func FuzzPlaces(f *testing.F) {
 	annotationtest.AddHostile(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		out, fault := places(text, []points.Container{{Name: "a"}})
+		out, fault := decodePriorities(text, []points.Container{{Name: "a"}})
 		if fault != "" && out != nil {
 			t.Errorf("with the fault %.100q there are places", fault)
 		}

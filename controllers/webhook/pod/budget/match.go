@@ -18,8 +18,8 @@ const (
 		"object.metadata.?labels.orValue({}).exists(k, k.startsWith('unavailable-pod.kruise.io/') && !(k in oldObject.metadata.?labels.orValue({}))))"
 )
 
-// matches describes the requests that budgets decide about, by the gates that are on.
-func matches(deletes, updates bool) []match.Stored {
+// matchedRequests describes the requests that budgets decide about, by the gates that are on.
+func matchedRequests(deletes, updates bool) []match.Stored {
 	var operations []string
 	if deletes {
 		operations = append(operations, protection.Delete, protection.Evict)

@@ -23,7 +23,7 @@ func New(finder *podunavailablebudget.Finder) pod.MutatingStep {
 		Gates: []featuregate.Feature{features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate},
 		Match: match.Created{Name: "budget", Namespaces: match.WithBudgets},
 		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) {
-			names, err := finder.Of(ctx, c.Namespace, c.Pod)
+			names, err := finder.FindForPod(ctx, c.Namespace, c.Pod)
 			if err != nil {
 				ctrl.LoggerFrom(ctx).V(2).Info("A pod is created without its budget, which the controller will add", "namespace", c.Namespace, "reason", err.Error())
 				return false, nil

@@ -15,8 +15,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// Subject is the pod that a decision is about.
-func Subject(c *pod.Creation) decision.Subject {
+// PodSubject is the pod that a decision is about.
+func PodSubject(c *pod.Creation) decision.Subject {
 	return decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: Name(c)}
 }
 
@@ -28,12 +28,12 @@ func Name(c *pod.Creation) string {
 	return c.Pod.GenerateName
 }
 
-// Of is a pod as it is to be created; the labels are those of its namespace.
-func Of(c *pod.Creation, namespace map[string]string) points.Pod {
+// PodInput is a pod as it is to be created; the labels are those of its namespace.
+func PodInput(c *pod.Creation, namespace map[string]string) points.Pod {
 	out := points.Pod{
 		Namespace: c.Namespace, Name: Name(c), Labels: c.Pod.Labels, Annotations: WithoutApplied(c.Pod.Annotations),
 		NamespaceLabels: namespace, NodeSelector: c.Pod.Spec.NodeSelector, ServiceAccount: c.Pod.Spec.ServiceAccountName,
-		Containers: containers(c.Pod.Spec.Containers), InitContainers: containers(c.Pod.Spec.InitContainers),
+		Containers: containerFacts(c.Pod.Spec.Containers), InitContainers: containerFacts(c.Pod.Spec.InitContainers),
 	}
 	if owner := metav1.GetControllerOfNoCopy(c.Pod); owner != nil {
 		group, _ := schema.ParseGroupVersion(owner.APIVersion) // one that does not parse has no group
@@ -42,7 +42,7 @@ func Of(c *pod.Creation, namespace map[string]string) points.Pod {
 	return out
 }
 
-func containers(list []corev1.Container) []points.Container {
+func containerFacts(list []corev1.Container) []points.Container {
 	out := []points.Container{}
 	for i := range list {
 		out = append(out, points.Container{Name: list[i].Name, Image: list[i].Image})

@@ -31,20 +31,20 @@ func New(e *engine.Engine) pod.MutatingStep {
 		Place: pod.LivenessProbe, Name: "taking liveness probes out of the pod",
 		Gates:  []featuregate.Feature{features.EnhancedLivenessProbe},
 		Match:  match.Created{Name: "liveness", Conditions: []admissionv1.MatchCondition{{Name: "asks-for-enhanced-liveness", Expression: asks}}},
-		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutate(ctx, e, c) },
+		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutatePod(ctx, e, c) },
 	}
 }
 
-func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation) (bool, error) {
+func mutatePod(ctx context.Context, e *engine.Engine, c *pod.Creation) (bool, error) {
 	value, there := c.Pod.Annotations[kruise.UsingEnhancedLivenessKey]
 	if !there {
 		return false, nil
 	}
-	in := points.LivenessInput{Pod: facts.Of(c, nil), Asked: strings.EqualFold(value, "true"), Containers: []points.LivenessContainer{}}
+	in := points.LivenessInput{Pod: facts.PodInput(c, nil), Asked: strings.EqualFold(value, "true"), Containers: []points.LivenessContainer{}}
 	for i := range c.Pod.Spec.Containers {
 		if own := &c.Pod.Spec.Containers[i]; own.LivenessProbe != nil {
 			in.Containers = append(in.Containers, points.LivenessContainer{
-				Name: own.Name, Handler: handler(own.LivenessProbe), Supported: livenessprobe.Supported(own.LivenessProbe) == nil,
+				Name: own.Name, Handler: handlerName(own.LivenessProbe), Supported: livenessprobe.CheckSupported(own.LivenessProbe) == nil,
 				PeriodSeconds: int(own.LivenessProbe.PeriodSeconds), FailureThreshold: int(own.LivenessProbe.FailureThreshold),
 			})
 		}
@@ -52,8 +52,8 @@ func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation) (bool, error
 	if len(in.Containers) == 0 {
 		return false, nil
 	}
-	out, _ := engine.Decide(ctx, e, points.LivenessPoint(), facts.Subject(c), in)
-	take := out.Permit(in)
+	out, _ := engine.Decide(ctx, e, points.LivenessPoint(), facts.PodSubject(c), in)
+	take := out.PermittedProbes(in)
 	var saved []livenessprobe.Saved
 	for i := range c.Pod.Spec.Containers {
 		if own := &c.Pod.Spec.Containers[i]; slices.Contains(take, own.Name) {
@@ -67,7 +67,7 @@ func mutate(ctx context.Context, e *engine.Engine, c *pod.Creation) (bool, error
 	return true, livenessprobe.Write(c.Pod, saved)
 }
 
-func handler(p *corev1.Probe) string {
+func handlerName(p *corev1.Probe) string {
 	switch {
 	case p.Exec != nil:
 		return "exec"

@@ -60,13 +60,13 @@ func New(options Options) pod.MutatingStep {
 			Name: "persistence", Namespaces: match.WithPersistentPodStates,
 			Conditions: []admissionv1.MatchCondition{{Name: "may-be-remembered", Expression: controlled}},
 		},
-		Mutate: s.mutate,
+		Mutate: s.mutatePod,
 	}
 }
 
 type step struct{ Options }
 
-func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
+func (s *step) mutatePod(ctx context.Context, c *pod.Creation) (bool, error) {
 	if c.Pod.Name == "" { // it has no name to be remembered by
 		return false, nil
 	}
@@ -74,7 +74,7 @@ func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
 	if owner == nil {
 		return false, nil
 	}
-	state, err := s.find(ctx, c.Namespace, owner)
+	state, err := s.findState(ctx, c.Namespace, owner)
 	if err != nil || state == nil {
 		return false, err
 	}
@@ -82,16 +82,16 @@ func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
 	if !known || len(recorded.NodeTopologyLabels) == 0 {
 		return false, nil
 	}
-	in, err := s.facts(ctx, c, state, recorded)
+	in, err := s.gatherFacts(ctx, c, state, recorded)
 	if err != nil {
 		return false, err
 	}
 	out, _ := engine.Decide(ctx, s.Engine, placement.PersistentPoint(), decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: c.Pod.Name}, in)
-	return apply(c.Pod, state.Name, out.Permit(in)), nil
+	return applyPlacement(c.Pod, state.Name, out.ClampAnswer(in)), nil
 }
 
-// find is the PersistentPodState of a workload: the first by name, if there are several.
-func (s *step) find(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*kruise.PersistentPodState, error) {
+// findState is the PersistentPodState of a workload: the first by name, if there are several.
+func (s *step) findState(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*kruise.PersistentPodState, error) {
 	list := &kruise.PersistentPodStateList{}
 	if err := s.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing PersistentPodStates: %w", err)
@@ -109,17 +109,17 @@ func (s *step) find(ctx context.Context, namespace string, owner *metav1.OwnerRe
 	if found == nil || kruise.RemembersPods(kind) {
 		return found, nil
 	}
-	listed, err := s.Configuration.Lists(ctx, kruise.PersistentPodStateWhiteListKey, kind)
+	listed, err := s.Configuration.IsWorkloadListed(ctx, kruise.PersistentPodStateWhiteListKey, kind)
 	if err != nil || !listed {
 		return nil, err
 	}
 	return found, nil
 }
 
-func (s *step) facts(ctx context.Context, c *pod.Creation, state *kruise.PersistentPodState, recorded kruise.PodState) (placement.PersistentInput, error) {
+func (s *step) gatherFacts(ctx context.Context, c *pod.Creation, state *kruise.PersistentPodState, recorded kruise.PodState) (placement.PersistentInput, error) {
 	in := placement.PersistentInput{
 		Now: s.Now().UnixNano(), State: state.Name,
-		Pod:      placement.ReturningPod{Name: c.Pod.Name, Namespace: c.Namespace, Labels: c.Pod.Labels, Annotations: facts.Annotations(c.Pod.Annotations)},
+		Pod:      placement.ReturningPod{Name: c.Pod.Name, Namespace: c.Namespace, Labels: c.Pod.Labels, Annotations: facts.VisibleAnnotations(c.Pod.Annotations)},
 		Recorded: placement.Recorded{Node: recorded.NodeName, Labels: recorded.NodeTopologyLabels},
 		Required: []string{}, Preferred: []placement.Preference{},
 	}
@@ -148,8 +148,8 @@ func (s *step) facts(ctx context.Context, c *pod.Creation, state *kruise.Persist
 	return in, nil
 }
 
-// apply has the pod ask for a topology, and says whether there is anything to ask for.
-func apply(p *corev1.Pod, state string, out placement.PersistentOutput) bool {
+// applyPlacement has the pod ask for a topology, and says whether there is anything to ask for.
+func applyPlacement(p *corev1.Pod, state string, out placement.PersistentOutput) bool {
 	if len(out.NodeSelector)+len(out.Preferred) == 0 {
 		return false
 	}

@@ -75,7 +75,7 @@ deny contains {"reason": "R", "message": "m"} if to_number(input.pod.name) > 1`,
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+				if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 					t.Fatal(err)
 				}
 			}

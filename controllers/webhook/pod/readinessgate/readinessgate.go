@@ -28,7 +28,7 @@ func New(all bool) pod.MutatingStep {
 	step := pod.MutatingStep{
 		Place: pod.ReadinessGate, Name: "adding the readiness gate", Match: match.Created{Name: "readiness"},
 		Mutate: func(_ context.Context, c *pod.Creation) (bool, error) {
-			if !all && !ours(c.Pod) {
+			if !all && !isKruiseOwned(c.Pod) {
 				return false, nil
 			}
 			return inplace.AddGate(c.Pod, kruise.KruisePodReady), nil
@@ -40,7 +40,7 @@ func New(all bool) pod.MutatingStep {
 	return step
 }
 
-func ours(p *corev1.Pod) bool {
+func isKruiseOwned(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(p)
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kruise.GroupName
 }

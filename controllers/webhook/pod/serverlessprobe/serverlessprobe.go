@@ -16,7 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/podprobemarker/marks"
+	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 )
@@ -27,25 +27,25 @@ func New(cached client.Reader) pod.MutatingStep {
 		Place: pod.ServerlessProbe, Name: "telling the pod of its PodProbeMarkers",
 		Gates:  []featuregate.Feature{features.EnablePodProbeMarkerOnServerless},
 		Match:  match.Created{Name: "probes"},
-		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutate(ctx, cached, c) },
+		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) { return mutatePod(ctx, cached, c) },
 	}
 }
 
-func mutate(ctx context.Context, cached client.Reader, c *pod.Creation) (bool, error) {
-	all, err := marks.List(ctx, cached, c.Namespace)
+func mutatePod(ctx context.Context, cached client.Reader, c *pod.Creation) (bool, error) {
+	all, err := podmeta.List(ctx, cached, c.Namespace)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(2).Info("A pod is created without its probes", "namespace", c.Namespace, "reason", err.Error())
 		return false, nil
 	}
 	own := c.Pod.DeepCopy()
 	own.Namespace = c.Namespace
-	var mine []marks.Marker
+	var mine []podmeta.Marker
 	for _, m := range all {
-		if m.Selects(own, false) {
+		if m.SelectsPod(own, false) {
 			mine = append(mine, m)
 		}
 	}
-	probes, names := marks.Injected(mine, own)
+	probes, names := podmeta.InjectedProbes(mine, own)
 	if len(probes) == 0 {
 		return false, nil
 	}

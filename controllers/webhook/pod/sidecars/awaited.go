@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
 // mostRead is how many SidecarSets are read one by one.
 const mostRead = 10
 
-// refresh replaces the SidecarSets of a list that the cache does not have as they are awaited by those that the API server has: a
+// refreshAwaited replaces the SidecarSets of a list that the cache does not have as they are awaited by those that the API server has: a
 // pod may be created as soon as its SidecarSet is.
-func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
-	token := reach.TokenOf(ctx)
+func (s *step) refreshAwaited(ctx context.Context, list *kruise.SidecarSetList) error {
+	token := podscope.TokenOf(ctx)
 	if token == "" || s.Awaited == nil {
 		return nil
 	}
@@ -28,9 +28,9 @@ func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
 	if err != nil {
 		return err
 	}
-	behind := s.behind(claims, list.Items)
+	behind := s.staleNames(claims, list.Items)
 	// Claims that were too many to be kept apart are one for all pods, which names no SidecarSet: any of them may be behind.
-	unnamed := slices.ContainsFunc(claims, reach.Claim.IsUnnamed)
+	unnamed := slices.ContainsFunc(claims, podscope.PendingSelector.IsUnnamed)
 	if len(behind) == 0 && !unnamed {
 		return nil
 	}
@@ -58,9 +58,9 @@ func (s *step) refresh(ctx context.Context, list *kruise.SidecarSetList) error {
 	return nil
 }
 
-// behind are the names of the SidecarSets that are not as the newest claim of each has them.
-func (s *step) behind(claims []reach.Claim, items []kruise.SidecarSet) []string {
-	newest := map[string]reach.Claim{}
+// staleNames are the names of the SidecarSets that are not as the newest claim of each has them.
+func (s *step) staleNames(claims []podscope.PendingSelector, items []kruise.SidecarSet) []string {
+	newest := map[string]podscope.PendingSelector{}
 	for _, c := range claims {
 		if c.Kind == "" && c.Set != "" {
 			newest[c.Set] = c // they are in order
@@ -68,7 +68,7 @@ func (s *step) behind(claims []reach.Claim, items []kruise.SidecarSet) []string 
 	}
 	for i := range items {
 		set := &items[i]
-		if c, awaited := newest[set.Name]; awaited && set.DeletionTimestamp == nil && reach.Of(set).Key() == c.Reach.Key() {
+		if c, awaited := newest[set.Name]; awaited && set.DeletionTimestamp == nil && podscope.DescribePods(set).Key() == c.Reach.Key() {
 			delete(newest, set.Name)
 		}
 	}

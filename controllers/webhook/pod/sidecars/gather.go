@@ -22,8 +22,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
@@ -48,7 +48,7 @@ type candidate struct {
 	named *appsv1.ControllerRevision
 }
 
-func (s *step) gather(ctx context.Context, c *pod.Creation) (*gathered, error) {
+func (s *step) gatherSets(ctx context.Context, c *pod.Creation) (*gathered, error) {
 	list := &kruise.SidecarSetList{}
 	if err := s.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		if meta.IsNoMatchError(err) { // there can be none
@@ -56,38 +56,38 @@ func (s *step) gather(ctx context.Context, c *pod.Creation) (*gathered, error) {
 		}
 		return nil, fmt.Errorf("listing SidecarSets: %w", err)
 	}
-	s.selectors.Keep(list.Items)
-	if err := s.refresh(ctx, list); err != nil {
+	s.selectors.RetainOnly(list.Items)
+	if err := s.refreshAwaited(ctx, list); err != nil {
 		return nil, err
 	}
 	g := &gathered{all: list.Items, step: s, ctx: ctx}
 	for i := range list.Items {
 		set := &list.Items[i]
-		selector, err := s.selectors.Of(set)
+		selector, err := s.selectors.SelectorFor(set)
 		if err != nil { // admission refuses such a SidecarSet, so it is of a time before
 			ctrl.LoggerFrom(ctx).Error(err, "a SidecarSet has a selector that cannot be read, and selects no pod", "sidecarset", set.Name)
 			continue
 		}
-		if set.DeletionTimestamp != nil || !selector.Labels(c.Pod.Labels) {
+		if set.DeletionTimestamp != nil || !selector.MatchesLabels(c.Pod.Labels) {
 			continue
 		}
 		if !selector.AnyNamespace() {
 			if err := g.readNamespace(c.Namespace); err != nil {
 				return nil, err
 			}
-			if !selector.Namespace(c.Namespace, g.namespace) {
+			if !selector.MatchesNamespace(c.Namespace, g.namespace) {
 				continue
 			}
 		}
-		if err := g.append(set, selector, c, true, s.Draw()); err != nil {
+		if err := g.appendSet(set, selector, c, true, s.Draw()); err != nil {
 			return nil, err
 		}
 	}
-	if len(g.sets) > 0 || s.Engine.Snapshot().Extended(points.SidecarsPoint().Name, subjectOf(c)) {
+	if len(g.sets) > 0 || s.Engine.ActiveSnapshot().IsPointExtended(points.SidecarsPoint().Name, subjectOf(c)) {
 		if err := g.readNamespace(c.Namespace); err != nil {
 			return nil, err
 		}
-		g.pod = facts.Of(c, g.namespace)
+		g.pod = facts.PodInput(c, g.namespace)
 	}
 	slices.SortFunc(g.sets, func(a, b candidate) int { return strings.Compare(a.Name, b.Name) })
 	return g, nil
@@ -115,12 +115,12 @@ func (g *gathered) readNamespace(name string) error {
 	return nil
 }
 
-// append makes the facts of a SidecarSet.
-func (g *gathered) append(set *kruise.SidecarSet, selector *matching.Selector, c *pod.Creation, selected bool, draw float64) error {
+// appendSet makes the facts of a SidecarSet.
+func (g *gathered) appendSet(set *kruise.SidecarSet, selector *matching.Selector, c *pod.Creation, selected bool, draw float64) error {
 	one := candidate{SidecarSet: set, facts: points.Set{
 		Name: set.Name, Labels: set.Labels, Annotations: facts.WithoutApplied(set.Annotations),
-		Selected: selected, Local: selector.Local(c.Namespace), Paused: set.Spec.InjectionStrategy.Paused,
-		UpdatePaused: set.Spec.UpdateStrategy.Paused, UpdateSelected: selector.Updated(c.Pod.Labels), Share: share(set.Spec.UpdateStrategy.Partition),
+		Selected: selected, Local: selector.NamesNamespace(c.Namespace), Paused: set.Spec.InjectionStrategy.Paused,
+		UpdatePaused: set.Spec.UpdateStrategy.Paused, UpdateSelected: selector.MatchesUpdate(c.Pod.Labels), Share: partitionShare(set.Spec.UpdateStrategy.Partition),
 		Draw: draw, FailurePolicy: failurePolicy(set), Containers: containersOf(&set.Spec),
 	}}
 	if set.Annotations[kruise.SidecarSetCanaryKey] == "true" {
@@ -131,26 +131,26 @@ func (g *gathered) append(set *kruise.SidecarSet, selector *matching.Selector, c
 		if err != nil {
 			return fmt.Errorf("finding the revision of SidecarSet %s: %w", set.Name, err)
 		}
-		one.named = history.Named(all, want)
+		one.named = history.FindRevision(all, want)
 		one.facts.Revision = &points.Revision{Policy: string(want.Policy), Found: one.named != nil}
 	}
 	g.sets = append(g.sets, one)
 	return nil
 }
 
-// add adds SidecarSets that rules want, and says whether there are any.
-func (g *gathered) add(names []string, c *pod.Creation) (bool, error) {
+// addWanted adds SidecarSets that rules want, and says whether there are any.
+func (g *gathered) addWanted(names []string, c *pod.Creation) (bool, error) {
 	before := len(g.sets)
 	for i := range g.all {
 		set := &g.all[i]
 		if set.DeletionTimestamp != nil || !slices.Contains(names, set.Name) || slices.ContainsFunc(g.sets, func(one candidate) bool { return one.Name == set.Name }) {
 			continue
 		}
-		selector, err := g.step.selectors.Of(set)
+		selector, err := g.step.selectors.SelectorFor(set)
 		if err != nil {
 			return false, fmt.Errorf("SidecarSet %s: %w", set.Name, err)
 		}
-		if err := g.append(set, selector, c, false, g.step.Draw()); err != nil {
+		if err := g.appendSet(set, selector, c, false, g.step.Draw()); err != nil {
 			return false, err
 		}
 	}
@@ -158,7 +158,7 @@ func (g *gathered) add(names []string, c *pod.Creation) (bool, error) {
 	return len(g.sets) > before, nil
 }
 
-func (g *gathered) input() points.SidecarsInput {
+func (g *gathered) decisionInput() points.SidecarsInput {
 	in := points.SidecarsInput{Pod: g.pod, Sets: []points.Set{}}
 	for _, one := range g.sets {
 		in.Sets = append(in.Sets, one.facts)
@@ -166,15 +166,15 @@ func (g *gathered) input() points.SidecarsInput {
 	return in
 }
 
-// chosen are the SidecarSets that were decided for, at their revisions.
-func (g *gathered) chosen(list []points.Injected) ([]injection.Set, error) {
+// chosenSets are the SidecarSets that were decided for, at their revisions.
+func (g *gathered) chosenSets(list []points.Injected) ([]injection.Set, error) {
 	var out []injection.Set
 	for _, one := range list {
 		at := slices.IndexFunc(g.sets, func(c candidate) bool { return c.Name == one.Set })
 		if at < 0 { // the point's check refuses such an answer
 			continue
 		}
-		set, err := g.revised(g.sets[at], one.Revision == points.Named)
+		set, err := g.setAtRevision(g.sets[at], one.Revision == points.Named)
 		if err != nil {
 			return nil, fmt.Errorf("SidecarSet %s: %w", one.Set, err)
 		}
@@ -183,22 +183,22 @@ func (g *gathered) chosen(list []points.Injected) ([]injection.Set, error) {
 	return out, nil
 }
 
-// revised is a SidecarSet at the revision that it names, if it names one and that is wanted, or else as it is. The revision that a pod
+// setAtRevision is a SidecarSet at the revision that it names, if it names one and that is wanted, or else as it is. The revision that a pod
 // is marked with is always that of the containers.
-func (g *gathered) revised(c candidate, named bool) (out injection.Set, err error) {
+func (g *gathered) setAtRevision(c candidate, named bool) (out injection.Set, err error) {
 	out.Name = c.Name
 	if named && c.named != nil {
 		out.Revision = c.named.Name
-		out.Spec, err = history.Spec(&c.Spec, c.named)
+		out.Spec, err = history.ApplyRevision(&c.Spec, c.named)
 		return out, err
 	}
 	out.Spec = c.Spec.DeepCopy()
-	out.Revision, err = history.Latest(g.ctx, g.step.Cached, g.step.Namespace, c.SidecarSet)
+	out.Revision, err = history.LatestRevisionName(g.ctx, g.step.Cached, g.step.Namespace, c.SidecarSet)
 	return out, err
 }
 
-// share is a partition in percent as a part of 1; nil if it is none.
-func share(partition *intstr.IntOrString) *float64 {
+// partitionShare is a partition in percent as a part of 1; nil if it is none.
+func partitionShare(partition *intstr.IntOrString) *float64 {
 	if partition == nil || partition.Type != intstr.String {
 		return nil
 	}
@@ -215,11 +215,11 @@ func containersOf(spec *kruise.SidecarSetSpec) []string {
 	out := []string{}
 	for _, list := range [][]kruise.SidecarContainer{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			if !marks.IsHot(&list[i]) {
+			if !podmeta.IsHot(&list[i]) {
 				out = append(out, list[i].Name)
 				continue
 			}
-			first, second := marks.Pair(list[i].Name)
+			first, second := podmeta.HotPair(list[i].Name)
 			out = append(out, first, second)
 		}
 	}

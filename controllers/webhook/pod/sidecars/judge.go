@@ -10,7 +10,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/launchpriority"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
@@ -21,16 +21,16 @@ type Judge struct{ step *step }
 // NewJudge makes one.
 func NewJudge(options Options) *Judge { return &Judge{newStep(options)} }
 
-// Given decides about a pod as it was before it got any containers of SidecarSets.
-func (j *Judge) Given(ctx context.Context, stored *corev1.Pod) (points.SidecarsOutput, error) {
-	_, out, err := j.step.decide(ctx, &pod.Creation{Pod: without(stored), Namespace: stored.Namespace, DryRun: true})
+// DecideSidecars decides about a pod as it was before it got any containers of SidecarSets.
+func (j *Judge) DecideSidecars(ctx context.Context, stored *corev1.Pod) (points.SidecarsOutput, error) {
+	_, out, err := j.step.decideSidecars(ctx, &pod.Creation{Pod: withoutSidecars(stored), Namespace: stored.Namespace, DryRun: true})
 	return out, err
 }
 
-// without is a pod without what SidecarSets have given it.
-func without(stored *corev1.Pod) *corev1.Pod {
-	out := launchpriority.Declared(stored).DeepCopy() // rules look at containers where the pod declared them
-	injected := func(c corev1.Container) bool { return marks.IsInjected(&c) }
+// withoutSidecars is a pod without what SidecarSets have given it.
+func withoutSidecars(stored *corev1.Pod) *corev1.Pod {
+	out := launchpriority.DeclaredPod(stored).DeepCopy() // rules look at containers where the pod declared them
+	injected := func(c corev1.Container) bool { return podmeta.IsInjected(&c) }
 	out.Spec.InitContainers = slices.DeleteFunc(out.Spec.InitContainers, injected)
 	out.Spec.Containers = slices.DeleteFunc(out.Spec.Containers, injected)
 	for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey} {

@@ -15,7 +15,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/expression"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
 	"github.com/regatta-sh/regatta/engine"
@@ -40,10 +40,10 @@ func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject de
 					return err
 				}
 				out, _ := engine.Decide(ctx, s.Engine, points.ResourcesPoint(), subject, in)
-				if err := refused(out.Refuse); err != nil {
+				if err := refusalError(out.Refuse); err != nil {
 					return err
 				}
-				list[j].Resources = corev1.ResourceRequirements{Limits: quantities(out.Limits), Requests: quantities(out.Requests)}
+				list[j].Resources = corev1.ResourceRequirements{Limits: resourceList(out.Limits), Requests: resourceList(out.Requests)}
 			}
 		}
 	}
@@ -54,14 +54,14 @@ func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject de
 func broughtBy(sets []injection.Set) map[string]bool {
 	out := map[string]bool{}
 	for i := range sets {
-		for _, name := range slices.Concat(containersOf(sets[i].Spec), marks.ContainersOf(sets[i].Spec)) {
+		for _, name := range slices.Concat(containersOf(sets[i].Spec), podmeta.ContainersOf(sets[i].Spec)) {
 			out[name] = true
 		}
 	}
 	return out
 }
 
-func quantities(a points.Amounts) corev1.ResourceList {
+func resourceList(a points.Amounts) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	if a.CPU != nil {
 		out[corev1.ResourceCPU] = *resource.NewMilliQuantity(*a.CPU, resource.DecimalSI)
@@ -78,7 +78,7 @@ func quantities(a points.Amounts) corev1.ResourceList {
 func resourcesInput(c *pod.Creation, set *injection.Set, container *kruise.SidecarContainer, brought map[string]bool) (points.ResourcesInput, error) {
 	policy := container.ResourcesPolicy
 	in := points.ResourcesInput{
-		Pod: facts.Of(c, nil), Set: set.Name, Container: container.Name,
+		Pod: facts.PodInput(c, nil), Set: set.Name, Container: container.Name,
 		Mode: string(policy.TargetContainersMode), Pattern: policy.TargetContainersNameRegex, Targets: []string{},
 	}
 	pattern, err := regexp.Compile(in.Pattern)
@@ -92,7 +92,7 @@ func resourcesInput(c *pod.Creation, set *injection.Set, container *kruise.Sidec
 		}
 	}
 	for i := range c.Pod.Spec.InitContainers {
-		if own := &c.Pod.Spec.InitContainers[i]; marks.StaysRunning(own) {
+		if own := &c.Pod.Spec.InitContainers[i]; podmeta.StaysRunning(own) {
 			add(own)
 		}
 	}
@@ -101,39 +101,39 @@ func resourcesInput(c *pod.Creation, set *injection.Set, container *kruise.Sidec
 	}
 	sum := policy.TargetContainersMode == kruise.ResourcesPolicyModeSum
 	if l := policy.ResourcesExpr.Limits; l != nil {
-		in.Limits.CPU = amount(l.CPU, corev1.ResourceCPU, limit(targets, corev1.ResourceCPU, sum))
-		in.Limits.Memory = amount(l.Memory, corev1.ResourceMemory, limit(targets, corev1.ResourceMemory, sum))
+		in.Limits.CPU = evaluateAmount(l.CPU, corev1.ResourceCPU, combinedLimit(targets, corev1.ResourceCPU, sum))
+		in.Limits.Memory = evaluateAmount(l.Memory, corev1.ResourceMemory, combinedLimit(targets, corev1.ResourceMemory, sum))
 	}
 	if r := policy.ResourcesExpr.Requests; r != nil {
-		in.Requests.CPU = amount(r.CPU, corev1.ResourceCPU, request(targets, corev1.ResourceCPU, sum))
-		in.Requests.Memory = amount(r.Memory, corev1.ResourceMemory, request(targets, corev1.ResourceMemory, sum))
+		in.Requests.CPU = evaluateAmount(r.CPU, corev1.ResourceCPU, combinedRequest(targets, corev1.ResourceCPU, sum))
+		in.Requests.Memory = evaluateAmount(r.Memory, corev1.ResourceMemory, combinedRequest(targets, corev1.ResourceMemory, sum))
 	}
 	return in, nil
 }
 
-// limit is that of all targets together; nil if one of them has none.
-func limit(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
+// combinedLimit is that of all targets together; nil if one of them has none.
+func combinedLimit(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
 	total := resource.Quantity{}
 	for _, own := range targets {
 		q, ok := own.Resources.Limits[name]
 		if !ok {
 			return nil
 		}
-		join(&total, q, sum)
+		combineQuantity(&total, q, sum)
 	}
 	return &total
 }
 
-// request is that of all targets together. One that requests nothing requests 0.
-func request(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
+// combinedRequest is that of all targets together. One that requests nothing requests 0.
+func combinedRequest(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
 	total := resource.Quantity{}
 	for _, own := range targets {
-		join(&total, own.Resources.Requests[name], sum)
+		combineQuantity(&total, own.Resources.Requests[name], sum)
 	}
 	return &total
 }
 
-func join(total *resource.Quantity, q resource.Quantity, sum bool) {
+func combineQuantity(total *resource.Quantity, q resource.Quantity, sum bool) {
 	switch {
 	case sum:
 		total.Add(q)
@@ -142,8 +142,8 @@ func join(total *resource.Quantity, q resource.Quantity, sum bool) {
 	}
 }
 
-// amount evaluates an expression; nil if there is none. CPU is in thousandths of a core, and memory in bytes.
-func amount(text string, name corev1.ResourceName, of *resource.Quantity) *points.Amount {
+// evaluateAmount evaluates an expression; nil if there is none. CPU is in thousandths of a core, and memory in bytes.
+func evaluateAmount(text string, name corev1.ResourceName, of *resource.Quantity) *points.Amount {
 	if text == "" {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/facts"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
@@ -44,7 +44,7 @@ type Options struct {
 	Draw func() float64
 	// Awaited are the SidecarSets that the API server sends pods for though the cache may not have them yet, by the token that a pod
 	// was sent with; nil where none are awaited.
-	Awaited func(ctx context.Context, token string) ([]reach.Claim, error)
+	Awaited func(ctx context.Context, token string) ([]podscope.PendingSelector, error)
 	// Told, if set, receives each decision.
 	Told func(points.SidecarsOutput)
 }
@@ -54,7 +54,7 @@ func New(options Options) pod.MutatingStep {
 	s := newStep(options)
 	return pod.MutatingStep{
 		Place: pod.SidecarSet, Name: "adding the containers of SidecarSets",
-		Match: match.Created{Name: "sidecars", Namespaces: match.WithSidecars}, Mutate: s.mutate,
+		Match: match.Created{Name: "sidecars", Namespaces: match.WithSidecars}, Mutate: s.mutatePod,
 	}
 }
 
@@ -73,23 +73,23 @@ func newStep(options Options) *step {
 	return &step{Options: options, selectors: matching.NewMemory()}
 }
 
-// decide says what a pod is given. Nothing is, if neither a SidecarSet nor a rule concerns it.
-func (s *step) decide(ctx context.Context, c *pod.Creation) (*gathered, points.SidecarsOutput, error) {
-	g, err := s.gather(ctx, c)
+// decideSidecars says what a pod is given. Nothing is, if neither a SidecarSet nor a rule concerns it.
+func (s *step) decideSidecars(ctx context.Context, c *pod.Creation) (*gathered, points.SidecarsOutput, error) {
+	g, err := s.gatherSets(ctx, c)
 	if err != nil {
 		return nil, points.SidecarsOutput{}, err
 	}
 	point, subject := points.SidecarsPoint(), subjectOf(c)
-	if len(g.sets) == 0 && !s.Engine.Snapshot().Extended(point.Name, subject) {
+	if len(g.sets) == 0 && !s.Engine.ActiveSnapshot().IsPointExtended(point.Name, subject) {
 		return g, points.SidecarsOutput{}, nil
 	}
-	out, _ := engine.Decide(ctx, s.Engine, point, subject, g.input())
-	more, err := g.add(out.Wanted, c)
+	out, _ := engine.Decide(ctx, s.Engine, point, subject, g.decisionInput())
+	more, err := g.addWanted(out.Wanted, c)
 	if err != nil {
 		return nil, out, err
 	}
 	if more { // the rules that want them are asked again, with what they want
-		out, _ = engine.Decide(ctx, s.Engine, point, subject, g.input())
+		out, _ = engine.Decide(ctx, s.Engine, point, subject, g.decisionInput())
 	}
 	if s.Told != nil {
 		s.Told(out)
@@ -97,22 +97,22 @@ func (s *step) decide(ctx context.Context, c *pod.Creation) (*gathered, points.S
 	return g, out, nil
 }
 
-func (s *step) mutate(ctx context.Context, c *pod.Creation) (bool, error) {
-	g, out, err := s.decide(ctx, c)
+func (s *step) mutatePod(ctx context.Context, c *pod.Creation) (bool, error) {
+	g, out, err := s.decideSidecars(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	if err := refused(out.Refuse); err != nil {
+	if err := refusalError(out.Refuse); err != nil {
 		return false, err
 	}
-	sets, err := g.chosen(out.Inject)
+	sets, err := g.chosenSets(out.Inject)
 	if err != nil {
 		return false, err
 	}
 	if err := s.computeResources(ctx, c, subjectOf(c), sets); err != nil {
 		return false, err
 	}
-	if err := injection.Apply(c.Pod, sets, injection.Options{Now: s.Now(), SortByName: s.SortByName}); err != nil {
+	if err := injection.ApplySets(c.Pod, sets, injection.Options{Now: s.Now(), SortByName: s.SortByName}); err != nil {
 		return false, err
 	}
 	return len(sets) > 0, nil
@@ -122,8 +122,8 @@ func subjectOf(c *pod.Creation) decision.Subject {
 	return decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: facts.Name(c)}
 }
 
-// refused is the error that refuses a pod.
-func refused(reasons []decision.Hold) error {
+// refusalError is the error that refuses a pod.
+func refusalError(reasons []decision.Hold) error {
 	if len(reasons) == 0 {
 		return nil
 	}

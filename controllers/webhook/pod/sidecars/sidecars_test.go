@@ -25,7 +25,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
-	"github.com/regatta-sh/regatta/controllers/sidecarset/marks"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -56,7 +56,7 @@ func webPod() *corev1.Pod {
 
 func revisionOf(t *testing.T, set *kruise.SidecarSet, version string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	data, err := history.Encode(&set.Spec)
+	data, err := history.EncodeSpec(&set.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,28 +351,28 @@ func TestPodsNameTheRevisionOfTheirContainers(t *testing.T) {
 			}
 		})
 	}
-	data, err := history.Encode(&renewed(nil).Spec)
+	data, err := history.EncodeSpec(&renewed(nil).Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := revisionOf(t, old, "x", 1)
-	taken.Name = "logs-" + revision.Hash(data, 0)
+	taken.Name = "logs-" + revision.HashData(data, 0)
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    string
 	}{
 		"the status is of this spec": {[]client.Object{renewed(func(s *kruise.SidecarSet) { s.Status.ObservedGeneration = 2 })}, "logs-v1"},
-		"there is none yet":          {[]client.Object{renewed(nil), revisionOf(t, old, "v1", 1)}, "logs-" + revision.Hash(data, 0)},
-		"there is one of that name":  {[]client.Object{renewed(nil), taken}, "logs-" + revision.Hash(data, 1)},
+		"there is none yet":          {[]client.Object{renewed(nil), revisionOf(t, old, "v1", 1)}, "logs-" + revision.HashData(data, 0)},
+		"there is one of that name":  {[]client.Object{renewed(nil), taken}, "logs-" + revision.HashData(data, 1)},
 		"the spec is an earlier one": {[]client.Object{renewed(nil), revisionOf(t, old, "v1", 2), revisionOf(t, renewed(nil), "v0", 1)}, "logs-v0"},
-		"there have been collisions": {[]client.Object{renewed(func(s *kruise.SidecarSet) { s.Status.CollisionCount = ptr.To[int32](3) })}, "logs-" + revision.Hash(data, 3)},
+		"there have been collisions": {[]client.Object{renewed(func(s *kruise.SidecarSet) { s.Status.CollisionCount = ptr.To[int32](3) })}, "logs-" + revision.HashData(data, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := webPod()
 			if _, err := created(t, "", p, tc.objects...); err != nil {
 				t.Fatal(err)
 			}
-			entries, err := marks.Read(p, kruise.SidecarSetHashKey)
+			entries, err := podmeta.Read(p, kruise.SidecarSetHashKey)
 			if err != nil || entries["logs"].ControllerRevision != tc.want {
 				t.Errorf("%v, the pod names revision %q, want %q", err, entries["logs"].ControllerRevision, tc.want)
 			}

@@ -30,18 +30,18 @@ const (
 	marked = "oldObject.metadata.?annotations.orValue({}).exists(k, k == 'apps.kruise.io/matched-workloadspread')"
 )
 
-func gates() []featuregate.Feature { return []featuregate.Feature{features.WorkloadSpread} }
+func requiredGates() []featuregate.Feature { return []featuregate.Feature{features.WorkloadSpread} }
 
 // New makes the step for pods that are created.
-func New(targets *spread.Targets, book *spread.Book) pod.MutatingStep {
+func New(targets *spread.Targets, book *spread.Recorder) pod.MutatingStep {
 	return pod.MutatingStep{
-		Place: pod.WorkloadSpread, Name: "finding the subset of a WorkloadSpread", Gates: gates(),
+		Place: pod.WorkloadSpread, Name: "finding the subset of a WorkloadSpread", Gates: requiredGates(),
 		Match: match.Created{
 			Name: "spread", Namespaces: match.WithSpreads,
 			Conditions: []admissionv1.MatchCondition{{Name: "owned-by-a-workload-that-may-be-spread", Expression: owned}},
 		},
 		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) {
-			w, err := targets.Find(ctx, c.Namespace, c.Pod)
+			w, err := targets.FindWorkload(ctx, c.Namespace, c.Pod)
 			if err != nil || w == nil {
 				return false, err
 			}
@@ -49,31 +49,31 @@ func New(targets *spread.Targets, book *spread.Book) pod.MutatingStep {
 			if err != nil || at == nil {
 				return false, err
 			}
-			return true, spread.Inject(w, at, c.Pod)
+			return true, spread.InjectSubset(w, at, c.Pod)
 		},
 	}
 }
 
 // NewRecords makes the step for pods that go.
-func NewRecords(targets *spread.Targets, book *spread.Book) pod.ValidatingStep {
+func NewRecords(targets *spread.Targets, book *spread.Recorder) pod.ValidatingStep {
 	return pod.ValidatingStep{
-		Place: pod.SpreadRecords, Name: "noting a pod of a WorkloadSpread that goes", Gates: gates(),
+		Place: pod.SpreadRecords, Name: "noting a pod of a WorkloadSpread that goes", Gates: requiredGates(),
 		Match: []match.Stored{{Operations: []string{protection.Delete, protection.Evict}, Namespaces: match.WithSpreads, Conditions: []string{marked}}},
 		Validate: func(ctx context.Context, r *pod.Request) admission.Response {
 			op := r.Asked.Request.Operation
-			if op != protection.Delete && op != protection.Evict || r.Asked.Request.DryRun || r.Stored == nil || !availability.Active(r.Stored) || metav1.GetControllerOfNoCopy(r.Stored) == nil {
+			if op != protection.Delete && op != protection.Evict || r.Asked.Request.DryRun || r.Stored == nil || !availability.IsActive(r.Stored) || metav1.GetControllerOfNoCopy(r.Stored) == nil {
 				return admission.Allowed("")
 			}
 			mark := spread.MarkOf(r.Stored)
 			if mark == nil {
 				return admission.Allowed("")
 			}
-			all, err := targets.In(ctx, r.Stored.Namespace)
+			all, err := targets.ListSpreads(ctx, r.Stored.Namespace)
 			if err != nil {
 				return admission.Errored(http.StatusBadRequest, err)
 			}
 			for _, w := range all {
-				if w.Name != mark.Name || spread.Ordinal(w, r.Stored) != nil {
+				if w.Name != mark.Name || spread.PodOrdinal(w, r.Stored) != nil {
 					continue
 				}
 				if err := book.Delete(ctx, w, r.Stored, mark); err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/accounting"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/ledger"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/spreads"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
-	"github.com/regatta-sh/regatta/controllers/webhookconfig/reach"
+	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -32,7 +32,7 @@ import (
 // Needs are what steps need.
 type Needs struct {
 	Finder   *podunavailablebudget.Finder
-	Ledger   *ledger.Ledger
+	Ledger   *accounting.Accountant
 	Recent   *protection.Recent
 	Reporter *protection.Reporter
 	// Cached and Live read what steps go by, and Engine decides.
@@ -41,14 +41,14 @@ type Needs struct {
 	// Namespace is that of the manager.
 	Namespace string
 	// Awaited are the SidecarSets that caches may not have yet; nil where none are awaited.
-	Awaited func(ctx context.Context, token string) ([]reach.Claim, error)
+	Awaited func(ctx context.Context, token string) ([]podscope.PendingSelector, error)
 	// Targets and Book are those of WorkloadSpreads; nil where there are none, as in a simulation.
 	Targets *spread.Targets
-	Book    *spread.Book
+	Book    *spread.Recorder
 }
 
-// Of are the steps that the feature gates enable, in order.
-func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
+// ListEnabled are the steps that the feature gates enable, in order.
+func ListEnabled(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 	out := pod.Steps{
 		Mutating: []pod.MutatingStep{
 			readinessgate.New(on(features.KruisePodReadinessGate)),
@@ -60,7 +60,7 @@ func Of(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 			budgetannotation.New(needs.Finder),
 			liveness.New(needs.Engine),
 			persistence.New(persistence.Options{
-				Cached: reach.Reader{Reader: needs.Cached, Live: needs.Live, Claims: needs.Awaited}, Live: needs.Live, Engine: needs.Engine,
+				Cached: podscope.Reader{Reader: needs.Cached, Live: needs.Live, Claims: needs.Awaited}, Live: needs.Live, Engine: needs.Engine,
 				Configuration: rules.Configuration{Reader: needs.Live, Namespace: needs.Namespace},
 			}),
 			serverlessprobe.New(needs.Cached),

@@ -47,7 +47,7 @@ func TestTheStepsThatAreBuilt(t *testing.T) {
 		"all":                       {[]featuregate.Feature{deletes, updates, all}, []string{readiness, sidecars, barriers, annotation, back, ask}, []string{protection.Delete, protection.Evict, protection.Update, protection.Resize}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			steps, err := Of(func(f featuregate.Feature) bool { return slices.Contains(tc.gates, f) }, Needs{})
+			steps, err := ListEnabled(func(f featuregate.Feature) bool { return slices.Contains(tc.gates, f) }, Needs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestTheStepsThatAreBuilt(t *testing.T) {
 			for _, s := range steps.Validating {
 				got = append(got, s.Name)
 			}
-			for _, m := range steps.Stored() {
+			for _, m := range steps.StoredMatches() {
 				operations = append(operations, m.Operations...)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -67,7 +67,7 @@ func TestTheStepsThatAreBuilt(t *testing.T) {
 			if diff := cmp.Diff(tc.operations, operations); diff != "" {
 				t.Error(diff)
 			}
-			if n := len(steps.Created()[0].Conditions); n != tc.conditions {
+			if n := len(steps.CreatedMatches()[0].Conditions); n != tc.conditions {
 				t.Errorf("the readiness gate has %d conditions", n)
 			}
 		})
@@ -99,7 +99,7 @@ func TestContainersOfSidecarSetsStartInOrderToo(t *testing.T) {
 			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 			set.Spec.Containers = []kruise.SidecarContainer{{Container: corev1.Container{Name: "logs", Env: tc.sidecar}, PodInjectPolicy: kruise.BeforeAppContainerType}}
 			c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(set, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build()
-			steps, err := Of(func(featuregate.Feature) bool { return false }, Needs{Cached: c, Live: c, Engine: e, Namespace: "kruise-system"})
+			steps, err := ListEnabled(func(featuregate.Feature) bool { return false }, Needs{Cached: c, Live: c, Engine: e, Namespace: "kruise-system"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestContainersOfSidecarSetsStartInOrderToo(t *testing.T) {
 				}
 				return
 			}
-			raw, err = review.Applied(raw, answer)
+			raw, err = review.ApplyPatches(raw, answer)
 			if err != nil {
 				t.Fatal(err)
 			}

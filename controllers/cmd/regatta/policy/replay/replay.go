@@ -73,12 +73,12 @@ type side struct {
 	snapshot *engine.Snapshot
 }
 
-func (s Side) open(ctx context.Context) (*side, error) {
+func (s Side) compilePolicies(ctx context.Context) (*side, error) {
 	e, err := engine.FromBundle(s.Builtin)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := e.Compile(ctx, s.Set)
+	snapshot, err := e.CompileBundles(ctx, s.Set)
 	if err != nil {
 		e.Close()
 		return nil, err
@@ -86,17 +86,17 @@ func (s Side) open(ctx context.Context) (*side, error) {
 	return &side{e, snapshot}, nil
 }
 
-// Run makes the decisions again, in the order in which they were made. It ends
+// RunJob makes the decisions again, in the order in which they were made. It ends
 // with the context's error when that is done.
-func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, error) {
-	now, err := r.candidate.open(ctx)
+func (r *Replay) RunJob(ctx context.Context, records []decision.Record) (*Report, error) {
+	now, err := r.candidate.compilePolicies(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compiling with %s: %w", r.bundle.Name, err)
 	}
 	defer now.engine.Close()
 	var then *side
 	if r.baseline != nil {
-		if then, err = r.baseline.open(ctx); err != nil {
+		if then, err = r.baseline.compilePolicies(ctx); err != nil {
 			return nil, fmt.Errorf("compiling the baseline: %w", err)
 		}
 		defer then.engine.Close()
@@ -110,23 +110,23 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 	late := 0
 	for i, old := range inOrder(records) {
 		if then != nil {
-			if old, err = then.decide(ctx, old); err != nil {
+			if old, err = then.replayDecision(ctx, old); err != nil {
 				return nil, err
 			}
 		}
-		fresh, err := now.compared(ctx, old, r.pace)
+		fresh, err := now.replayFastest(ctx, old, r.pace)
 		if err != nil {
 			return nil, err
 		}
-		d, err := compare.Records(now.engine, old, fresh)
+		d, err := compare.DiffRecords(now.engine, old, fresh)
 		if err != nil {
 			return nil, err
 		}
-		counter.Add(d, old.Duration, fresh.Duration)
-		times.add(old, fresh)
-		report.see(old)
+		counter.CountDecision(d, old.Duration, fresh.Duration)
+		times.addDurations(old, fresh)
+		report.addRecord(old)
 		if then == nil {
-			report.miss(old, r.candidate)
+			report.addMissingBundles(old, r.candidate)
 		}
 		for _, id := range fresh.Rules {
 			hit[id] = true
@@ -140,13 +140,13 @@ func (r *Replay) Run(ctx context.Context, records []decision.Record) (*Report, e
 			break
 		}
 	}
-	report.finish(counter.Tally(), now.snapshot, r.bundle, hit, times)
+	report.finishReport(counter.CurrentTally(), now.snapshot, r.bundle, hit, times)
 	return report, nil
 }
 
-// decide makes a decision again, in the place of the one that it is.
-func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, error) {
-	out, err := compare.Retry(ctx, s.engine, s.snapshot, r, engine.Strikes)
+// replayDecision makes a decision again, in the place of the one that it is.
+func (s *side) replayDecision(ctx context.Context, r decision.Record) (decision.Record, error) {
+	out, err := compare.ReplayWithRetries(ctx, s.engine, s.snapshot, r, engine.Strikes)
 	if err != nil {
 		return out, err
 	}
@@ -157,11 +157,11 @@ func (s *side) decide(ctx context.Context, r decision.Record) (decision.Record, 
 // tries is how often a decision that seems slower is made: the fastest counts.
 const tries = 3
 
-func (s *side) compared(ctx context.Context, old decision.Record, pace compare.Pace) (decision.Record, error) {
-	out, err := s.decide(ctx, old)
-	for i := 1; err == nil && i < tries && out.Outcome == decision.Decided && pace.Slower(old.Duration, out.Duration); i++ {
+func (s *side) replayFastest(ctx context.Context, old decision.Record, pace compare.Pace) (decision.Record, error) {
+	out, err := s.replayDecision(ctx, old)
+	for i := 1; err == nil && i < tries && out.Outcome == decision.Decided && pace.IsSlower(old.Duration, out.Duration); i++ {
 		var again decision.Record
-		if again, err = s.decide(ctx, old); again.Duration < out.Duration {
+		if again, err = s.replayDecision(ctx, old); again.Duration < out.Duration {
 			out.Duration = again.Duration
 		}
 	}

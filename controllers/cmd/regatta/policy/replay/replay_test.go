@@ -66,7 +66,7 @@ func recorded(t *testing.T, b *bundle.Bundle) []decision.Record {
 	}
 	defer e.Close()
 	if b != nil {
-		if err := e.Activate(t.Context(), bundle.Set{b}); err != nil {
+		if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ hold contains {"reason": "R", "message": "m"} if to_number(input.workload.name) 
 				opts = tc.opts()
 			}
 			r := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b, opts...)
-			got, err := r.Run(t.Context(), recorded(t, tc.was))
+			got, err := r.RunJob(t.Context(), recorded(t, tc.was))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestTheOrderOfRecordsDoesNotMatter(t *testing.T) {
 	for range 5 {
 		rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 		r := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b, replay.WithSamples(2))
-		report, err := r.Run(t.Context(), records)
+		report, err := r.RunJob(t.Context(), records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestWhatWasHiddenIsTold(t *testing.T) {
 	records[0].Masked = []string{"/input/workload/annotations/token"}
 	records[1].Masked = []string{"/result/holds/0/message"}
 	b := user(t, held(9))
-	report, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).Run(t.Context(), records)
+	report, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).RunJob(t.Context(), records)
 	if err != nil || report.Masked != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -197,7 +197,7 @@ hold contains {"reason": "R", "message": "m"} if {
 `)
 	records := recorded(t, nil)
 	records = append(records, records...)
-	report, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).Run(t.Context(), records)
+	report, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).RunJob(t.Context(), records)
 	if err != nil || report.Decisions != 10 || report.Skipped != 10 || report.Errors != 10 || report.Stopped == "" {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -208,7 +208,7 @@ func TestReplayEndsWhenItIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)
-	if _, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).Run(ctx, recorded(t, nil)); !errors.Is(err, gone) {
+	if _, err := replay.New(replay.Side{Builtin: builtin(t), Set: bundle.Set{b}}, b).RunJob(ctx, recorded(t, nil)); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }

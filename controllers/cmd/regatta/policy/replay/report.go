@@ -84,8 +84,8 @@ type Quantiles struct {
 	P99 time.Duration `json:"p99Nanoseconds"`
 }
 
-// Count is how many decisions are of a kind.
-func (r *Report) Count(k compare.Kind) uint64 {
+// CountKind is how many decisions are of a kind.
+func (r *Report) CountKind(k compare.Kind) uint64 {
 	switch k {
 	case compare.Stricter:
 		return r.Stricter
@@ -103,8 +103,8 @@ func (r *Report) Count(k compare.Kind) uint64 {
 	return 0
 }
 
-// see notes a record that is made again.
-func (r *Report) see(old decision.Record) {
+// addRecord notes a record that is made again.
+func (r *Report) addRecord(old decision.Record) {
 	r.Decisions++
 	if r.From.IsZero() {
 		r.From = old.Time
@@ -115,9 +115,9 @@ func (r *Report) see(old decision.Record) {
 	}
 }
 
-// miss notes bundles of a record that are not among those of the candidate: those
+// addMissingBundles notes bundles of a record that are not among those of the candidate: those
 // of another name, and another revision of the built-in ones.
-func (r *Report) miss(old decision.Record, candidate Side) {
+func (r *Report) addMissingBundles(old decision.Record, candidate Side) {
 	for _, id := range old.Bundles {
 		name, _, _ := strings.Cut(id, "@")
 		same := func(b *bundle.Bundle) bool { other, _, _ := strings.Cut(b.ID(), "@"); return other == name }
@@ -131,19 +131,19 @@ func (r *Report) miss(old decision.Record, candidate Side) {
 	slices.Sort(r.Missing)
 }
 
-func (r *Report) finish(t compare.Tally, s *engine.Snapshot, b *bundle.Bundle, hit map[string]bool, times latencies) {
+func (r *Report) finishReport(t compare.Tally, s *engine.Snapshot, b *bundle.Bundle, hit map[string]bool, times latencies) {
 	r.Unchanged, r.Stricter, r.Looser, r.Changed, r.Errors = t.Same, t.Stricter, t.Looser, t.Changed, t.Errors
 	r.Groups = append([]compare.Group{}, t.Groups...)
 	r.Samples, r.Unused = []Sample{}, []engine.Rule{}
 	for _, d := range t.Samples {
 		r.Samples = append(r.Samples, Sample{d, placeOf(d, s, b)})
 	}
-	for _, rule := range engine.Labelled(b) {
+	for _, rule := range engine.LabelledRules(b) {
 		if !hit[rule.ID] {
 			r.Unused = append(r.Unused, rule)
 		}
 	}
-	r.Latency = times.report(t.Slower)
+	r.Latency = times.summarizeLatency(t.Slower)
 }
 
 // placeOf finds the first rule of the bundle that gives a reason now and gave
@@ -151,7 +151,7 @@ func (r *Report) finish(t compare.Tally, s *engine.Snapshot, b *bundle.Bundle, h
 func placeOf(d compare.Difference, s *engine.Snapshot, b *bundle.Bundle) string {
 	for _, h := range d.Now.Verdict.Reasons {
 		was := func(o decision.Hold) bool { return o.Rule == h.Rule && o.Reason == h.Reason }
-		if rule, ok := s.Rule(d.Subject, h.Rule); ok && rule.Bundle == b.ID() && !slices.ContainsFunc(d.Then.Verdict.Reasons, was) {
+		if rule, ok := s.FindRule(d.Subject, h.Rule); ok && rule.Bundle == b.ID() && !slices.ContainsFunc(d.Then.Verdict.Reasons, was) {
 			return rule.Place
 		}
 	}
@@ -161,7 +161,7 @@ func placeOf(d compare.Difference, s *engine.Snapshot, b *bundle.Bundle) string 
 // latencies are durations by point.
 type latencies map[decision.Name]*[2][]time.Duration
 
-func (l latencies) add(then, now decision.Record) {
+func (l latencies) addDurations(then, now decision.Record) {
 	at := l[then.Point]
 	if at == nil {
 		at = &[2][]time.Duration{}
@@ -173,10 +173,10 @@ func (l latencies) add(then, now decision.Record) {
 	at[1] = append(at[1], now.Duration)
 }
 
-func (l latencies) report(slower uint64) *Latency {
+func (l latencies) summarizeLatency(slower uint64) *Latency {
 	out := &Latency{Slower: slower, Points: []Points{}}
 	for _, point := range slices.Sorted(maps.Keys(l)) {
-		p := Points{Point: point, Then: quantiles(l[point][0]), Now: quantiles(l[point][1])}
+		p := Points{Point: point, Then: computeQuantiles(l[point][0]), Now: computeQuantiles(l[point][1])}
 		if p.Then.P50 > 0 {
 			p.Ratio = float64(p.Now.P50) / float64(p.Then.P50)
 		}
@@ -185,7 +185,7 @@ func (l latencies) report(slower uint64) *Latency {
 	return out
 }
 
-func quantiles(all []time.Duration) Quantiles {
+func computeQuantiles(all []time.Duration) Quantiles {
 	if len(all) == 0 {
 		return Quantiles{}
 	}

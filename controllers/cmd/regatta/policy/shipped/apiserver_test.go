@@ -52,12 +52,12 @@ func (s *shop) do(err error) {
 func (s *shop) types(line string) (string, int) {
 	s.Helper()
 	root := &cobra.Command{Use: "policy", SilenceUsage: true}
-	root.AddCommand(Commands(func(path string) (*bundle.Bundle, error) { return bundle.FromFS("local", os.DirFS(path)) })...)
+	root.AddCommand(NewCommands(func(path string) (*bundle.Bundle, error) { return bundle.FromFS("local", os.DirFS(path)) })...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
 	root.SetArgs(append(strings.Fields(line), "--kubeconfig", s.kubeconfig))
-	err := exit.Tree(root).ExecuteContext(s.Context())
+	err := exit.WithExitCodes(root).ExecuteContext(s.Context())
 	return out.String(), exit.Code(err)
 }
 
@@ -84,10 +84,10 @@ func (s *shop) keep(of *v1alpha1.ClusterPolicyBundle, reason string) v1alpha1.Po
 	b, err := bundle.FromFiles(of.Name, rule(reason))
 	s.do(err)
 	var archive bytes.Buffer
-	s.do(b.Build(&archive, bundle.Build{}))
-	kept, err := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}.Keep(s.Context(), of, archive.Bytes(), "files")
+	s.do(b.BuildArchive(&archive, bundle.Build{}))
+	kept, err := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}.SaveArchive(s.Context(), of, archive.Bytes(), "files")
 	s.do(err)
-	return v1alpha1.PolicyArtifact{Revision: bundle.ShortRevision(b.Revision), Content: b.Revision, Digest: bundlerevision.Digest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
+	return v1alpha1.PolicyArtifact{Revision: bundle.ShortRevision(b.Revision), Content: b.Revision, Digest: bundlerevision.ArchiveDigest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
 }
 
 // stand plays the manager: it says that all replicas run what the spec says.

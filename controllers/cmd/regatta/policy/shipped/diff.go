@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 )
 
-func diff(load Load) *cobra.Command {
+func newDiffCommand(load Load) *cobra.Command {
 	var w where
 	var from, to string
 	cmd := &cobra.Command{
@@ -32,9 +32,9 @@ out.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to != "" && len(args) == 2 {
-				return exit.Misused(errors.New("compare with a PATH or with --to, not with both"))
+				return exit.UsageError(errors.New("compare with a PATH or with --to, not with both"))
 			}
-			b, of, err := w.one(cmd, args[0])
+			b, of, err := w.findBundle(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -42,11 +42,11 @@ out.`,
 			with := st.Candidate
 			if with == nil && len(args) == 1 && to == "" {
 				if from == "" {
-					return exit.Misused(fmt.Errorf("no revision of %s is tried now, so there is nothing to compare with: name a PATH, or with --from a revision that is kept: %s", args[0], st.KeptRevisions()))
+					return exit.UsageError(fmt.Errorf("no revision of %s is tried now, so there is nothing to compare with: name a PATH, or with --from a revision that is kept: %s", args[0], st.KeptRevisions()))
 				}
 				with = st.Active
 			}
-			old, oldName, err := b.revision(cmd, of, from, st.Active)
+			old, oldName, err := b.readRevision(cmd, of, from, st.Active)
 			if err != nil {
 				return err
 			}
@@ -58,37 +58,37 @@ out.`,
 					return err
 				}
 				now, nowName = here.Files, args[1]
-			} else if now, nowName, err = b.revision(cmd, of, to, with); err != nil {
+			} else if now, nowName, err = b.readRevision(cmd, of, to, with); err != nil {
 				return err
 			}
-			return unified(cmd.OutOrStdout(), old, now, oldName, nowName)
+			return writeUnifiedDiff(cmd.OutOrStdout(), old, now, oldName, nowName)
 		},
 	}
-	w.flags(cmd)
+	w.addFlags(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "the revision to begin with; the enforced one if empty")
 	cmd.Flags().StringVar(&to, "to", "", "the revision to end with; the one that is tried if empty, or the enforced one if none is")
 	return cmd
 }
 
-// revision reads the files of a revision, or of what is meant if none is named.
-func (b *Bundles) revision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
+// readRevision reads the files of a revision, or of what is meant if none is named.
+func (b *Bundles) readRevision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
 	if name != "" {
-		if a = of.GetStatus().Artifact(name); a == nil {
-			return nil, "", exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", name, of.GetStatus().KeptRevisions()))
+		if a = of.GetStatus().FindArtifact(name); a == nil {
+			return nil, "", exit.UsageError(fmt.Errorf("revision %s is not kept; kept are %s", name, of.GetStatus().KeptRevisions()))
 		}
 	}
 	if a == nil {
 		return nil, "nothing", nil
 	}
-	found, err := b.load(cmd.Context(), of, a)
+	found, err := b.loadRevision(cmd.Context(), of, a)
 	if err != nil {
 		return nil, "", err
 	}
 	return found.Files, a.Revision, nil
 }
 
-// unified writes what differs, file by file.
-func unified(out io.Writer, old, now map[string]string, oldName, nowName string) error {
+// writeUnifiedDiff writes what differs, file by file.
+func writeUnifiedDiff(out io.Writer, old, now map[string]string, oldName, nowName string) error {
 	all := maps.Clone(old)
 	if all == nil {
 		all = map[string]string{}

@@ -17,7 +17,7 @@ import (
 // errNotYet ends promote; why was printed already.
 var errNotYet = errors.New("the bundle is not promoted; use --force to promote it anyway")
 
-func promote() *cobra.Command {
+func newPromoteCommand() *cobra.Command {
 	var w where
 	var to string
 	var force bool
@@ -37,37 +37,37 @@ unless --force is set.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to != "" && to != string(v1alpha1.PolicyModeCanary) && to != string(v1alpha1.PolicyModeEnforce) {
-				return exit.Misused(fmt.Errorf("--to is %q, want Canary or Enforce", to))
+				return exit.UsageError(fmt.Errorf("--to is %q, want Canary or Enforce", to))
 			}
-			b, of, err := w.one(cmd, args[0])
+			b, of, err := w.findBundle(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			mode, err := next(of, to)
+			mode, err := nextMode(of, to)
 			if err != nil {
 				return err
 			}
-			if why := doubts(of); len(why) > 0 && !force {
+			if why := promotionBlockers(of); len(why) > 0 && !force {
 				for _, line := range why {
 					fmt.Fprintln(cmd.OutOrStdout(), line)
 				}
-				return exit.No(errNotYet)
+				return exit.RefusalError(errNotYet)
 			}
-			if err := b.edit(cmd.Context(), args[0], fmt.Sprintf(`{"spec":{"mode":%q,"rollbackTo":null}}`, mode)); err != nil {
+			if err := b.patchSpec(cmd.Context(), args[0], fmt.Sprintf(`{"spec":{"mode":%q,"rollbackTo":null}}`, mode)); err != nil {
 				return err
 			}
-			return b.wait(cmd, args[0], patience)
+			return b.waitForReplicas(cmd, args[0], patience)
 		},
 	}
-	w.flags(cmd)
+	w.addFlags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "Canary or Enforce, whatever the mode is now")
 	cmd.Flags().BoolVar(&force, "force", false, "promote even if the bundle has not passed the gate, a replica does not run it, or its shadow failed or is looser")
 	cmd.Flags().DurationVar(&patience, "timeout", time.Minute, "how long to wait until every replica runs it; 0 not to wait")
 	return cmd
 }
 
-// next is the mode that comes after the one there.
-func next(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
+// nextMode is the mode that comes after the one there.
+func nextMode(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
 	canary := false
 	if c, ok := of.(*v1alpha1.ClusterPolicyBundle); ok {
 		canary = c.Spec.Canary != nil
@@ -75,28 +75,28 @@ func next(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
 	switch mode := v1alpha1.PolicyMode(to); mode {
 	case v1alpha1.PolicyModeCanary:
 		if !canary {
-			return "", exit.Misused(errors.New("--to Canary needs spec.canary.namespaces in the bundle, which says where"))
+			return "", exit.UsageError(errors.New("--to Canary needs spec.canary.namespaces in the bundle, which says where"))
 		}
 		return mode, nil
 	case v1alpha1.PolicyModeEnforce:
 		return mode, nil
 	}
-	if of.Wanted().Mode == v1alpha1.PolicyModeShadow && canary {
+	if of.DesiredSpec().Mode == v1alpha1.PolicyModeShadow && canary {
 		return v1alpha1.PolicyModeCanary, nil
 	}
 	return v1alpha1.PolicyModeEnforce, nil
 }
 
-// doubts are why what is tried should not be carried out.
-func doubts(of v1alpha1.AnyPolicyBundle) (out []string) {
+// promotionBlockers are why what is tried should not be carried out.
+func promotionBlockers(of v1alpha1.AnyPolicyBundle) (out []string) {
 	st := of.GetStatus()
-	if c := condition(of, v1alpha1.PolicyBundleReady); !ready(of) {
+	if c := findCondition(of, v1alpha1.PolicyBundleReady); !isBundleReady(of) {
 		out = append(out, fmt.Sprintf("It has not passed the gate: %s %s", c.Reason, c.Message))
 	}
-	if n := behind(st); n > 0 {
+	if n := outdatedReplicas(st); n > 0 {
 		out = append(out, fmt.Sprintf("%d of %d replicas do not run it yet.", n, len(st.Replicas)))
 	}
-	if s := total(st); s != nil {
+	if s := sumShadow(st); s != nil {
 		if s.Errors > 0 {
 			out = append(out, fmt.Sprintf("In shadow, %d decisions failed.", s.Errors))
 		}
@@ -112,23 +112,23 @@ func doubts(of v1alpha1.AnyPolicyBundle) (out []string) {
 	return out
 }
 
-// wait tells what stands when every replica runs it.
-func (b *Bundles) wait(cmd *cobra.Command, name string, patience time.Duration) error {
+// waitForReplicas tells what stands when every replica runs it.
+func (b *Bundles) waitForReplicas(cmd *cobra.Command, name string, patience time.Duration) error {
 	if patience <= 0 {
 		return nil
 	}
-	of, err := b.settled(cmd.Context(), name, patience)
+	of, err := b.waitUntilConverged(cmd.Context(), name, patience)
 	if err != nil {
 		return err
 	}
-	told(cmd.OutOrStdout(), of)
-	if !ready(of) {
-		return exit.No(errors.New("the bundle is not what its spec says"))
+	printBundleState(cmd.OutOrStdout(), of)
+	if !isBundleReady(of) {
+		return exit.RefusalError(errors.New("the bundle is not what its spec says"))
 	}
 	return nil
 }
 
-func told(out io.Writer, of v1alpha1.AnyPolicyBundle) {
+func printBundleState(out io.Writer, of v1alpha1.AnyPolicyBundle) {
 	st := of.GetStatus()
-	fmt.Fprintf(out, "%s: %s %d of %d replicas run it.\n", of.GetName(), condition(of, v1alpha1.PolicyBundleReady).Message, len(st.Replicas)-behind(st), len(st.Replicas))
+	fmt.Fprintf(out, "%s: %s %d of %d replicas run it.\n", of.GetName(), findCondition(of, v1alpha1.PolicyBundleReady).Message, len(st.Replicas)-outdatedReplicas(st), len(st.Replicas))
 }

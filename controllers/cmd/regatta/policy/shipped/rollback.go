@@ -11,7 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 )
 
-func rollback() *cobra.Command {
+func newRollbackCommand() *cobra.Command {
 	var w where
 	var to string
 	var patience time.Duration
@@ -26,28 +26,28 @@ away, as promote does.`,
   regatta policy rollback change-freeze --to ee4dc1003fa4`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, of, err := w.one(cmd, args[0])
+			b, of, err := w.findBundle(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			st := of.GetStatus()
 			if to == "" {
 				if len(st.History) == 0 {
-					return exit.No(fmt.Errorf("nothing was enforced before of %s", args[0]))
+					return exit.RefusalError(fmt.Errorf("nothing was enforced before of %s", args[0]))
 				}
 				to = st.History[0].Revision
 			}
-			a := st.Artifact(to)
+			a := st.FindArtifact(to)
 			if a == nil {
-				return exit.Misused(fmt.Errorf("revision %s is not kept; kept are %s", to, st.KeptRevisions()))
+				return exit.UsageError(fmt.Errorf("revision %s is not kept; kept are %s", to, st.KeptRevisions()))
 			}
-			if err := b.edit(cmd.Context(), args[0], fmt.Sprintf(`{"spec":{"rollbackTo":%q}}`, a.Revision)); err != nil {
+			if err := b.patchSpec(cmd.Context(), args[0], fmt.Sprintf(`{"spec":{"rollbackTo":%q}}`, a.Revision)); err != nil {
 				return err
 			}
-			return b.wait(cmd, args[0], patience)
+			return b.waitForReplicas(cmd, args[0], patience)
 		},
 	}
-	w.flags(cmd)
+	w.addFlags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "the revision to enforce, or the beginning of it")
 	cmd.Flags().DurationVar(&patience, "timeout", time.Minute, "how long to wait until every replica enforces it; 0 not to wait")
 	return cmd

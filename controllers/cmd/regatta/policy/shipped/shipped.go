@@ -31,9 +31,9 @@ import (
 // Load reads the bundle at a path of this machine.
 type Load func(path string) (*bundle.Bundle, error)
 
-// Commands are status, diff, promote and rollback.
-func Commands(load Load) []*cobra.Command {
-	return []*cobra.Command{status(), diff(load), promote(), rollback()}
+// NewCommands are status, diff, promote and rollback.
+func NewCommands(load Load) []*cobra.Command {
+	return []*cobra.Command{newStatusCommand(), newDiffCommand(load), newPromoteCommand(), newRollbackCommand()}
 }
 
 // where is what all commands have: the cluster, and which bundles are meant.
@@ -42,19 +42,19 @@ type where struct {
 	manager string
 }
 
-func (w *where) flags(cmd *cobra.Command) {
+func (w *where) addFlags(cmd *cobra.Command) {
 	w.cluster = target.NewCluster()
 	w.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&w.manager, "manager-namespace", "kruise-system", "namespace of the manager, where bundles of the platform are kept")
 }
 
-// bundles talks to the cluster. A namespace that is named means PolicyBundles.
-func (w *where) bundles(cmd *cobra.Command) (*Bundles, error) {
-	config, err := w.cluster.Config()
+// connectCluster talks to the cluster. A namespace that is named means PolicyBundles.
+func (w *where) connectCluster(cmd *cobra.Command) (*Bundles, error) {
+	config, err := w.cluster.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	b, err := Connect(config, w.manager)
+	b, err := NewBundles(config, w.manager)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,13 @@ func (w *where) bundles(cmd *cobra.Command) (*Bundles, error) {
 	return b, nil
 }
 
-// one finds one bundle.
-func (w *where) one(cmd *cobra.Command, name string) (*Bundles, v1alpha1.AnyPolicyBundle, error) {
-	b, err := w.bundles(cmd)
+// findBundle finds one bundle.
+func (w *where) findBundle(cmd *cobra.Command, name string) (*Bundles, v1alpha1.AnyPolicyBundle, error) {
+	b, err := w.connectCluster(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	of, err := b.get(cmd.Context(), name)
+	of, err := b.getBundle(cmd.Context(), name)
 	return b, of, err
 }
 
@@ -82,9 +82,9 @@ type Bundles struct {
 	namespace string // of tenants' bundles; empty for those of the platform
 }
 
-// Connect finds the bundles of the platform; their archives are in the namespace
+// NewBundles finds the bundles of the platform; their archives are in the namespace
 // of the manager.
-func Connect(config *rest.Config, manager string) (*Bundles, error) {
+func NewBundles(config *rest.Config, manager string) (*Bundles, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -96,52 +96,52 @@ func Connect(config *rest.Config, manager string) (*Bundles, error) {
 	return &Bundles{objects: objects, core: core, manager: manager}, nil
 }
 
-func (b *Bundles) resource() dynamic.ResourceInterface {
+func (b *Bundles) bundleResource() dynamic.ResourceInterface {
 	if b.namespace != "" {
 		return b.objects.Resource(v1alpha1.GroupVersion.WithResource("policybundles")).Namespace(b.namespace)
 	}
 	return b.objects.Resource(v1alpha1.GroupVersion.WithResource("clusterpolicybundles"))
 }
 
-func (b *Bundles) kind() string {
+func (b *Bundles) kindPrefix() string {
 	if b.namespace != "" {
 		return "PolicyBundle " + b.namespace + "/"
 	}
 	return "ClusterPolicyBundle "
 }
 
-// none says that there are no bundles of the kind that was asked for.
-func (b *Bundles) none() string {
+// noBundlesMessage says that there are no bundles of the kind that was asked for.
+func (b *Bundles) noBundlesMessage() string {
 	if b.namespace != "" {
 		return "There are no PolicyBundles in namespace " + b.namespace + "."
 	}
 	return "There are no ClusterPolicyBundles; -n NAMESPACE is for the PolicyBundles of a namespace."
 }
 
-func (b *Bundles) typed(u *unstructured.Unstructured) (v1alpha1.AnyPolicyBundle, error) {
+func (b *Bundles) decodeBundle(u *unstructured.Unstructured) (v1alpha1.AnyPolicyBundle, error) {
 	var out v1alpha1.AnyPolicyBundle = &v1alpha1.ClusterPolicyBundle{}
 	if b.namespace != "" {
 		out = &v1alpha1.PolicyBundle{}
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-		return nil, fmt.Errorf("reading %s%s: %w", b.kind(), u.GetName(), err)
+		return nil, fmt.Errorf("reading %s%s: %w", b.kindPrefix(), u.GetName(), err)
 	}
 	return out, nil
 }
 
-func (b *Bundles) get(ctx context.Context, name string) (v1alpha1.AnyPolicyBundle, error) {
-	u, err := b.resource().Get(ctx, name, metav1.GetOptions{})
+func (b *Bundles) getBundle(ctx context.Context, name string) (v1alpha1.AnyPolicyBundle, error) {
+	u, err := b.bundleResource().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s%s", b.kind(), name)
+		return nil, fmt.Errorf("there is no %s%s", b.kindPrefix(), name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s%s: %w", b.kind(), name, err)
+		return nil, fmt.Errorf("reading %s%s: %w", b.kindPrefix(), name, err)
 	}
-	return b.typed(u)
+	return b.decodeBundle(u)
 }
 
-func (b *Bundles) list(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, error) {
-	list, err := b.resource().List(ctx, metav1.ListOptions{})
+func (b *Bundles) listBundles(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, error) {
+	list, err := b.bundleResource().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) && b.namespace == "" {
 		return nil, fmt.Errorf("listing policy bundles: %w\nThese are the bundles of the platform; -n NAMESPACE is for those of a namespace", err)
 	}
@@ -150,15 +150,15 @@ func (b *Bundles) list(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, error) 
 	}
 	out := make([]v1alpha1.AnyPolicyBundle, len(list.Items))
 	for i := range list.Items {
-		if out[i], err = b.typed(&list.Items[i]); err != nil {
+		if out[i], err = b.decodeBundle(&list.Items[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// load reads a revision that is kept.
-func (b *Bundles) load(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact) (*bundle.Bundle, error) {
+// loadRevision reads a revision that is kept.
+func (b *Bundles) loadRevision(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact) (*bundle.Bundle, error) {
 	namespace := b.manager
 	var opts []bundle.Option
 	if ns := of.GetNamespace(); ns != "" {
@@ -176,16 +176,16 @@ func (b *Bundles) load(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1al
 	return bundle.FromArchive(of.GetName(), bytes.NewReader(c.Archive), nil, opts...)
 }
 
-// Enforced are the bundles of the platform that decide everywhere, by name.
-func (b *Bundles) Enforced(ctx context.Context) (bundle.Set, error) {
-	all, err := b.list(ctx)
+// EnforcedBundles are the bundles of the platform that decide everywhere, by name.
+func (b *Bundles) EnforcedBundles(ctx context.Context) (bundle.Set, error) {
+	all, err := b.listBundles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out bundle.Set
 	for _, of := range all {
 		if a := of.GetStatus().Active; a != nil {
-			found, err := b.load(ctx, of, a)
+			found, err := b.loadRevision(ctx, of, a)
 			if err != nil {
 				return nil, err
 			}
@@ -195,26 +195,26 @@ func (b *Bundles) Enforced(ctx context.Context) (bundle.Set, error) {
 	return out, nil
 }
 
-// edit changes the spec, and no field that another client has changed meanwhile.
-func (b *Bundles) edit(ctx context.Context, name, patch string) error {
-	_, err := b.resource().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "regatta", FieldValidation: metav1.FieldValidationStrict})
+// patchSpec changes the spec, and no field that another client has changed meanwhile.
+func (b *Bundles) patchSpec(ctx context.Context, name, patch string) error {
+	_, err := b.bundleResource().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "regatta", FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsInvalid(err) {
-		return exit.Misused(err)
+		return exit.UsageError(err)
 	}
 	if err != nil {
-		return fmt.Errorf("changing %s%s: %w", b.kind(), name, err)
+		return fmt.Errorf("changing %s%s: %w", b.kindPrefix(), name, err)
 	}
 	return nil
 }
 
-// settled waits until the leader has looked at the spec and every replica runs
+// waitUntilConverged waits until the leader has looked at the spec and every replica runs
 // what it says.
-func (b *Bundles) settled(ctx context.Context, name string, patience time.Duration) (v1alpha1.AnyPolicyBundle, error) {
+func (b *Bundles) waitUntilConverged(ctx context.Context, name string, patience time.Duration) (v1alpha1.AnyPolicyBundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		of, err := b.get(ctx, name)
-		if err == nil && looked(of) && behind(of.GetStatus()) == 0 {
+		of, err := b.getBundle(ctx, name)
+		if err == nil && isStatusCurrent(of) && outdatedReplicas(of.GetStatus()) == 0 {
 			return of, nil
 		}
 		select {
@@ -228,13 +228,13 @@ func (b *Bundles) settled(ctx context.Context, name string, patience time.Durati
 	}
 }
 
-// looked says whether the status is of the spec.
-func looked(of v1alpha1.AnyPolicyBundle) bool {
+// isStatusCurrent says whether the status is of the spec.
+func isStatusCurrent(of v1alpha1.AnyPolicyBundle) bool {
 	return of.GetStatus().ObservedGeneration == of.GetGeneration()
 }
 
-// behind is how many replicas do not run what the status says.
-func behind(st *v1alpha1.PolicyBundleStatus) (n int) {
+// outdatedReplicas is how many replicas do not run what the status says.
+func outdatedReplicas(st *v1alpha1.PolicyBundleStatus) (n int) {
 	enforced, tried := "", ""
 	if st.Active != nil {
 		enforced = st.Active.Revision

@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 )
 
-func status() *cobra.Command {
+func newStatusCommand() *cobra.Command {
 	var w where
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
@@ -35,16 +35,16 @@ It ends with 1 if a bundle is not what its spec says.`,
   regatta policy status team-rules -n shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := w.bundles(cmd)
+			b, err := w.connectCluster(cmd)
 			if err != nil {
 				return err
 			}
 			var found []v1alpha1.AnyPolicyBundle
 			if len(args) == 0 {
-				found, err = b.list(cmd.Context())
+				found, err = b.listBundles(cmd.Context())
 			} else {
 				var one v1alpha1.AnyPolicyBundle
-				if one, err = b.get(cmd.Context(), args[0]); err == nil {
+				if one, err = b.getBundle(cmd.Context(), args[0]); err == nil {
 					found = append(found, one)
 				}
 			}
@@ -56,24 +56,24 @@ It ends with 1 if a bundle is not what its spec says.`,
 			case form.String() == output.JSON:
 				err = output.PrintJSON(out, found)
 			case len(args) > 0:
-				describe(out, found[0], time.Now())
+				printBundle(out, found[0], time.Now())
 			case len(found) == 0:
-				fmt.Fprintln(out, b.none())
+				fmt.Fprintln(out, b.noBundlesMessage())
 			default:
-				err = table(out, found)
+				err = printTable(out, found)
 			}
-			if err == nil && slices.ContainsFunc(found, func(of v1alpha1.AnyPolicyBundle) bool { return !ready(of) }) {
-				return exit.No(fmt.Errorf("not every bundle is what its spec says"))
+			if err == nil && slices.ContainsFunc(found, func(of v1alpha1.AnyPolicyBundle) bool { return !isBundleReady(of) }) {
+				return exit.RefusalError(fmt.Errorf("not every bundle is what its spec says"))
 			}
 			return err
 		},
 	}
-	w.flags(cmd)
+	w.addFlags(cmd)
 	form.AddTo(cmd)
 	return cmd
 }
 
-func condition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
+func findCondition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
 	for _, c := range of.GetStatus().Conditions {
 		if c.Type == name {
 			return c
@@ -82,11 +82,11 @@ func condition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionUnknown, Reason: "NotYet"}
 }
 
-func ready(of v1alpha1.AnyPolicyBundle) bool {
-	return looked(of) && condition(of, v1alpha1.PolicyBundleReady).Status == metav1.ConditionTrue
+func isBundleReady(of v1alpha1.AnyPolicyBundle) bool {
+	return isStatusCurrent(of) && findCondition(of, v1alpha1.PolicyBundleReady).Status == metav1.ConditionTrue
 }
 
-func table(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
+func printTable(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAME\tMODE\tREADY\tENFORCED\tTRIED\tREPLICAS\tREASON")
 	for _, of := range all {
@@ -95,16 +95,16 @@ func table(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 		if st.Candidate != nil {
 			tried = st.Candidate.Revision
 		}
-		c := condition(of, v1alpha1.PolicyBundleReady)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", of.GetName(), of.Wanted().Mode, c.Status, cmp.Or(st.ActiveRevision, "-"), tried,
-			len(st.Replicas)-behind(st), len(st.Replicas), c.Reason)
+		c := findCondition(of, v1alpha1.PolicyBundleReady)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", of.GetName(), of.DesiredSpec().Mode, c.Status, cmp.Or(st.ActiveRevision, "-"), tried,
+			len(st.Replicas)-outdatedReplicas(st), len(st.Replicas), c.Reason)
 	}
 	return t.Flush()
 }
 
-// describe tells all of one bundle.
-func describe(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
-	st, w := of.GetStatus(), of.Wanted()
+// printBundle tells all of one bundle.
+func printBundle(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
+	st, w := of.GetStatus(), of.DesiredSpec()
 	name := of.GetName()
 	if ns := of.GetNamespace(); ns != "" {
 		name = ns + "/" + name
@@ -113,18 +113,18 @@ func describe(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 	if len(w.Namespaces) > 0 {
 		fmt.Fprintf(out, " in %s", strings.Join(w.Namespaces, ", "))
 	}
-	fmt.Fprintf(out, ". %s\n", condition(of, v1alpha1.PolicyBundleReady).Message)
+	fmt.Fprintf(out, ". %s\n", findCondition(of, v1alpha1.PolicyBundleReady).Message)
 	if st.Fetched != nil {
-		fmt.Fprintf(out, "  source    %s, %s ago\n", st.Fetched.Reference, ago(now, st.Fetched.Time))
+		fmt.Fprintf(out, "  source    %s, %s ago\n", st.Fetched.Reference, formatAge(now, st.Fetched.Time))
 	}
 	for _, stage := range v1alpha1.PolicyBundleStages() {
-		c := condition(of, stage)
+		c := findCondition(of, stage)
 		fmt.Fprintf(out, "  %-12s %-8s %s\n", stage, c.Status, c.Reason)
 	}
 	for _, e := range st.Errors {
 		fmt.Fprintf(out, "    %s\n", e)
 	}
-	fmt.Fprintf(out, "  replicas  %d of %d run what the status says\n", len(st.Replicas)-behind(st), len(st.Replicas))
+	fmt.Fprintf(out, "  replicas  %d of %d run what the status says\n", len(st.Replicas)-outdatedReplicas(st), len(st.Replicas))
 	for _, r := range st.Replicas {
 		fmt.Fprintf(out, "    %-48s enforces %s", r.Name, cmp.Or(r.Revision, "nothing"))
 		if r.Candidate != "" {
@@ -138,28 +138,30 @@ func describe(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 		}
 		fmt.Fprintln(out)
 	}
-	if s := total(st); s != nil {
-		fmt.Fprintf(out, "  shadow    %s in %s\n", s.counts(), ago(now, s.Since))
+	if s := sumShadow(st); s != nil {
+		fmt.Fprintf(out, "  shadow    %s in %s\n", s.formatCounts(), formatAge(now, s.Since))
 		for _, d := range s.Differences {
 			fmt.Fprintf(out, "    %6d %-8s %s: %s -> %s\n", d.Count, d.Kind, d.Point, cmp.Or(d.Reason, "-"), cmp.Or(d.Candidate, "-"))
 		}
 	}
 	for _, a := range st.History {
-		fmt.Fprintf(out, "  before    %s from %s, let in %s ago\n", a.Revision, a.Reference, ago(now, a.Time))
+		fmt.Fprintf(out, "  before    %s from %s, let in %s ago\n", a.Revision, a.Reference, formatAge(now, a.Time))
 	}
 }
 
-func ago(now time.Time, t metav1.Time) string { return now.Sub(t.Time).Round(time.Second).String() }
+func formatAge(now time.Time, t metav1.Time) string {
+	return now.Sub(t.Time).Round(time.Second).String()
+}
 
 // shadow is what all replicas counted together.
 type shadow struct{ v1alpha1.PolicyShadow }
 
-func (s *shadow) counts() string {
+func (s *shadow) formatCounts() string {
 	return fmt.Sprintf("%d decisions compared: %d stricter, %d looser, %d changed, %d errors, %d skipped", s.Compared, s.Stricter, s.Looser, s.Changed, s.Errors, s.Skipped)
 }
 
-// total sums up the replicas; nil if nothing is in shadow.
-func total(st *v1alpha1.PolicyBundleStatus) *shadow {
+// sumShadow sums up the replicas; nil if nothing is in shadow.
+func sumShadow(st *v1alpha1.PolicyBundleStatus) *shadow {
 	var out *shadow
 	groups := map[v1alpha1.PolicyDifference]int64{}
 	for _, r := range st.Replicas {

@@ -18,23 +18,23 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// admit does what a cluster does with a workload that is applied: it fills in
+// admitWorkload does what a cluster does with a workload that is applied: it fills in
 // what was left out, refuses what is wrong, and reads either version.
-func admit(k kind, raw []byte, version string) (workload, error) {
-	response := k.webhooks.Defaulter().Handle(context.Background(), k.request(version, "", raw))
-	raw, err := review.Applied(raw, response)
+func admitWorkload(k kind, raw []byte, version string) (workload, error) {
+	response := k.webhooks.MutatingHandler().Handle(context.Background(), k.admissionRequest(version, "", raw))
+	raw, err := review.ApplyPatches(raw, response)
 	if err != nil {
 		return workload{}, fmt.Errorf("filling in defaults: %w", err)
 	}
-	w, err := decode(k, raw, version)
+	w, err := decodeWorkload(k, raw, version)
 	if err != nil {
 		return workload{}, err
 	}
-	return w, w.validate()
+	return w, w.validateWorkload()
 }
 
-// decode reads either version as it is.
-func decode(k kind, raw []byte, version string) (workload, error) {
+// decodeWorkload reads either version as it is.
+func decodeWorkload(k kind, raw []byte, version string) (workload, error) {
 	object := k.New()
 	if version == v1alpha1.GroupVersion.Version {
 		old := k.older()
@@ -53,20 +53,20 @@ func decode(k kind, raw []byte, version string) (workload, error) {
 	return workload{k, object}, nil
 }
 
-// validate refuses what the webhook refuses.
-func (w workload) validate() error {
+// validateWorkload refuses what the webhook refuses.
+func (w workload) validateWorkload() error {
 	raw, err := json.Marshal(w.Object)
 	if err != nil {
 		return err
 	}
-	response := w.webhooks.Validator().Handle(context.Background(), w.request(w.Version, w.GetName(), raw))
+	response := w.webhooks.ValidatingHandler().Handle(context.Background(), w.admissionRequest(w.Version, w.GetName(), raw))
 	if response.Allowed {
 		return nil
 	}
 	return errors.New(response.Result.Message)
 }
 
-func (k kind) request(version, name string, raw []byte) admission.Request {
+func (k kind) admissionRequest(version, name string, raw []byte) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Name: name, Kind: metav1.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Kind},
 		Object: runtime.RawExtension{Raw: raw},

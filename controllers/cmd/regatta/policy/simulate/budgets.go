@@ -85,7 +85,7 @@ func admitBudget(ctx context.Context, b *policy.PodUnavailableBudget, others []*
 		o.ResourceVersion = ""
 		server.WithObjects(o)
 	}
-	answer := podunavailablebudget.New(server.Build(), false).Validator().Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	answer := podunavailablebudget.New(server.Build(), false).ValidatingHandler().Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Name: b.Name, Namespace: b.Namespace, Object: runtime.RawExtension{Raw: raw},
 		Kind: metav1.GroupVersionKind{Group: policy.GroupVersion.Group, Version: policy.GroupVersion.Version, Kind: "PodUnavailableBudget"},
 	}})
@@ -95,9 +95,9 @@ func admitBudget(ctx context.Context, b *policy.PodUnavailableBudget, others []*
 	return errors.New(answer.Result.Message)
 }
 
-// budgets are those of the workload's namespace: the ones that there are, those that
+// collectBudgets are those of the workload's namespace: the ones that there are, those that
 // are applied with it, and the one that --budget makes up.
-func (s Source) budgets(ctx context.Context, w workload, d *dump) ([]*policy.PodUnavailableBudget, error) {
+func (s Source) collectBudgets(ctx context.Context, w workload, d *dump) ([]*policy.PodUnavailableBudget, error) {
 	elsewhere := func(b *policy.PodUnavailableBudget) bool { return b.Namespace != w.GetNamespace() }
 	out := slices.DeleteFunc(slices.Clone(d.budgets), elsewhere)
 	for _, b := range slices.DeleteFunc(slices.Clone(d.applied), elsewhere) {
@@ -115,21 +115,21 @@ func (s Source) budgets(ctx context.Context, w workload, d *dump) ([]*policy.Pod
 		return out, nil
 	}
 	if len(out) > 0 {
-		return nil, misuse("--budget makes up a PodUnavailableBudget, and the files have %s", out[0].Name)
+		return nil, newMisuse("--budget makes up a PodUnavailableBudget, and the files have %s", out[0].Name)
 	}
-	b, err := s.budget(w)
+	b, err := s.parseBudgetFlag(w)
 	return []*policy.PodUnavailableBudget{b}, err
 }
 
-// budget is what --budget says, of the pods of a workload.
-func (s Source) budget(w workload) (*policy.PodUnavailableBudget, error) {
+// parseBudgetFlag is what --budget says, of the pods of a workload.
+func (s Source) parseBudgetFlag(w workload) (*policy.PodUnavailableBudget, error) {
 	kind, text, named := strings.Cut(s.Budget, "=")
 	if !named {
 		kind, text = "max", s.Budget
 	}
 	amount := ptr.To(intstr.Parse(text))
 	if !isAmount(*amount) || kind != "max" && kind != "min" {
-		return nil, misuse("--budget has %q, want how many pods may be unavailable, such as 25%% or max=2, or how many must be available, such as min=3", s.Budget)
+		return nil, newMisuse("--budget has %q, want how many pods may be unavailable, such as 25%% or max=2, or how many must be available, such as min=3", s.Budget)
 	}
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: w.GetName(), Namespace: w.GetNamespace(), Generation: 1}}
 	b.Spec.TargetReference = &policy.TargetReference{APIVersion: w.GroupVersion().String(), Kind: w.Kind, Name: w.GetName()}
@@ -139,9 +139,9 @@ func (s Source) budget(w workload) (*policy.PodUnavailableBudget, error) {
 	return b, nil
 }
 
-// beside adds to a fleet what its budgets have besides the workload's pods, and tells
+// addOtherPods adds to a fleet what its budgets have besides the workload's pods, and tells
 // what is missing of it.
-func beside(f *simulation.Fleet, w workload, d *dump) (notes []string) {
+func addOtherPods(f *simulation.ClusterState, w workload, d *dump) (notes []string) {
 	type named struct {
 		schema.GroupKind
 		name string
@@ -155,7 +155,7 @@ func beside(f *simulation.Fleet, w workload, d *dump) (notes []string) {
 		}
 	}
 	for _, o := range d.simulated {
-		if o.GetNamespace() == w.GetNamespace() && !o.is(w) {
+		if o.GetNamespace() == w.GetNamespace() && !o.isSameObject(w) {
 			workloads = append(workloads, o.Object)
 			owners[named{o.GroupKind(), o.GetName()}] = true
 		}
@@ -164,7 +164,7 @@ func beside(f *simulation.Fleet, w workload, d *dump) (notes []string) {
 		if p.Namespace != w.GetNamespace() || slices.Contains(f.Pods, p) || p.DeletionTimestamp != nil {
 			continue
 		}
-		i := slices.IndexFunc(f.Budgets, func(b *policy.PodUnavailableBudget) bool { return simulation.Covers(b, p) })
+		i := slices.IndexFunc(f.Budgets, func(b *policy.PodUnavailableBudget) bool { return simulation.BudgetCovers(b, p) })
 		if i < 0 {
 			continue
 		}
@@ -182,17 +182,17 @@ func beside(f *simulation.Fleet, w workload, d *dump) (notes []string) {
 	if len(f.Others) > 0 {
 		f.Others = append(f.Others, workloads...)
 	}
-	return append(notes, missing(f)...)
+	return append(notes, noteMissingBudgets(f)...)
 }
 
-// missing are budgets that pods name and a dump does not have.
-func missing(f *simulation.Fleet) (notes []string) {
+// noteMissingBudgets are budgets that pods name and a dump does not have.
+func noteMissingBudgets(f *simulation.ClusterState) (notes []string) {
 	names := map[string]bool{"": true}
 	for _, b := range f.Budgets {
 		names[b.Name] = true
 	}
 	for _, p := range f.Pods {
-		if name := availability.Budget(p); !names[name] {
+		if name := availability.BudgetName(p); !names[name] {
 			names[name] = true
 			notes = append(notes, fmt.Sprintf("pods of %s belong to PodUnavailableBudget %s, which the fleet does not have, so it holds nothing back: dump podunavailablebudgets too", f.Workload.GetName(), name))
 		}

@@ -58,72 +58,72 @@ type Misuse struct{ error }
 // Unwrap gives the cause.
 func (m Misuse) Unwrap() error { return m.error }
 
-func misuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
+func newMisuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
 
-// Load reads or makes the fleet as it is when a rollout begins at a time, and
+// LoadFleet reads or makes the fleet as it is when a rollout begins at a time, and
 // tells what a reader of the outcome has to know.
-func (s Source) Load(ctx context.Context, builtin fs.FS, at time.Time) (simulation.Fleet, []string, error) {
-	none := simulation.Fleet{}
-	d := dump{decode: decode}
+func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (simulation.ClusterState, []string, error) {
+	none := simulation.ClusterState{}
+	d := dump{decode: decodeWorkload}
 	for _, path := range s.Fleet {
-		if err := d.read(path); err != nil {
+		if err := d.readObjects(path); err != nil {
 			return none, nil, err
 		}
 	}
-	w, err := s.workload(&d)
+	w, err := s.findWorkload(&d)
 	if err != nil {
 		return none, nil, err
 	}
-	if err := s.edit(w); err != nil {
+	if err := s.applyFlags(w); err != nil {
 		return none, nil, err
 	}
-	budgets, err := s.budgets(ctx, w, &d)
+	budgets, err := s.collectBudgets(ctx, w, &d)
 	if err != nil {
 		return none, nil, err
 	}
 	if len(s.Fleet) > 0 {
-		f, notes, err := s.found(w, d)
+		f, notes, err := s.fleetFromDump(w, d)
 		f.Budgets, f.Namespace = budgets, d.namespaceOf(w)
-		return f, append(notes, beside(&f, w, &d)...), err
+		return f, append(notes, addOtherPods(&f, w, &d)...), err
 	}
-	f, err := s.grow(ctx, builtin, w, at)
+	f, err := s.generateFleet(ctx, builtin, w, at)
 	f.Budgets, f.Namespace = budgets, d.namespaceOf(w)
 	return f, nil, err
 }
 
-// workload is the one that is meant.
-func (s Source) workload(d *dump) (workload, error) {
+// findWorkload is the one that is meant.
+func (s Source) findWorkload(d *dump) (workload, error) {
 	if s.Workload == "" && len(s.Fleet) == 0 {
-		return s.made()
+		return s.newSampleCloneSet()
 	}
 	if s.Workload == "" {
 		found := slices.DeleteFunc(slices.Clone(d.simulated), func(w workload) bool { return s.Name != "" && w.GetName() != s.Name })
 		if len(found) != 1 {
-			return workload{}, misuse("--fleet has %d %s: name one with --workload or --name", len(found), kinds.Plurals("and"))
+			return workload{}, newMisuse("--fleet has %d %s: name one with --workload or --name", len(found), kinds.JoinPlurals("and"))
 		}
 		return found[0], nil
 	}
-	applied := dump{decode: admit}
-	if err := applied.read(s.Workload); err != nil {
+	applied := dump{decode: admitWorkload}
+	if err := applied.readObjects(s.Workload); err != nil {
 		return workload{}, err
 	}
 	if len(applied.simulated) != 1 {
-		return workload{}, misuse("--workload %s has %d %s, want one", s.Workload, len(applied.simulated), kinds.Plurals("and"))
+		return workload{}, newMisuse("--workload %s has %d %s, want one", s.Workload, len(applied.simulated), kinds.JoinPlurals("and"))
 	}
 	w := applied.simulated[0]
 	d.applied, d.namespaces = applied.budgets, append(applied.namespaces, d.namespaces...)
 	for _, there := range d.simulated { // what the cluster knows of it
-		if there.is(w) {
+		if there.isSameObject(w) {
 			w.SetUID(there.GetUID())
 			w.SetGeneration(there.GetGeneration() + 1)
-			take(w.of().status, there.of().status)
+			copyPointee(w.editableFields().status, there.editableFields().status)
 		}
 	}
 	return w, nil
 }
 
-// made is a CloneSet like most.
-func (s Source) made() (workload, error) {
+// newSampleCloneSet is a CloneSet like most.
+func (s Source) newSampleCloneSet() (workload, error) {
 	name := cmp.Or(s.Name, "web")
 	labels := map[string]string{"app": name}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cmp.Or(s.Namespace, metav1.NamespaceDefault), Generation: 1}}
@@ -140,20 +140,20 @@ func (s Source) made() (workload, error) {
 		return workload{}, fmt.Errorf("making a CloneSet: %w", err)
 	}
 	k, _ := kindOf(kruise.Kind("CloneSet"))
-	return admit(k, raw, k.Version)
+	return admitWorkload(k, raw, k.Version)
 }
 
-// edit changes the workload as the flags say.
-func (s Source) edit(w workload) error {
-	zones, err := counts("--zones", s.Zones, "=")
+// applyFlags changes the workload as the flags say.
+func (s Source) applyFlags(w workload) error {
+	zones, err := parseCounts("--zones", s.Zones, "=")
 	if err != nil {
 		return err
 	}
-	f := w.of()
+	f := w.editableFields()
 	switch {
 	case f.replicas == nil:
 		if s.Replicas >= 0 {
-			return misuse("--replicas says nothing of a %s", w.Kind)
+			return newMisuse("--replicas says nothing of a %s", w.Kind)
 		}
 	case s.Replicas >= 0:
 		*f.replicas = ptr.To(int32(s.Replicas))
@@ -167,7 +167,7 @@ func (s Source) edit(w workload) error {
 		return nil
 	}
 	if f.rolling == nil {
-		return misuse("the strategy of %s is OnDelete: --max-unavailable, --max-surge, --partition and --pod-update-policy say nothing of it", w.GetName())
+		return newMisuse("the strategy of %s is OnDelete: --max-unavailable, --max-surge, --partition and --pod-update-policy say nothing of it", w.GetName())
 	}
 	r := f.rolling()
 	for _, a := range []struct {
@@ -178,41 +178,41 @@ func (s Source) edit(w workload) error {
 			continue
 		}
 		if a.to == nil {
-			return misuse("%s says nothing of a %s", a.flag, w.Kind)
+			return newMisuse("%s says nothing of a %s", a.flag, w.Kind)
 		}
 		*a.to = ptr.To(intstr.Parse(a.value))
 	}
 	if s.Policy != "" {
 		if r.policy == nil {
-			return misuse("--pod-update-policy says nothing of a %s", w.Kind)
+			return newMisuse("--pod-update-policy says nothing of a %s", w.Kind)
 		}
 		r.policy(s.Policy)
 	}
-	if err := w.validate(); err != nil {
+	if err := w.validateWorkload(); err != nil {
 		return Misuse{err}
 	}
 	return nil
 }
 
-// images changes the images that --update names.
-func (s Source) images(w workload) error {
-	containers := w.of().template.Spec.Containers
+// updateImages changes the images that --update names.
+func (s Source) updateImages(w workload) error {
+	containers := w.editableFields().template.Spec.Containers
 	for _, u := range s.Update {
 		name, image, ok := strings.Cut(u, "=")
 		i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 		if !ok || image == "" || i < 0 {
-			return misuse("--update has %q, want CONTAINER=IMAGE of a container of %s", u, w.GetName())
+			return newMisuse("--update has %q, want CONTAINER=IMAGE of a container of %s", u, w.GetName())
 		}
 		containers[i].Image = image
 	}
 	return nil
 }
 
-// found takes from a dump what is the workload's.
-func (s Source) found(w workload, d dump) (simulation.Fleet, []string, error) {
-	f := simulation.Fleet{Workload: w.Object, Kind: adapters.Under(w.Object), Nodes: d.nodes}
+// fleetFromDump takes from a dump what is the workload's.
+func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []string, error) {
+	f := simulation.ClusterState{Workload: w.Object, Kind: adapters.NewFactory(w.Object), Nodes: d.nodes}
 	if len(s.Zones)+len(s.Labels) > 0 {
-		return f, nil, misuse("--zones and --label make up a fleet, and --fleet has one")
+		return f, nil, newMisuse("--zones and --label make up a fleet, and --fleet has one")
 	}
 	hash := map[string]int{}
 	for _, p := range d.pods {
@@ -220,7 +220,7 @@ func (s Source) found(w workload, d dump) (simulation.Fleet, []string, error) {
 		if ref == nil || ref.Name != w.GetName() || p.Namespace != w.GetNamespace() {
 			continue
 		}
-		if owner, ok := kinds.Owner(*ref); !ok || owner.GroupKind() != w.GroupKind() {
+		if owner, ok := kinds.FindByOwner(*ref); !ok || owner.GroupKind() != w.GroupKind() {
 			continue
 		}
 		if w.GetUID() == "" {
@@ -244,7 +244,7 @@ func (s Source) found(w workload, d dump) (simulation.Fleet, []string, error) {
 			f.Claims = append(f.Claims, c)
 		}
 	}
-	if current := w.of().current; current != nil && *current == "" { // as most pods are
+	if current := w.editableFields().current; current != nil && *current == "" { // as most pods are
 		names := slices.Sorted(maps.Keys(hash))
 		*current = slices.MaxFunc(names, func(a, b string) int { return hash[a] - hash[b] })
 	}
@@ -255,17 +255,17 @@ func (s Source) found(w workload, d dump) (simulation.Fleet, []string, error) {
 	if len(f.Nodes) == 0 {
 		notes = append(notes, "the fleet has no nodes, so no pod is in any zone: dump pods,nodes,controllerrevisions")
 	}
-	return f, notes, s.images(w)
+	return f, notes, s.updateImages(w)
 }
 
-// grow makes up the pods of a workload, as they are before it is changed.
-func (s Source) grow(ctx context.Context, builtin fs.FS, w workload, at time.Time) (simulation.Fleet, error) {
-	before := w.copy()
-	f := simulation.Fleet{Workload: before.Object, Kind: adapters.Under(w.Object), Room: map[string]int{}}
-	was := before.of()
+// generateFleet makes up the pods of a workload, as they are before it is changed.
+func (s Source) generateFleet(ctx context.Context, builtin fs.FS, w workload, at time.Time) (simulation.ClusterState, error) {
+	before := w.copyWorkload()
+	f := simulation.ClusterState{Workload: before.Object, Kind: adapters.NewFactory(w.Object), Room: map[string]int{}}
+	was := before.editableFields()
 	before.SetUID("")
 	reflect.ValueOf(was.status).Elem().SetZero()
-	zones, err := counts("--zones", s.Zones, "=")
+	zones, err := parseCounts("--zones", s.Zones, "=")
 	if err != nil {
 		return f, err
 	}
@@ -275,37 +275,37 @@ func (s Source) grow(ctx context.Context, builtin fs.FS, w workload, at time.Tim
 		f.Room[node.Name] = z.pods
 	}
 	after := was.template.DeepCopy()
-	if err := s.images(w); err != nil {
+	if err := s.updateImages(w); err != nil {
 		return f, err
 	}
 	if len(s.Update) > 0 {
-		after = w.of().template
+		after = w.editableFields().template
 	} else if len(after.Spec.Containers) > 0 {
 		was.template.Spec.Containers[0].Image += "-before"
 	}
 	if was.paused != nil { // it is in the way of nothing yet
 		*was.paused = false
 	}
-	if f, err = simulation.Grow(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates), simulation.WithProgress(s.Progress.Growing)); err != nil {
+	if f, err = simulation.GrowFleet(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates), simulation.WithProgress(s.Progress.ReportGrowth)); err != nil {
 		return f, err
 	}
 	now := workload{w.kind, f.Workload}
-	take(now.of().template, after)
-	take(now.of().strategy, w.of().strategy)
+	copyPointee(now.editableFields().template, after)
+	copyPointee(now.editableFields().strategy, w.editableFields().strategy)
 	now.SetGeneration(now.GetGeneration() + 1)
-	return f, s.label(f.Pods)
+	return f, s.labelPods(f.Pods)
 }
 
-// label puts labels onto the first pods that have none of that key.
-func (s Source) label(pods []*corev1.Pod) error {
-	labels, err := counts("--label", s.Labels, ":")
+// labelPods puts labels onto the first pods that have none of that key.
+func (s Source) labelPods(pods []*corev1.Pod) error {
+	labels, err := parseCounts("--label", s.Labels, ":")
 	if err != nil {
 		return err
 	}
 	for _, l := range labels {
 		key, value, ok := strings.Cut(l.name, "=")
 		if !ok {
-			return misuse("--label has %q, want KEY=VALUE:PODS", l.name)
+			return newMisuse("--label has %q, want KEY=VALUE:PODS", l.name)
 		}
 		left := l.pods
 		for _, p := range pods {
@@ -315,7 +315,7 @@ func (s Source) label(pods []*corev1.Pod) error {
 			}
 		}
 		if left > 0 {
-			return misuse("--label %s is for %d pods more than there are", l.name, left)
+			return newMisuse("--label %s is for %d pods more than there are", l.name, left)
 		}
 	}
 	return nil
@@ -326,16 +326,16 @@ type count struct {
 	pods int
 }
 
-func counts(flag string, values []string, by string) ([]count, error) {
+func parseCounts(flag string, values []string, by string) ([]count, error) {
 	var out []count
 	for _, v := range values {
 		i := strings.LastIndex(v, by)
 		if i <= 0 {
-			return nil, misuse("%s has %q, want NAME%sPODS", flag, v, by)
+			return nil, newMisuse("%s has %q, want NAME%sPODS", flag, v, by)
 		}
 		n, err := strconv.Atoi(v[i+1:])
 		if err != nil || n < 0 || n > 100_000 {
-			return nil, misuse("%s has %q, where %q is no number of pods from 0 to 100000", flag, v, v[i+1:])
+			return nil, newMisuse("%s has %q, where %q is no number of pods from 0 to 100000", flag, v, v[i+1:])
 		}
 		out = append(out, count{v[:i], n})
 	}

@@ -49,7 +49,7 @@ type rolling struct {
 
 // kindOf finds what is known of a kind; false for those that cannot be simulated.
 func kindOf(of schema.GroupKind) (kind, bool) {
-	w, ok := kinds.Find(of)
+	w, ok := kinds.FindByGroupKind(of)
 	if !ok {
 		return kind{}, false
 	}
@@ -94,14 +94,16 @@ type workload struct {
 	client.Object
 }
 
-func (w workload) of() fields { return w.fields(w.Object) }
+func (w workload) editableFields() fields { return w.fields(w.Object) }
 
-func (w workload) copy() workload { return workload{w.kind, w.DeepCopyObject().(client.Object)} }
+func (w workload) copyWorkload() workload {
+	return workload{w.kind, w.DeepCopyObject().(client.Object)}
+}
 
-// is says whether two are the same object of a cluster.
-func (w workload) is(other workload) bool {
+// isSameObject says whether two are the same object of a cluster.
+func (w workload) isSameObject(other workload) bool {
 	return w.GroupKind() == other.GroupKind() && w.GetName() == other.GetName() && w.GetNamespace() == other.GetNamespace()
 }
 
-// take copies what another one has at a pointer.
-func take(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
+// copyPointee copies what another one has at a pointer.
+func copyPointee(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }

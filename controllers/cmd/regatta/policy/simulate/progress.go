@@ -27,25 +27,25 @@ func NewProgress(out io.Writer, clock func() time.Time) *Progress {
 	return &Progress{out: out, clock: clock}
 }
 
-// Growing tells of a fleet that is made up.
-func (p *Progress) Growing(now simulation.Progress) {
-	p.write("growing the fleet: %d of %d pods", now.Pods, now.Replicas)
+// ReportGrowth tells of a fleet that is made up.
+func (p *Progress) ReportGrowth(now simulation.Progress) {
+	p.writeLine("growing the fleet: %d of %d pods", now.Pods, now.Replicas)
 }
 
-// Moving tells of a rollout.
-func (p *Progress) Moving(now simulation.Progress) {
-	p.write("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
+// ReportRollout tells of a rollout.
+func (p *Progress) ReportRollout(now simulation.Progress) {
+	p.writeLine("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
 }
 
-// Clear takes the line away, for what is written after it.
-func (p *Progress) Clear() {
+// ClearLine takes the line away, for what is written after it.
+func (p *Progress) ClearLine() {
 	if p != nil && !p.told.IsZero() {
 		fmt.Fprint(p.out, "\r\x1b[K")
 		p.told = time.Time{}
 	}
 }
 
-func (p *Progress) write(format string, args ...any) {
+func (p *Progress) writeLine(format string, args ...any) {
 	if p == nil {
 		return
 	}

@@ -16,14 +16,14 @@ func TestALineOfProgressIsWrittenOver(t *testing.T) {
 	wall := at
 	var out strings.Builder
 	p := simulate.NewProgress(&out, func() time.Time { return wall })
-	p.Clear()
-	p.Growing(simulation.Progress{At: at, Pods: 4, Replicas: 500})
+	p.ClearLine()
+	p.ReportGrowth(simulation.Progress{At: at, Pods: 4, Replicas: 500})
 	wall = wall.Add(50 * time.Millisecond)
-	p.Growing(simulation.Progress{At: at, Pods: 5, Replicas: 500}) // too soon
+	p.ReportGrowth(simulation.Progress{At: at, Pods: 5, Replicas: 500}) // too soon
 	wall = wall.Add(50 * time.Millisecond)
-	p.Moving(simulation.Progress{At: at, Wave: 2, Pods: 500, Updated: 60, Replicas: 500})
-	p.Clear()
-	p.Clear() // there is none any more
+	p.ReportRollout(simulation.Progress{At: at, Wave: 2, Pods: 500, Updated: 60, Replicas: 500})
+	p.ClearLine()
+	p.ClearLine() // there is none any more
 	const want = "\rgrowing the fleet: 4 of 500 pods\x1b[K" +
 		"\rwave 2 at 2026-12-24T10:00:00Z: 60 of 500 pods updated\x1b[K" +
 		"\r\x1b[K"
@@ -34,7 +34,7 @@ func TestALineOfProgressIsWrittenOver(t *testing.T) {
 
 func TestNobodyIsToldOfProgressWithoutATerminal(_ *testing.T) {
 	var p *simulate.Progress
-	p.Growing(simulation.Progress{})
-	p.Moving(simulation.Progress{})
-	p.Clear()
+	p.ReportGrowth(simulation.Progress{})
+	p.ReportRollout(simulation.Progress{})
+	p.ClearLine()
 }

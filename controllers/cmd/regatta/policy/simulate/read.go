@@ -33,10 +33,10 @@ type dump struct {
 	others           []client.Object // workloads of kinds that are not simulated
 }
 
-// read adds the objects of a file.
-func (d *dump) read(path string) error { return manifest.Each(path, d.add) }
+// readObjects adds the objects of a file.
+func (d *dump) readObjects(path string) error { return manifest.ForEachObject(path, d.addObject) }
 
-func (d *dump) add(o *unstructured.Unstructured) error {
+func (d *dump) addObject(o *unstructured.Unstructured) error {
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
@@ -44,7 +44,7 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	if k, ok := kindOf(o.GroupVersionKind().GroupKind()); ok {
 		w, err := d.decode(k, raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading %s %s: %w", k.Kind, o.GetName(), explained(err))
+			return fmt.Errorf("reading %s %s: %w", k.Kind, o.GetName(), explainError(err))
 		}
 		d.simulated = append(d.simulated, w)
 		return nil
@@ -53,43 +53,43 @@ func (d *dump) add(o *unstructured.Unstructured) error {
 	case policy.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		b, err := readBudget(raw, o.GroupVersionKind().Version)
 		if err != nil {
-			return fmt.Errorf("reading PodUnavailableBudget %s: %w", o.GetName(), explained(err))
+			return fmt.Errorf("reading PodUnavailableBudget %s: %w", o.GetName(), explainError(err))
 		}
 		d.budgets = append(d.budgets, b)
 	case corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind():
-		err = put(raw, &d.namespaces)
+		err = appendDecoded(raw, &d.namespaces)
 	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():
-		err = other(raw, &appsv1.Deployment{}, d)
+		err = decodeOther(raw, &appsv1.Deployment{}, d)
 	case appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind():
-		err = other(raw, &appsv1.ReplicaSet{}, d)
+		err = decodeOther(raw, &appsv1.ReplicaSet{}, d)
 	case appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind():
-		err = other(raw, &appsv1.StatefulSet{}, d)
+		err = decodeOther(raw, &appsv1.StatefulSet{}, d)
 	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
-		err = put(raw, &d.pods)
+		err = appendDecoded(raw, &d.pods)
 	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
-		err = put(raw, &d.nodes)
+		err = appendDecoded(raw, &d.nodes)
 	case corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind():
-		err = put(raw, &d.claims)
+		err = appendDecoded(raw, &d.claims)
 	case appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind():
-		err = put(raw, &d.revisions)
+		err = appendDecoded(raw, &d.revisions)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explained(err))
+		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explainError(err))
 	}
 	return nil // what else a dump has, no rollout looks at
 }
 
-// explained describes an error about a field in the terms of the input file. It
+// explainError describes an error about a field in the terms of the input file. It
 // returns other errors unchanged.
-func explained(err error) error {
+func explainError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return document.Explain(nil, wrong)
+		return document.ExplainError(nil, wrong)
 	}
 	return err
 }
 
-func other(raw []byte, o client.Object, d *dump) error {
+func decodeOther(raw []byte, o client.Object, d *dump) error {
 	if err := json.Unmarshal(raw, o); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func other(raw []byte, o client.Object, d *dump) error {
 	return nil
 }
 
-func put[T any](raw []byte, to *[]*T) error {
+func appendDecoded[T any](raw []byte, to *[]*T) error {
 	o := new(T)
 	if err := json.Unmarshal(raw, o); err != nil {
 		return err

@@ -28,16 +28,16 @@ type Text struct {
 	told map[string]bool // messages
 }
 
-// Print writes it.
-func (t Text) Print(w io.Writer) error {
+// WriteReport writes it.
+func (t Text) WriteReport(w io.Writer) error {
 	t.told = map[string]bool{}
-	lines := []string{fmt.Sprintf("%s %s/%s from %s: %s -> %s", t.Workload.Kind, t.Workload.Namespace, t.Workload.Name, clock(t.Began), t.From, t.To)}
-	if names := t.names(); len(names) > 0 {
+	lines := []string{fmt.Sprintf("%s %s/%s from %s: %s -> %s", t.Workload.Kind, t.Workload.Namespace, t.Workload.Name, formatTime(t.Began), t.From, t.To)}
+	if names := t.bundleNames(); len(names) > 0 {
 		lines[0] += ", with " + strings.Join(names, ", ")
 	}
 	last := ""
 	for _, s := range t.Steps {
-		head, waits := t.head(s), t.waits(s)
+		head, waits := t.stepHeadline(s), t.waitLines(s)
 		// A round in between is printed only if it differs from the one before.
 		now := fmt.Sprint(s.Verdict, s.Reason, s.Error, s.Undecided)
 		surges := s.Created > 0 && s.Pods > t.Replicas
@@ -47,13 +47,13 @@ func (t Text) Print(w io.Writer) error {
 		last = now
 		lines = append(append(lines, head), waits...)
 	}
-	lines = append(lines, t.end()...)
+	lines = append(lines, t.outcomeLines()...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
-// names are the bundles besides the built-in one.
-func (t Text) names() []string {
+// bundleNames are the bundles besides the built-in one.
+func (t Text) bundleNames() []string {
 	var out []string
 	for _, id := range t.Bundles {
 		if name, _, _ := strings.Cut(id, "@"); name != "builtin" {
@@ -63,20 +63,20 @@ func (t Text) names() []string {
 	return out
 }
 
-func (t Text) head(s simulation.Step) string {
-	what := s.Verdict.Words()
+func (t Text) stepHeadline(s simulation.Step) string {
+	what := s.Verdict.DisplayText()
 	if s.Created > 0 {
 		what = fmt.Sprintf("%d created", s.Created)
 	}
 	if s.Wave > 0 {
-		what = fmt.Sprintf("wave %d: %d moved%s", s.Wave, len(s.Moved), t.groups(s.Moved))
+		what = fmt.Sprintf("wave %d: %d moved%s", s.Wave, len(s.Moved), t.groupCounts(s.Moved))
 	}
-	return fmt.Sprintf("%s  %s; %d of %d available, %d updated", clock(s.At), what, s.Available, s.Pods, s.Updated)
+	return fmt.Sprintf("%s  %s; %d of %d available, %d updated", formatTime(s.At), what, s.Available, s.Pods, s.Updated)
 }
 
-// groups says how many of the pods are in which group; where there are no zones,
+// groupCounts says how many of the pods are in which group; where there are no zones,
 // it names the pods if they are few.
-func (t Text) groups(moved []simulation.Moved) string {
+func (t Text) groupCounts(moved []simulation.UpdatedPod) string {
 	in := map[string]int{}
 	for _, m := range moved {
 		name := m.Labels[t.By]
@@ -106,8 +106,8 @@ func (t Text) groups(moved []simulation.Moved) string {
 	return fmt.Sprintf(" (%s %s)", t.By, strings.Join(out, ", "))
 }
 
-// waits says who waits and why, and what it means the first time.
-func (t Text) waits(s simulation.Step) []string {
+// waitLines says who waits and why, and what it means the first time.
+func (t Text) waitLines(s simulation.Step) []string {
 	var out []string
 	if s.Error != "" {
 		out = append(out, "    failed: "+s.Error)
@@ -119,20 +119,20 @@ func (t Text) waits(s simulation.Step) []string {
 		if y.Verdict == explain.Moved || y.Verdict == explain.Updating {
 			continue
 		}
-		out = append(append(out, "    "+y.Words()+budgetOf(s, y)), t.once(y.Message)...)
+		out = append(append(out, "    "+y.DisplayText()+budgetOf(s, y)), t.explainOnce(y.Message)...)
 	}
-	return append(out, t.refused(s)...)
+	return append(out, t.refusalLines(s)...)
 }
 
-// refused are the writes that were refused and that no pod's reason tells: those of
+// refusalLines are the writes that were refused and that no pod's reason tells: those of
 // pods that are to go anyway.
-func (t Text) refused(s simulation.Step) []string {
+func (t Text) refusalLines(s simulation.Step) []string {
 	type cause struct{ write, budget, rule, reason string }
 	counts := map[cause]int{}
 	var causes []cause
 	first := map[cause]string{}
 	for _, r := range s.Refused {
-		if slices.ContainsFunc(s.Why, func(y explain.Tally) bool { return y.Rule == r.Rule && y.Reason == r.Reason }) {
+		if slices.ContainsFunc(s.Why, func(y explain.ReasonCount) bool { return y.Rule == r.Rule && y.Reason == r.Reason }) {
 			continue
 		}
 		c := cause{r.Write, r.Budget, r.Rule, r.Reason}
@@ -146,13 +146,13 @@ func (t Text) refused(s simulation.Step) []string {
 		if c.budget != "" {
 			line += ", budget " + c.budget
 		}
-		out = append(append(out, line), t.once(first[c])...)
+		out = append(append(out, line), t.explainOnce(first[c])...)
 	}
 	return out
 }
 
 // budgetOf names the budget that refused the pods of a tally.
-func budgetOf(s simulation.Step, y explain.Tally) string {
+func budgetOf(s simulation.Step, y explain.ReasonCount) string {
 	for _, r := range s.Refused {
 		if r.Budget != "" && r.Rule == y.Rule && r.Reason == y.Reason {
 			return ", budget " + r.Budget
@@ -161,8 +161,8 @@ func budgetOf(s simulation.Step, y explain.Tally) string {
 	return ""
 }
 
-// once is what a message means, the first time.
-func (t Text) once(message string) []string {
+// explainOnce is what a message means, the first time.
+func (t Text) explainOnce(message string) []string {
 	if t.told[message] {
 		return nil
 	}
@@ -170,23 +170,23 @@ func (t Text) once(message string) []string {
 	return []string{"      " + message}
 }
 
-func (t Text) end() []string {
+func (t Text) outcomeLines() []string {
 	var out []string
-	took, waves, last := t.Took(), "wave", t.Steps[len(t.Steps)-1]
+	took, waves, last := t.TotalDuration(), "wave", t.Steps[len(t.Steps)-1]
 	if t.Waves != 1 {
 		waves = "waves"
 	}
 	counts := fmt.Sprintf("%d of %d available, %d updated", last.Available, last.Pods, last.Updated)
 	switch t.End.How {
 	case simulation.Done:
-		out = append(out, fmt.Sprintf("done at %s, after %s in %d %s; %s", clock(t.End.At), took, t.Waves, waves, counts))
+		out = append(out, fmt.Sprintf("done at %s, after %s in %d %s; %s", formatTime(t.End.At), took, t.Waves, waves, counts))
 	case simulation.Stopped:
-		out = append(out, fmt.Sprintf("stopped at %s, after %s in %d %s; %s", clock(t.End.At), took, t.Waves, waves, counts))
+		out = append(out, fmt.Sprintf("stopped at %s, after %s in %d %s; %s", formatTime(t.End.At), took, t.Waves, waves, counts))
 	default:
-		out = append(out, fmt.Sprintf("stuck since %s, after %d %s; %s", clock(*t.End.Since), t.Waves, waves, counts))
+		out = append(out, fmt.Sprintf("stuck since %s, after %d %s; %s", formatTime(*t.End.Since), t.Waves, waves, counts))
 		out = append(out, "    "+last.Message)
 		for _, y := range last.Why {
-			out = append(out, "    "+y.Words()+budgetOf(last, y)+", such as "+y.Pod)
+			out = append(out, "    "+y.DisplayText()+budgetOf(last, y)+", such as "+y.Pod)
 			if y.Message != last.Message {
 				out = append(out, "      "+y.Message)
 			}
@@ -196,9 +196,9 @@ func (t Text) end() []string {
 		return append(out, "no promise was broken")
 	}
 	for _, v := range t.Violations {
-		out = append(out, fmt.Sprintf("BROKEN at %s: to %s pod %s %s", clock(v.At), v.Write, v.Pod, v.Message))
+		out = append(out, fmt.Sprintf("BROKEN at %s: to %s pod %s %s", formatTime(v.At), v.Write, v.Pod, v.Message))
 	}
 	return out
 }
 
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
