@@ -78,16 +78,18 @@ WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bund
 # Tests that draw, or choose among faults: with the race detector an eighth of what they draw without it.
 DRAWN = $$(git grep -lE '"(pgregory.net/rapid|.*/test/(proptest|faultinjection)|.*/api/apitest)"' -- '*_test.go')
 
-# No vet here: it is one of the linters of verify.
+# Packages that are tested beside each other: many wait for an API server, so that more than cores pay.
+TEST_PROCS ?= 3
+
+# No vet here: it is one of the linters of verify. No coverage either: it compiles each package twice.
 .PHONY: test-unit
-test-unit: tools ## Unit, property and API-server tests: with the race detector and coverage where code is concurrent
+test-unit: tools ## Unit, property and API-server tests: with the race detector where code is concurrent
 	@echo "Tests with the race detector: 20 minutes on 2 cores, more where nothing was compiled before"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
-	  CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 20m -coverprofile=cover.out $$($(GO) list ./... | grep -vE '$(WITHOUT_RACE)') | tee units.out
-	@$(GO) tool cover -func=cover.out | tail -1
+	  CGO_ENABLED=1 $(GO) test -race -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -vE '$(WITHOUT_RACE)') | tee units.out
 	@echo "Tests of policies, charts and commands, without the race detector"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
-	  $(GO) test -vet=off -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out
+	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out
 	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | sed -n 1,10p
 	@echo "Property tests in full, without the race detector"
 	@drawn="$(DRAWN)"; \
@@ -153,6 +155,7 @@ verify: ## Fail when something is not formatted, does not lint or is generated s
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "not formatted: $$out"; exit 1; fi
 	@large="$$(git ls-files -z | xargs -0 stat -c '%s %n' | awk '$$1 > 1048576 { print $$2 }')"; \
 	if [ -n "$$large" ]; then echo "larger than 1 MiB, such as a program that was built: $$large"; exit 1; fi
+	@$(GO) run ./test/lint/names
 	@$(MAKE) --no-print-directory lint
 	$(GO) mod verify >/dev/null
 	@before="$$(git status --porcelain -- controllers/api charts/kruise/files policies; git diff -- controllers/api charts/kruise/files policies | sha256sum)"; \
