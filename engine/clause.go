@@ -74,7 +74,7 @@ func DeclaredTerms(x *ast.Expr) []*ast.Term {
 	return nil
 }
 
-// declaresIn says whether a declaration is of the form: some k, v in all.
+// declaresIn reports whether a declaration is of the form: some k, v in all.
 func declaresIn(some *ast.SomeDecl) bool {
 	if len(some.Symbols) != 1 {
 		return false

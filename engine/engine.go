@@ -154,7 +154,7 @@ func (e *Engine) BaseSnapshot() *Snapshot { return e.base }
 // BuiltinBundle is the bundle of the built-in policies.
 func (e *Engine) BuiltinBundle() *bundle.Bundle { return e.builtin }
 
-// IsPointDefined says whether any policy answers a point for the subject, for points
+// IsPointDefined reports whether any policy answers a point for the subject, for points
 // that are opt-in.
 func (e *Engine) IsPointDefined(name decision.Name, subject decision.Subject) bool {
 	return e.active.Load().IsPointDefined(name, subject)

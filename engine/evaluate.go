@@ -209,7 +209,7 @@ func (e *Engine) runEvaluation(ctx context.Context, ev *evaluation) (decision.Ou
 	}
 }
 
-// hasEnded says whether the evaluation has an answer.
+// hasEnded reports whether the evaluation has an answer.
 func (ev *evaluation) hasEnded() bool {
 	select {
 	case <-ev.done:

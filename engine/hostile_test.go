@@ -62,7 +62,7 @@ hold contains {"reason": "X", "message": "m"} if count([h(i) | some i in numbers
 			}
 			start := time.Now()
 			got, rec := engine.Decide(context.Background(), e, hasty(), subject(), facts{N: 1})
-			// Left alone these take from minutes to for ever; what is allowed
+			// Left alone these take from minutes to indefinitely; what is allowed
 			// beyond the budget is for machines that are busy with other things.
 			if took := time.Since(start); took > hasty().Budget+20*time.Second {
 				t.Errorf("it took %s", took)

@@ -171,7 +171,7 @@ func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*compil
 	return newView(context.Background(), all)
 }
 
-// tryAgain asks again and says whether an answer, of any kind, came in time.
+// tryAgain asks again and reports whether an answer, of any kind, came in time.
 // That no policy defines the point is an answer, and so is the one of a point that
 // withheld bundles take part in.
 func (e *Engine) tryAgain(v *compiledView, ev *evaluation) trial {

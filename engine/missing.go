@@ -143,7 +143,7 @@ func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
 	return slices.Compact(out)
 }
 
-// partOf returns what says whether a bundle of the snapshot takes part in the answer of a
+// partOf returns what reports whether a bundle of the snapshot takes part in the answer of a
 // point or a rule, by its rules or by its data. Nothing is compiled for it.
 func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
 	platform := s.scopeForSubject(standsFor(b)).platform
@@ -153,7 +153,7 @@ func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
 	return func(name decision.Name) bool { return takesPart(b, platform.reachableRules(name)) }
 }
 
-// answeredBy says whether the rules that answer a point are of a bundle of the platform.
+// answeredBy reports whether the rules that answer a point are of a bundle of the platform.
 func (s *Snapshot) answeredBy(b *bundle.Bundle, name decision.Name) bool {
 	_, _, rules := s.scopeForSubject(standsFor(b)).platform.findEntrypoint(name)
 	return len(rules) > 0 && isOf(b, rules[0])

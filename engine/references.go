@@ -148,7 +148,7 @@ func (r *references) modulesFor(rules map[*ast.Rule]bool) map[string]bool {
 	return out
 }
 
-// mayMeet says whether a reference may be to a rule, to something in its value, or to something that it is in.
+// mayMeet reports whether a reference may be to a rule, to something in its value, or to something that it is in.
 func mayMeet(rule, ref ast.Ref) bool {
 	for i := 1; i < min(len(rule), len(ref)); i++ {
 		a, b := rule[i].Value, ref[i].Value
@@ -159,7 +159,7 @@ func mayMeet(rule, ref ast.Ref) bool {
 	return true
 }
 
-// hasData says whether a reference may be to something in data. What a number selects of a list is not looked at.
+// hasData reports whether a reference may be to something in data. What a number selects of a list is not looked at.
 func hasData(data any, ref ast.Ref) bool {
 	object, ok := data.(map[string]any)
 	if len(ref) == 0 || !ok {

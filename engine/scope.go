@@ -60,7 +60,7 @@ func (s *scope) withoutOwn() *scope {
 	return out
 }
 
-// takesPart says whether the answer to a point may be another one because of the own bundles. Where it says no, the
+// takesPart reports whether the answer to a point may be another one because of the own bundles. Where it says no, the
 // platform's bundles answer, as they would together with these.
 func (s *scope) takesPart(name decision.Name) bool {
 	if len(s.own) == 0 {
@@ -88,7 +88,7 @@ func (s *scope) findPart(name decision.Name) bool {
 	return false
 }
 
-// mayDefinePath says whether a rule of the own bundles may define something at a path.
+// mayDefinePath reports whether a rule of the own bundles may define something at a path.
 func (s *scope) mayDefinePath(path ast.Ref) bool {
 	for _, b := range s.own {
 		for _, m := range b.Modules {
@@ -102,7 +102,7 @@ func (s *scope) mayDefinePath(path ast.Ref) bool {
 	return false
 }
 
-// isPointExtended says whether rules of users take part in the answer to a point.
+// isPointExtended reports whether rules of users take part in the answer to a point.
 func (s *scope) isPointExtended(name decision.Name) bool {
 	if s.takesPart(name) {
 		return true
@@ -111,13 +111,13 @@ func (s *scope) isPointExtended(name decision.Name) bool {
 	return err != nil || q.extended
 }
 
-// isPointReplaced says whether a bundle of users answers a point itself.
+// isPointReplaced reports whether a bundle of users answers a point itself.
 func (s *scope) isPointReplaced(name decision.Name) bool {
 	override, _ := entryRefs(name)
 	return s.mayDefinePath(override) || s.platform.isPointReplaced(name)
 }
 
-// isPointDefined says whether a policy answers a point, or it cannot be said.
+// isPointDefined reports whether a policy answers a point, or it cannot be said.
 func (s *scope) isPointDefined(name decision.Name) bool {
 	if s.takesPart(name) {
 		return true
@@ -177,7 +177,7 @@ func (s *scope) viewModules() (out map[string]*ast.Module, bytes int) {
 	return out, bytes
 }
 
-// extendsAlone says whether all that a bundle has extends the platform's, and refers to nothing else. Check refuses a
+// extendsAlone reports whether all that a bundle has extends the platform's, and refers to nothing else. Check refuses a
 // bundle of a namespace of which it is not true.
 func extendsAlone(b *bundle.Bundle) bool {
 	for _, m := range b.Modules {

@@ -104,7 +104,7 @@ const mostEndless = 16
 // mostOwnEndless is how many of these may be of one tenant: its further bundles cannot be judged then, and those of others can.
 const mostOwnEndless = mostEndless / 2
 
-// mayTry says whether a trial with the bundles of a tenant may be made.
+// mayTry reports whether a trial with the bundles of a tenant may be made.
 func (s *tenantShares) mayTry(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -68,7 +68,7 @@ type askedSet struct {
 func (c *views) noteNeeds(revision string, needs []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = slices.Insert(c.withoutAsked(revision), 0, askedSet{revision, needs})
+	c.asked = slices.Insert(c.dropAsked(revision), 0, askedSet{revision, needs})
 	c.asked = c.asked[:min(len(c.asked), mostAsked)]
 	for _, content := range needs {
 		if b := c.platforms[content]; b != nil {
@@ -82,12 +82,12 @@ func (c *views) noteNeeds(revision string, needs []string) {
 func (c *views) forgetNeeds(revision string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = c.withoutAsked(revision)
+	c.asked = c.dropAsked(revision)
 	c.forgetUnneeded()
 }
 
-// withoutAsked are the sets that were asked for last, but one.
-func (c *views) withoutAsked(revision string) []askedSet {
+// dropAsked are the sets that were asked for last, but one.
+func (c *views) dropAsked(revision string) []askedSet {
 	return slices.DeleteFunc(c.asked, func(one askedSet) bool { return one.revision == revision })
 }
 
@@ -156,19 +156,19 @@ func (c *views) finishPlatform(content string, b *platformBuild, v *compiledView
 		delete(c.platforms, content)
 	} else {
 		c.forgetUnneeded()
-		c.expireLater(content, b, keptLate)
+		c.scheduleExpiry(content, b, keptLate)
 	}
 	if b.left {
 		c.reportCompiledLate()
 	}
 }
 
-// expireLater forgets what was compiled beyond the limit after a time, unless it is needed still.
-func (c *views) expireLater(content string, b *platformBuild, after time.Duration) {
+// scheduleExpiry forgets what was compiled beyond the limit after a time, unless it is needed still.
+func (c *views) scheduleExpiry(content string, b *platformBuild, after time.Duration) {
 	time.AfterFunc(after, func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
-			if rest := c.timeToKeep(content, b); rest > 0 {
-				c.expireLater(content, b, rest)
+			if rest := c.findTimeToKeep(content, b); rest > 0 {
+				c.scheduleExpiry(content, b, rest)
 			} else {
 				c.forgetPlatform(content, b)
 			}
@@ -177,8 +177,8 @@ func (c *views) expireLater(content string, b *platformBuild, after time.Duratio
 	})
 }
 
-// timeToKeep is how long what was compiled beyond the limit is kept at least: while a set that needs it has more compiled, it stays.
-func (c *views) timeToKeep(content string, b *platformBuild) time.Duration {
+// findTimeToKeep is how long what was compiled beyond the limit is kept at least: while a set that needs it has more compiled, it stays.
+func (c *views) findTimeToKeep(content string, b *platformBuild) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.platforms[content] != b {
@@ -192,7 +192,7 @@ func (c *views) timeToKeep(content string, b *platformBuild) time.Duration {
 	return keptLate - time.Since(b.usedAt)
 }
 
-// isCompiling says whether something of the platform is being compiled.
+// isCompiling reports whether something of the platform is being compiled.
 func (c *views) isCompiling(content string) bool {
 	b := c.platforms[content]
 	return b != nil && !b.ended

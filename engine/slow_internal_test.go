@@ -235,18 +235,18 @@ func TestWhatASetNeedsIsKeptWhileMoreOfItIsCompiled(t *testing.T) {
 	c := e.views
 	b, more := &platformBuild{ended: true, usedAt: time.Now().Add(-time.Hour)}, &platformBuild{}
 	c.platforms["one"], c.platforms["more"] = b, more
-	if rest := c.timeToKeep("one", b); rest > 0 {
+	if rest := c.findTimeToKeep("one", b); rest > 0 {
 		t.Errorf("without a need it is kept for %s", rest)
 	}
 	c.noteNeeds("set", []string{"one", "more"})
 	b.usedAt = time.Now().Add(-time.Hour)
-	if rest := c.timeToKeep("one", b); rest <= 0 {
+	if rest := c.findTimeToKeep("one", b); rest <= 0 {
 		t.Error("it is not kept while more is compiled")
 	}
-	if more.ended = true; c.timeToKeep("one", b) > 0 {
+	if more.ended = true; c.findTimeToKeep("one", b) > 0 {
 		t.Error("it is kept long after it was asked for")
 	}
-	if c.noteNeeds("set", []string{"one", "more"}); c.timeToKeep("one", b) <= 0 {
+	if c.noteNeeds("set", []string{"one", "more"}); c.findTimeToKeep("one", b) <= 0 {
 		t.Error("it is not kept though it was asked for again")
 	}
 	for i := range 2 * mostAsked {
@@ -258,7 +258,7 @@ func TestWhatASetNeedsIsKeptWhileMoreOfItIsCompiled(t *testing.T) {
 	if c.forgetPlatform("one", more); c.platforms["one"] != b {
 		t.Error("another one is forgotten")
 	}
-	if c.forgetPlatform("one", b); c.timeToKeep("one", b) != 0 {
+	if c.forgetPlatform("one", b); c.findTimeToKeep("one", b) != 0 {
 		t.Error("what is forgotten is kept")
 	}
 }

@@ -269,7 +269,7 @@ func (s *Snapshot) BundlesFor(subject decision.Subject) []string {
 // UserBundles are the users' bundles in the snapshot.
 func (s *Snapshot) UserBundles() bundle.Set { return s.set }
 
-// IsPointDefined says whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
+// IsPointDefined reports whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
 // did, and so does one that is missing: the caller finds that the policy does not answer.
 func (s *Snapshot) IsPointDefined(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
@@ -278,7 +278,7 @@ func (s *Snapshot) IsPointDefined(name decision.Name, subject decision.Subject) 
 	return s.scopeForSubject(subject).isPointDefined(name)
 }
 
-// IsPointExtended says whether rules of users take part in the answers of a point to a
+// IsPointExtended reports whether rules of users take part in the answers of a point to a
 // subject. Where that cannot be said, they count as if they did.
 func (s *Snapshot) IsPointExtended(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
@@ -287,7 +287,7 @@ func (s *Snapshot) IsPointExtended(name decision.Name, subject decision.Subject)
 	return s.scopeForSubject(subject).isPointExtended(name)
 }
 
-// IsPointReplaced says whether a bundle of users answers a point itself for a subject, in place of the built-in policies.
+// IsPointReplaced reports whether a bundle of users answers a point itself for a subject, in place of the built-in policies.
 func (s *Snapshot) IsPointReplaced(name decision.Name, subject decision.Subject) bool {
 	return s.scopeForSubject(subject).isPointReplaced(name)
 }

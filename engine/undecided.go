@@ -89,7 +89,7 @@ func (v *compiledView) withheldFrom(name decision.Name) (ids []string) {
 	return ids
 }
 
-// takesPart says whether one of some rules is the bundle's, or reads its data.
+// takesPart reports whether one of some rules is the bundle's, or reads its data.
 func takesPart(b *bundle.Bundle, rules map[*ast.Rule]bool) bool {
 	for r := range rules {
 		if isOf(b, r) || len(b.Data) > 0 && readsData(r, b.Data) {
@@ -99,7 +99,7 @@ func takesPart(b *bundle.Bundle, rules map[*ast.Rule]bool) bool {
 	return false
 }
 
-// isOf says whether a rule is the bundle's. No two bundles of a view have a package in common.
+// isOf reports whether a rule is the bundle's. No two bundles of a view have a package in common.
 func isOf(b *bundle.Bundle, r *ast.Rule) bool {
 	if r.Module == nil {
 		return false
@@ -112,7 +112,7 @@ func isOf(b *bundle.Bundle, r *ast.Rule) bool {
 	return false
 }
 
-// readsData says whether a rule refers to something that is in the data, or may be.
+// readsData reports whether a rule refers to something that is in the data, or may be.
 func readsData(r *ast.Rule, data map[string]any) (found bool) {
 	ast.WalkRefs(r, func(ref ast.Ref) bool {
 		found = found || ref.HasPrefix(ast.DefaultRootRef) && hasData(data, ref[1:])

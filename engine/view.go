@@ -194,7 +194,7 @@ func entryRefs(name decision.Name) (override, plain ast.Ref) {
 	return override, ast.DefaultRootRef.Concat(override[2:])
 }
 
-// isPointReplaced says whether a bundle of users answers a point itself.
+// isPointReplaced reports whether a bundle of users answers a point itself.
 func (v *compiledView) isPointReplaced(name decision.Name) bool {
 	path, _, _ := v.findEntrypoint(name)
 	return strings.HasPrefix(path, "override.")
@@ -221,7 +221,7 @@ func (v *compiledView) reachableRules(name decision.Name) map[*ast.Rule]bool {
 	return seen
 }
 
-// isPointExtended says whether one of the rules that may take part in the answer of a point
+// isPointExtended reports whether one of the rules that may take part in the answer of a point
 // is in a package of users.
 func (v *compiledView) isPointExtended(name decision.Name) bool {
 	for r := range v.reachableRules(name) {

@@ -237,7 +237,7 @@ func (c *views) reportCompiledLate() { recovery.Go("engine", c.compiledLate, nil
 // maxTime is how long it may take to compile a scope.
 func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
 
-// isSlow says whether so much of a namespace is being compiled beyond the limit that no more of it is.
+// isSlow reports whether so much of a namespace is being compiled beyond the limit that no more of it is.
 func (c *views) isSlow(tenant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

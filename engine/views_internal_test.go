@@ -232,7 +232,7 @@ func TestADecisionWhosePoliciesAreNotCompiledInTimeIsTheStrictFallback(t *testin
 	}
 }
 
-// Policies of a namespace that take for ever to be compiled are refused, and the error says so: to what puts them in, and to what
+// Policies of a namespace that take indefinitely to be compiled are refused, and the error says so: to what puts them in, and to what
 // decides by them. Those of others are compiled meanwhile. Once they are compiled after all, they decide.
 func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	told := make(chan string, 10)
@@ -275,7 +275,7 @@ func TestPoliciesThatAreNotCompiledWithinTheLimit(t *testing.T) {
 	}
 }
 
-// What one namespace has compiled for ever is bounded, whatever the platform changes meanwhile, and keeps no other from being compiled.
+// What one namespace has compiled indefinitely is bounded, whatever the platform changes meanwhile, and keeps no other from being compiled.
 func TestSlowCompilationsOfOneNamespaceAreBounded(t *testing.T) {
 	e := builtinEngine(t, WithPatience(60))
 	e.views.slowOf["shop"] = mostOwnSlow

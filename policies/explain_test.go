@@ -16,7 +16,7 @@ import (
 )
 
 // TestRecordsNameTheRulesThatDecided keeps explanations free of rules that were
-// evaluated and had nothing to say. The package itself stands for rules that
+// evaluated and had nothing to say. The package itself represents rules that
 // have no name.
 func TestRecordsNameTheRulesThatDecided(t *testing.T) {
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy

@@ -115,7 +115,7 @@ func empty(document any) bool {
 	return false
 }
 
-// ofPods says whether every wish names a pod, which is for rank to answer.
+// ofPods reports whether every wish names a pod, which is for rank to answer.
 func ofPods(document any) bool {
 	var wishes []any
 	switch d := document.(type) {

@@ -17,7 +17,7 @@ import (
 // The table of invariants in the guide names a test for each, and there are such tests.
 func TestEveryInvariantHasItsTest(t *testing.T) {
 	tests := testsOfTheRepository(t)
-	for _, row := range rowsOfInvariants(t) {
+	for _, row := range readInvariants(t) {
 		named := namedTest.FindAllStringSubmatch(row[2], -1)
 		if len(named) == 0 {
 			t.Errorf("no test is named for: %s", row[0])
@@ -33,7 +33,7 @@ func TestEveryInvariantHasItsTest(t *testing.T) {
 // It says where each is kept to: a package, and what that declares, or a file of each kind.
 func TestEveryInvariantIsWhereTheGuideSays(t *testing.T) {
 	code := regexp.MustCompile("`([^`]+)`")
-	for _, row := range rowsOfInvariants(t) {
+	for _, row := range readInvariants(t) {
 		where := code.FindAllStringSubmatch(row[1], -1)
 		if len(where) == 0 {
 			t.Errorf("no package is named for: %s", row[0])
@@ -44,7 +44,7 @@ func TestEveryInvariantIsWhereTheGuideSays(t *testing.T) {
 		if strings.HasPrefix(pkg, "engine") {
 			folder = filepath.Join("..", pkg)
 		}
-		declared := declarationsOf(t, folder)
+		declared := listDeclarations(t, folder)
 		if len(declared) == 0 {
 			t.Errorf("there is no package %s", pkg)
 		}
@@ -62,8 +62,8 @@ func TestEveryInvariantIsWhereTheGuideSays(t *testing.T) {
 	}
 }
 
-// rowsOfInvariants are the cells of the rows of the table: the invariant, where it is, and its tests.
-func rowsOfInvariants(t *testing.T) (rows [][]string) {
+// readInvariants are the cells of the rows of the table: the invariant, where it is, and its tests.
+func readInvariants(t *testing.T) (rows [][]string) {
 	t.Helper()
 	guide, err := os.ReadFile("README.md")
 	if err != nil {
@@ -87,8 +87,8 @@ func rowsOfInvariants(t *testing.T) (rows [][]string) {
 	return rows
 }
 
-// declarationsOf are the functions, methods and types that the sources of a folder declare.
-func declarationsOf(t *testing.T, folder string) map[string]bool {
+// listDeclarations are the functions, methods and types that the sources of a folder declare.
+func listDeclarations(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {

@@ -151,7 +151,7 @@ func TestNothingThatAUserWritesOpensProtection(t *testing.T) {
 	})
 }
 
-// exempts says whether some exemption is one.
+// exempts reports whether some exemption is one.
 func exempts(document any) bool {
 	var wishes []any
 	switch d := document.(type) {

@@ -25,7 +25,7 @@ type parsedFile struct {
 	*ast.File
 }
 
-// parseProduct parses the product code below some directories of the repository. What stands for a cluster in tests, and what is
+// parseProduct parses the product code below some directories of the repository. What represents a cluster in tests, and what is
 // generated, is left out.
 func parseProduct(t *testing.T, roots ...string) (files []parsedFile) {
 	t.Helper()

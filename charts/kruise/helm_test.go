@@ -97,7 +97,7 @@ func decode(document string) (client.Object, error) {
 	return object, nil
 }
 
-// has says whether there is an object of a type and a name.
+// has reports whether there is an object of a type and a name.
 func has[T client.Object](r release, name string) bool {
 	for _, object := range r {
 		if typed, ok := object.(T); ok && typed.GetName() == name {

@@ -87,7 +87,7 @@ type Option func(*Accountant)
 // WithClock replaces time.Now.
 func WithClock(now func() time.Time) Option { return func(l *Accountant) { l.now = now } }
 
-// WithResizes says whether budgets tell a resize that restarts no container from an update (gate
+// WithResizes reports whether budgets tell a resize that restarts no container from an update (gate
 // InPlacePodVerticalScaling), as they do if unset. Else who protects from updates protects from that.
 func WithResizes(can bool) Option { return func(l *Accountant) { l.resizeIsUpdate = !can } }
 

@@ -61,7 +61,7 @@ func (l *Accountant) readLiveBudget(ctx context.Context, key types.NamespacedNam
 	return budget, nil
 }
 
-// recordedIn says whether this ledger recorded a pod, by a write or in a draft.
+// recordedIn reports whether this ledger recorded a pod, by a write or in a draft.
 func (l *Accountant) recordedIn(d *budgetDraft, pod types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -109,13 +109,13 @@ func clampOutput(in protection.BudgetInput, out protection.BudgetOutput) protect
 	return out
 }
 
-// isProtected says whether the pod counts, and the budget protects it from the
+// isProtected reports whether the pod counts, and the budget protects it from the
 // operation.
 func isProtected(in protection.BudgetInput) bool {
 	return in.Pod.Ready && in.Pod.Consistent && isCovered(in)
 }
 
-// isCovered says whether the budget protects the pod from the operation while the pod
+// isCovered reports whether the budget protects the pod from the operation while the pod
 // is available.
 func isCovered(in protection.BudgetInput) bool {
 	b := in.Budget

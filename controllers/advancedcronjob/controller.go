@@ -123,7 +123,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// OwnsObject says whether an object was started by an AdvancedCronJob.
+// OwnsObject reports whether an object was started by an AdvancedCronJob.
 func OwnsObject(o client.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(o)
 	return ref != nil && ref.Kind == "AdvancedCronJob" && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == kruise.GroupVersion.Group

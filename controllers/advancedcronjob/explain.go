@@ -30,7 +30,7 @@ func (c *change) currentVerdict() verdict {
 	return verdict{explain.Waiting, "NotDue", "No run is due."}
 }
 
-// storeExplanation keeps how it stands for those who ask why. left is how long it is to the next time of
+// storeExplanation keeps the state for those who ask why. left is how long it is to the next time of
 // the schedule; 0 if there is none.
 func (r *Reconciler) storeExplanation(next *change, v verdict, left time.Duration) {
 	a := explain.Answer{Subject: decisionSubject(next.job), Decided: next.now.Time, Verdict: v.is, Reason: v.reason, Message: v.message}

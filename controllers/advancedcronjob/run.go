@@ -59,7 +59,7 @@ func (r *Reconciler) processDueRun(ctx context.Context, s cron.Schedule, next *c
 	return 0, nil
 }
 
-// isPastDeadline says whether it is too late to start a run.
+// isPastDeadline reports whether it is too late to start a run.
 func isPastDeadline(job *kruise.AdvancedCronJob, at, now time.Time) bool {
 	d := job.Spec.StartingDeadlineSeconds
 	return d != nil && at.Add(time.Duration(*d)*time.Second).Before(now)
@@ -74,7 +74,7 @@ func untilLate(job *kruise.AdvancedCronJob, at, now time.Time) time.Duration {
 	return max(at.Add(time.Duration(*d)*time.Second).Sub(now), 0) + time.Millisecond
 }
 
-// recordMissedRuns tells of earlier runs that were due and did not start. Only the last one does.
+// recordMissedRuns reports earlier runs that were due and did not start. Only the last one does.
 func (r *Reconciler) recordMissedRuns(job *kruise.AdvancedCronJob, at time.Time, missed int) {
 	if missed >= manyMissed {
 		r.recordEventOnce(job, corev1.EventTypeWarning, kruise.TooManyMissedTimesReason, fmt.Sprintf("too many missed start times (%d or more) before %s; only the last run was started. Set or decrease .spec.startingDeadlineSeconds or check clock skew", manyMissed, at.UTC().Format(time.RFC3339)))

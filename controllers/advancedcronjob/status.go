@@ -59,7 +59,7 @@ func jobReference(c child) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: c.GetNamespace(), Name: c.GetName(), UID: c.GetUID()}
 }
 
-// setCondition sets a condition, and says whether its reason is new.
+// setCondition sets a condition, and reports whether its reason is new.
 func (c *change) setCondition(kind string, status metav1.ConditionStatus, reason, text string) bool {
 	was := meta.FindStatusCondition(c.status.Conditions, kind)
 	fresh := was == nil || was.Reason != reason
@@ -78,7 +78,7 @@ func (c *change) leftOut(due time.Time, reason, text string) {
 	})
 }
 
-// removeCondition removes a condition, and says whether it was there.
+// removeCondition removes a condition, and reports whether it was there.
 func (c *change) removeCondition(kind string) bool {
 	return meta.RemoveStatusCondition(&c.status.Conditions, kind)
 }

@@ -62,7 +62,7 @@ func (h *podEvents) Update(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// isRelevantChange says whether a change of a pod can change what its job does.
+// isRelevantChange reports whether a change of a pod can change what its job does.
 func isRelevantChange(before, after *corev1.Pod) bool {
 	return before.Status.Phase != after.Status.Phase || before.Spec.NodeName != after.Spec.NodeName ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || totalRestarts(before) != totalRestarts(after) ||

@@ -55,12 +55,12 @@ func (r *Reconciler) newChange(s *state) *change {
 	return c
 }
 
-// setCondition sets a condition to True, and says whether its reason is new.
+// setCondition sets a condition to True, and reports whether its reason is new.
 func (c *change) setCondition(t kruise.JobConditionType, reason, message string) bool {
 	return jobcondition.SetTrue(&c.status.Conditions, t, reason, message, c.now)
 }
 
-// removeCondition removes a condition, and says whether it was there.
+// removeCondition removes a condition, and reports whether it was there.
 func (c *change) removeCondition(t kruise.JobConditionType) bool {
 	return jobcondition.Drop(&c.status.Conditions, t)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
-// isFinished says whether a job has ended. One that never completes never does.
+// isFinished reports whether a job has ended. One that never completes never does.
 func isFinished(job *kruise.BroadcastJob) bool {
 	return !neverCompletes(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
 }
@@ -102,7 +102,7 @@ func failFast(job *kruise.BroadcastJob) bool {
 	return t == "" || t == kruise.FailurePolicyTypeFailFast
 }
 
-// timeToDeadline is how long a job may go on, 0 if for ever, and whether that time is over.
+// timeToDeadline is how long a job may go on, 0 if without a limit, and whether that time is over.
 func timeToDeadline(s *state, next *change) (left time.Duration, over bool) {
 	seconds := s.job.Spec.CompletionPolicy.ActiveDeadlineSeconds
 	if neverCompletes(s.job) || seconds == nil {

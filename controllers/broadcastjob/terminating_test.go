@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
-// The pod of a node that is gone for good terminates for ever, and its job waits for it: with a word.
+// The pod of a node that is gone for good terminates indefinitely, and its job waits for it: with a word.
 func TestAJobThatWaitsForAPodOfADeadNodeSaysSo(t *testing.T) {
 	w := newWorld(t, nil)
 	w.round()

@@ -76,7 +76,7 @@ func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, t
 }
 
 // reuseClaim looks past the cache at a claim that is there already: a pod with one that
-// is on its way out would wait for ever, so its id is not used again.
+// is on its way out would wait indefinitely, so its id is not used again.
 func (s *scaler) reuseClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, id string) error {
 	if err := s.r.LiveReader().Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
 		return fmt.Errorf("reading it past the cache: %w", err)

@@ -61,7 +61,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 	for _, p := range s.allPods() {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
-	for _, id := range s.going { // a pod that waited for such a claim would wait for ever
+	for _, id := range s.going { // a pod that waited for such a claim would wait indefinitely
 		used[id] = true
 	}
 	for _, name := range s.set.Spec.ScaleStrategy.PodsToDelete { // a pod of this name would be deleted at once

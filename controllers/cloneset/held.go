@@ -46,7 +46,7 @@ func (s *scaler) allowedDiff(ctx context.Context, d budget.Diff) (out budget.Dif
 	switch {
 	case held && hold.Movable > 0: // surge is of those that may be moved
 		d.UpOld = max(d.UpOld, without.Up-taken)
-	case held: // surge is of pods that go, and stands for them
+	case held: // surge is of pods that go, and represents them
 		d.UpOld = max(d.UpOld, d.Up-taken)
 	}
 	return d, false, nil

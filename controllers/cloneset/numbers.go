@@ -114,18 +114,18 @@ func (k *Kind) budgetQuestion(f *rollout.Facts, maxSurge int, scalePhase bool) b
 	return q
 }
 
-// excludesPreparingDelete says whether pods that prepare their deletion are left out of the replicas.
+// excludesPreparingDelete reports whether pods that prepare their deletion are left out of the replicas.
 func (k *Kind) excludesPreparingDelete(set *kruise.CloneSet) bool {
 	return k.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
-// soonUpdated says whether a pod counts as updated when pods are created and deleted, by
+// soonUpdated reports whether a pod counts as updated when pods are created and deleted, by
 // a gate: it is about to be.
 func (k *Kind) soonUpdated(p *facts.Pod) bool {
 	return k.Gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
 }
 
-// mustCompleteUpdates says whether pods that count as updated, by a gate, before they are have to
+// mustCompleteUpdates reports whether pods that count as updated, by a gate, before they are have to
 // be: the scale phase then creates the missing pods at the current revision. Where it
 // cannot, because these pods are as many as may be unavailable, they go back.
 func (k *Kind) mustCompleteUpdates(f *rollout.Facts, d budget.Diff) bool {

@@ -23,7 +23,7 @@ func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	if ru.MaxUnavailable != nil {
 		unavailable = *ru.MaxUnavailable
 	}
-	out.MaxUnavailable, _ = budget.ResolvePercent(unavailable, desiredReplicas(set), false) // Spec tells of one that cannot be read
+	out.MaxUnavailable, _ = budget.ResolvePercent(unavailable, desiredReplicas(set), false) // Spec reports one that cannot be read
 	if s := ru.InPlaceUpdateStrategy; s != nil {
 		out.Parallelism, out.TimeoutSeconds = s.ImagePreDownloadParallelism, s.ImagePreDownloadTimeoutSeconds
 		if s.ImagePreDownloadMinUpdatedReadyPods != nil {

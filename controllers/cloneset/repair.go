@@ -18,7 +18,7 @@ import (
 const claimsAgain = 30 * time.Second
 
 // repairClaims makes the claims again that a client has deleted of pods that have no node yet, as a StatefulSet does: without them
-// such a pod would wait for ever. The claims of pods on a node are kept by the storage protection of Kubernetes. A claim that is
+// such a pod would wait indefinitely. The claims of pods on a node are kept by the storage protection of Kubernetes. A claim that is
 // on its way out still is an error, which the condition FailedScale tells.
 func (s *scaler) repairClaims(ctx context.Context) error {
 	there := map[string]bool{}

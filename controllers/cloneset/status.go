@@ -138,7 +138,7 @@ func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	return findCondition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
 }
 
-// isOverdue says whether a rollout has been under way for longer than it may. The
+// isOverdue reports whether a rollout has been under way for longer than it may. The
 // clock starts with it: what was available for a day has not been late for a day.
 func isOverdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bool {
 	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)

@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
-// alone is a world without an API server, whose pod has the restart policy Never. there says whether its node has an agent.
+// alone is a world without an API server, whose pod has the restart policy Never. there reports whether its node has an agent.
 func alone(t *testing.T, there *bool) *world {
 	t.Helper()
 	w := &world{T: t, ns: "shop", now: time.Unix(1_800_000_000, 0), events: record.NewFakeRecorder(100)}

@@ -51,7 +51,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	}
 }
 
-// restartPermitted is a node agent that restarts what it may at once, and a kubelet that tells of it.
+// restartPermitted is a node agent that restarts what it may at once, and a kubelet that reports it.
 func restartPermitted(c *faultinjection.Cluster) {
 	request, pod := &kruise.ContainerRecreateRequest{}, &corev1.Pod{}
 	if err := c.Client.Get(c.Context(), client.ObjectKey{Namespace: "shop", Name: "r"}, request); err != nil {

@@ -32,7 +32,7 @@ const (
 	pendingAgain = time.Minute
 )
 
-// isFinished says whether nothing more is done for a request.
+// isFinished reports whether nothing more is done for a request.
 func isFinished(r *kruise.ContainerRecreateRequest) bool {
 	switch r.Status.Phase {
 	case "", kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestRecreating:
@@ -194,7 +194,7 @@ func (r *Reconciler) completeRequest(ctx context.Context, request *kruise.Contai
 	})
 }
 
-// sidecarsEnded says whether a request to end sidecars is fulfilled: no other request is for
+// sidecarsEnded reports whether a request to end sidecars is fulfilled: no other request is for
 // containers that do not come again.
 func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	if !strings.HasPrefix(request.Name, kruise.SidecarTerminationRequestPrefix) || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {

@@ -84,7 +84,7 @@ func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.Control
 	return nil
 }
 
-// createNamed creates a pod under its name, and says whether another one has it, so that
+// createNamed creates a pod under its name, and reports whether another one has it, so that
 // another name has to be tried. Where the answer is lost the next attempt has the same name,
 // so that there are no two.
 func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {

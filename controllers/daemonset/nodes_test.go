@@ -73,7 +73,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// A pod that waits for a node that is gone would wait for ever.
+// A pod that waits for a node that is gone would wait indefinitely.
 func TestAPodWhoseNodeWentBeforeItWasScheduledIsDeleted(t *testing.T) {
 	w := newWorld(t, testEngine(t), standard, testSet(), testNode("n1"), testNode("n2"))
 	w.ReconcileIfDue()

@@ -26,7 +26,7 @@ func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod
 	return func(p *facts.Pod) bool { return may[p] }
 }
 
-// updatesNode says whether the pods of a node take part in updates.
+// updatesNode reports whether the pods of a node take part in updates.
 func (k *Kind) updatesNode(s *site) bool {
 	return s.node != nil && (s.shouldRun() || len(s.pods) > 0 && !k.Gates.PruneIneligibleNodes)
 }
@@ -108,7 +108,7 @@ func (s *site) nodeAvailability(f *rollout.Facts) availability {
 	return no
 }
 
-// hasSurge says whether a node has two pods. One that a hook holds on its way out counts.
+// hasSurge reports whether a node has two pods. One that a hook holds on its way out counts.
 func (s *site) hasSurge() bool { return len(s.pods) > 1 }
 
 func incrementIf(n *int, yes bool) {

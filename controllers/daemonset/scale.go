@@ -198,7 +198,7 @@ func (s *scaler) applyDeletions(ctx context.Context, n need, most int) (acted bo
 }
 
 // deleteFinished deletes a pod that failed, and remembers that the node had one. A Succeeded
-// one goes as well: in OpenKruise it keeps its node without a daemon for ever.
+// one goes as well: in OpenKruise it keeps its node without a daemon indefinitely.
 func (s *scaler) deleteFinished(ctx context.Context, p *corev1.Pod) error {
 	node := nodefit.NodeOf(p)
 	message := fmt.Sprintf("Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)

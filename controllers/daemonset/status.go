@@ -71,7 +71,7 @@ func (s *scaler) computeStatus(whole bool) kruise.DaemonSetStatus {
 	return out
 }
 
-// podReadiness says whether a pod of a node is ready and available; one that terminates may be.
+// podReadiness reports whether a pod of a node is ready and available; one that terminates may be.
 func (s *scaler) podReadiness(at *site, pod *corev1.Pod) (ready, available bool) {
 	for _, p := range at.pods {
 		if p.Pod == pod {

@@ -45,7 +45,7 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// isRelevantChange says whether a change of a pod can change what a job does.
+// isRelevantChange reports whether a change of a pod can change what a job does.
 func isRelevantChange(before, after *corev1.Pod) bool {
 	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		isActive(before) != isActive(after) || len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||

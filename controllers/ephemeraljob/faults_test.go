@@ -85,7 +85,7 @@ func TestAnEphemeralContainerThatIsRefusedIsTold(t *testing.T) {
 	})
 }
 
-// The kubelet of a node that is gone for good, and is not deleted, tells of no end. Pods that tolerate it stay there.
+// The kubelet of a node that is gone for good, and is not deleted, reports no end. Pods that tolerate it stay there.
 func TestAJobOfANodeThatIsGoneForGoodEnds(t *testing.T) {
 	gone := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -140,7 +140,7 @@ func TestAJobOnANodeThatWasNotReadyBeforeHasItsTime(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}}
 	s.Objects = append(s.Objects, node)
 	s.Watches["Node"] = faultinjection.NoChanges
-	s.Others = func(*faultinjection.Cluster) {} // it tells of no end
+	s.Others = func(*faultinjection.Cluster) {} // it reports no end
 	s.Quiet = 20 * time.Minute
 	s.RunWait(t, faultinjection.Wait{
 		Says: "node n1 of pod a is not ready for longer than 10m0s",

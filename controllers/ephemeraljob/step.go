@@ -38,7 +38,7 @@ type state struct {
 	counts  map[podState]int
 }
 
-// isFinished says whether a job has ended.
+// isFinished reports whether a job has ended.
 func isFinished(job *kruise.EphemeralJob) bool { return job.Status.CompletionTime != nil }
 
 // reconcileJob says when to look again; 0 for when something changes.
@@ -252,7 +252,7 @@ func (s *state) describeFailedPods() string {
 	return out.String()
 }
 
-// timeToDeadline is how long the job may go on; 0 if for ever.
+// timeToDeadline is how long the job may go on; 0 if without a limit.
 func (s *state) timeToDeadline(next *change) time.Duration {
 	seconds := s.job.Spec.ActiveDeadlineSeconds
 	if seconds == nil || next.status.StartTime == nil {

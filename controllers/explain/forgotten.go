@@ -14,7 +14,7 @@ import (
 // storedBytes is what is kept of a workload besides its round: its names, and its places in the maps and the list.
 const storedBytes = 1 << 10
 
-// droppedRound stands for a round that takes too much memory to be kept. It says so.
+// droppedRound represents a round that takes too much memory to be kept. It says so.
 type droppedRound struct {
 	subject decision.Subject
 	at      time.Time
@@ -35,7 +35,7 @@ func (s *Store) forgetDecisions(r *stored) {
 	r.round = f
 }
 
-// ownsPods says whether a pod of that name may be one of the workload.
+// ownsPods reports whether a pod of that name may be one of the workload.
 func (f *droppedRound) ownsPods(pod string) bool {
 	return strings.HasPrefix(pod, f.subject.Name+"-") && !f.placer
 }

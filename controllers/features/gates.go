@@ -41,7 +41,7 @@ func New() (Gates, error) {
 }
 
 // Set reads a flag value such as "A=true,B=false". Names that do not exist are
-// refused. An alias is the gate it stands for: as a gate of its own it would
+// refused. An alias is the gate it represents: as a gate of its own it would
 // follow AllAlpha where the flag names the gate itself.
 func (g Gates) Set(value string) error {
 	set := map[string]bool{}

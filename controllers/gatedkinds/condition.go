@@ -18,7 +18,7 @@ const (
 	FeatureGateOff = "FeatureGateOff"
 )
 
-// isStalled says whether an object has the condition with this message.
+// isStalled reports whether an object has the condition with this message.
 func isStalled(object *unstructured.Unstructured, message string) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // what is no list has no condition
 	for _, c := range conditions {
@@ -29,7 +29,7 @@ func isStalled(object *unstructured.Unstructured, message string) bool {
 	return false
 }
 
-// isFinished says whether an object, such as a job, has ended: nothing is left to act on.
+// isFinished reports whether an object, such as a job, has ended: nothing is left to act on.
 func isFinished(object *unstructured.Unstructured) bool {
 	ended, _, _ := unstructured.NestedString(object.Object, "status", "completionTime") // what is no text is no time
 	return ended != ""

@@ -31,7 +31,7 @@ func requiredGates() map[string][][]featuregate.Feature {
 	}
 }
 
-// IsServed says whether the feature gates let a controller act on objects of a kind.
+// IsServed reports whether the feature gates let a controller act on objects of a kind.
 func IsServed(kind string, on func(featuregate.Feature) bool) bool {
 	return len(missingGates(kind, on)) == 0
 }

@@ -95,7 +95,7 @@ func planJobs(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePu
 	return keep, remove, create
 }
 
-// matchesTemplate says whether a job was made by the template. OpenKruise hashes the memory of its
+// matchesTemplate reports whether a job was made by the template. OpenKruise hashes the memory of its
 // programs, so a job of another hash is looked at.
 func matchesTemplate(list *kruise.ImageListPullJob, want string, job *kruise.ImagePullJob) bool {
 	if job.Labels[hashLabel] == want {

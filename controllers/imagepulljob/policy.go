@@ -92,7 +92,7 @@ func longestPull(p *kruise.ImageTagPullPolicy) time.Duration {
 
 // failedTooSoon reports whether the pull of a tag has failed by a policy with less patience than the job has: that of another
 // job, or that of the job before an edit. Then the job asks once more. Patience only grows from pull to pull, so jobs that share
-// a tag do not ask in turns for ever.
+// a tag do not ask in turns indefinitely.
 func failedTooSoon(node *kruise.NodeImage, image string, tag *kruise.ImageTagSpec, job *kruise.ImagePullJob) bool {
 	s := tags.Status(node, image, tag)
 	if s == nil || s.Phase != kruise.ImagePhaseFailed {

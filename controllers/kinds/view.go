@@ -42,7 +42,7 @@ type Condition struct {
 	LastTransitionTime metav1.Time
 }
 
-// IsComplete says whether there is nothing left to wait for: as many pods as are wanted,
+// IsComplete reports whether there is nothing left to wait for: as many pods as are wanted,
 // and of those that are to be updated all are, and available.
 func (v View) IsComplete() bool {
 	return v.Observed && v.Pods == v.Wanted && v.Done >= v.Target && v.Available >= v.Target

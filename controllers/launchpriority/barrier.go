@@ -42,7 +42,7 @@ func PriorityOf(c *corev1.Container) (int64, bool) {
 	return 0, false
 }
 
-// HasPendingBarriers says whether barriers of a pod are still to be opened.
+// HasPendingBarriers reports whether barriers of a pod are still to be opened.
 func HasPendingBarriers(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true" ||
 		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

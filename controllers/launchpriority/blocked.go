@@ -24,7 +24,7 @@ const (
 )
 
 // reportBlocked reports that containers never start, because one of a higher priority has failed and is not started again. A pod
-// none of whose other containers runs any more has failed, as if that container were an init container: else it would wait for ever,
+// none of whose other containers runs any more has failed, as if that container were an init container: else it would wait indefinitely,
 // and no Job would make another one.
 func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed string, blocked []string) error {
 	was := conditionOf(pod)

@@ -99,7 +99,7 @@ func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Durati
 }
 
 // retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no
-// event tells of either. Else it is looked at again after a delay.
+// event reports either. Else it is looked at again after a delay.
 func retryLostRace(ctx context.Context, after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
@@ -109,7 +109,7 @@ func retryLostRace(ctx context.Context, after time.Duration, err error) (reconci
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// belongsToOther says whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
+// belongsToOther reports whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
 func belongsToOther(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
 	return len(barriers.OwnerReferences) == 0 || slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
 }

@@ -161,7 +161,7 @@ func TestAContainerThatHasEndedLetsTheNextStart(t *testing.T) {
 	}
 }
 
-// A ConfigMap that another client deletes is made again: no event tells of it.
+// A ConfigMap that another client deletes is made again: no event reports it.
 func TestBarriersThatAreDeletedAreMadeAgain(t *testing.T) {
 	w := newWorld(map[string]int64{"prepare": 1, "main": 0})
 	for range 2 {
@@ -175,7 +175,7 @@ func TestBarriersThatAreDeletedAreMadeAgain(t *testing.T) {
 	}
 }
 
-// What waits for a container that never becomes ready says so. A pod of which nothing else runs has failed: it would wait for ever.
+// What waits for a container that never becomes ready says so. A pod of which nothing else runs has failed: it would wait indefinitely.
 func TestAContainerThatHasFailedBlocksTheNext(t *testing.T) {
 	w := newWorld(map[string]int64{"prepare": 1, "proxy": 1, "main": 0})
 	w.reconcile(t)

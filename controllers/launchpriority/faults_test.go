@@ -77,7 +77,7 @@ func TestABarrierThatIsRefusedIsOpenedLater(t *testing.T) {
 	})
 }
 
-// A pod says that a barrier of it cannot be opened: its containers would wait for ever without a word of why.
+// A pod says that a barrier of it cannot be opened: its containers would wait indefinitely without a word of why.
 func TestABarrierThatIsRefusedIsTold(t *testing.T) {
 	s := newFaultScenario()
 	c := fake.NewClientBuilder().WithObjects(s.Objects[0]).WithInterceptorFuncs(interceptor.Funcs{

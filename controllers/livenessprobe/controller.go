@@ -132,7 +132,7 @@ func stateOf(o *v1alpha1.NodePodProbe, uid, name string) *v1alpha1.ContainerProb
 	return nil
 }
 
-// isNodeAgent says whether a pod is a node agent.
+// isNodeAgent reports whether a pod is a node agent.
 func (r *Reconciler) isNodeAgent(o client.Object) bool {
 	return agents.Is(o, r.namespace)
 }
@@ -156,7 +156,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconc
 	return out
 }
 
-// Reconcile restarts what has failed in one pod, and says whether its probes are run at all.
+// Reconcile restarts what has failed in one pod, and reports whether its probes are run at all.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); err != nil {

@@ -31,7 +31,7 @@ import (
 const (
 	// UnhealthyReason is of an event of a container that is to restart.
 	UnhealthyReason = "Unhealthy"
-	// ConditionType is the condition of a pod that says whether its liveness probes are run.
+	// ConditionType is the condition of a pod that reports whether its liveness probes are run.
 	ConditionType corev1.PodConditionType = "LivenessProbesRun"
 	// AgentMissingReason is its reason while the node has no agent.
 	AgentMissingReason = "NodeAgentMissing"
@@ -186,7 +186,7 @@ func (r *Reconciler) updateProbeCondition(ctx context.Context, pod *corev1.Pod) 
 	return 0, nil
 }
 
-// agentOf says whether a node has an agent that is ready.
+// agentOf reports whether a node has an agent that is ready.
 func (r *Reconciler) agentOf(ctx context.Context, node string) (bool, error) {
 	pods, err := agents.PodsOnNode(ctx, r.client, r.namespace, node)
 	if err != nil {

@@ -78,7 +78,7 @@ func ProbeName(container string) string { return prefix + container }
 // ContainerName is the container of a probe on a node, if it is a liveness probe.
 func ContainerName(probe string) (container string, ok bool) { return strings.CutPrefix(probe, prefix) }
 
-// IsContainerStarted says whether the liveness probe of a container may run: its startup probe has
+// IsContainerStarted reports whether the liveness probe of a container may run: its startup probe has
 // succeeded, if it has one.
 func IsContainerStarted(pod *corev1.Pod, container string) bool {
 	for i := range pod.Status.ContainerStatuses {

@@ -51,7 +51,7 @@ func (o *Options) webhookPatience() time.Duration {
 	return time.Duration(o.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond
 }
 
-// countsBudgets says whether any gate has budgets count for something.
+// countsBudgets reports whether any gate has budgets count for something.
 func (p components) countsBudgets() bool {
 	g := p.protectionGates()
 	return g.BudgetDelete || g.BudgetUpdate

@@ -49,7 +49,7 @@ func (p *policyEvents) beforeActivation(ctx context.Context, next *engine.Snapsh
 }
 
 // notifyActivated is called for each revision that becomes active. One event that was not
-// received yet stands for any number.
+// received yet represents any number.
 func (p *policyEvents) notifyActivated(string) {
 	all := []chan event.GenericEvent{p.guards}
 	for _, to := range p.workloads {

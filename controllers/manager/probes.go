@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podprobemarker"
 )
 
-// runsProbes says whether node agents run probes.
+// runsProbes reports whether node agents run probes.
 func (p components) runsProbes() bool {
 	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
 }

@@ -53,7 +53,7 @@ func TestNoFailedCallLeavesANodeImageBehind(t *testing.T) {
 	}
 }
 
-// A node that is gone for good, and is not deleted, never tells of the end of what it has begun to pull. It fails without a deadline, too.
+// A node that is gone for good, and is not deleted, never reports the end of what it has begun to pull. It fails without a deadline, too.
 func TestAPullOfANodeThatIsGoneForGoodFails(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))}}

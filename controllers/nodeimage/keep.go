@@ -144,7 +144,7 @@ func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (ou
 }
 
 // endOf is when a tag fails that its node has begun with, and why; zero for never. A node that is gone for good and is not
-// deleted never tells of its end. It is given the time that a user has set.
+// deleted never reports its end. It is given the time that a user has set.
 func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why string) {
 	if p := tag.PullPolicy; p != nil && p.ActiveDeadlineSeconds != nil {
 		return tag.CreatedAt.Add(responseTime + time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage

@@ -37,7 +37,7 @@ func asksFor(job *kruise.ImagePullJob, image, tag string) bool {
 	return err != nil || i.Name == image && i.Tag == tag
 }
 
-// isUnfinished says whether an owner is a job that ends and has not.
+// isUnfinished reports whether an owner is a job that ends and has not.
 func (o owners) isUnfinished(ref corev1.ObjectReference) bool {
 	job := o[ref.UID]
 	return job != nil && job.Status.CompletionTime == nil && job.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType
@@ -91,7 +91,7 @@ func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReferen
 func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconcile.Request) {
 	list := &kruise.NodeImageList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // what reads the same cache tells of it
+		return nil // what reads the same cache reports it
 	}
 	for i := range list.Items {
 		if referencesJob(&list.Items[i], job.GetUID()) {

@@ -112,7 +112,7 @@ func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error
 		}
 		p := probed{pod: pod}
 		if r.liveness {
-			p.liveness, _ = livenessprobe.Read(pod) // its own controller tells of what cannot be read
+			p.liveness, _ = livenessprobe.Read(pod) // its own controller reports what cannot be read
 		}
 		for _, m := range all {
 			if m.SelectsPod(pod, false) {

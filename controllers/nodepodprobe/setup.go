@@ -124,7 +124,7 @@ func (r *Reconciler) onMarkers() handler.EventHandler {
 	}
 }
 
-// markerAffectsNode says whether a node has pods that a marker selects, or probes of it.
+// markerAffectsNode reports whether a node has pods that a marker selects, or probes of it.
 func (r *Reconciler) markerAffectsNode(ctx context.Context, node string, o client.Object) bool {
 	marker, ok := o.(*v1alpha1.PodProbeMarker)
 	if !ok {
@@ -150,7 +150,7 @@ func (r *Reconciler) markerAffectsNode(ctx context.Context, node string, o clien
 	return false
 }
 
-// HasProbes says whether a node has probes of a marker.
+// HasProbes reports whether a node has probes of a marker.
 func HasProbes(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
 	for i := range o.Spec.PodProbes {
 		pod := &o.Spec.PodProbes[i]

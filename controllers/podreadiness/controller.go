@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
 }
 
-// needsGateOpened says whether a pod's gate was never opened. The controller of a workload opens
+// needsGateOpened reports whether a pod's gate was never opened. The controller of a workload opens
 // those of its pods, by a write that it has to make anyway.
 func needsGateOpened(pod *corev1.Pod) bool {
 	if !availability.IsActive(pod) || !inplace.WantsKruiseReady(pod) {
@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// isUIDConflict says whether an apply failed because another pod has the name by now.
+// isUIDConflict reports whether an apply failed because another pod has the name by now.
 func isUIDConflict(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -132,7 +132,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, budget *policy.PodUnavai
 	return errors.Join(cause, failure.Write(ctx, r.client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.now()))
 }
 
-// shouldReport says whether something is new to be told of a budget; nothing is always
+// shouldReport reports whether something is new to be told of a budget; nothing is always
 // known.
 func (r *Reconciler) shouldReport(key types.NamespacedName, what string) bool {
 	r.mu.Lock()
@@ -146,7 +146,7 @@ func (r *Reconciler) shouldReport(key types.NamespacedName, what string) bool {
 	return news
 }
 
-// isLostRace says whether all errors are lost races for an object.
+// isLostRace reports whether all errors are lost races for an object.
 func isLostRace(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

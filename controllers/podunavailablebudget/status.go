@@ -103,7 +103,7 @@ func desiredAvailable(b *policy.PodUnavailableBudget, expected int) (int, error)
 	return 0, nil // the schema has none without either
 }
 
-// rule says whether a record of a pod that is not expired may go.
+// rule reports whether a record of a pod that is not expired may go.
 type rule func(pod *corev1.Pod) bool
 
 // isDisruptionOver records stay while the pod is there.
@@ -157,7 +157,7 @@ func (c *podCount) requeueAfter(d time.Duration) {
 	}
 }
 
-// isCacheCurrent says whether the cache shows a pod as it is. A nil pod is none of the
+// isCacheCurrent reports whether the cache shows a pod as it is. A nil pod is none of the
 // budget's, as far as the cache knows. One that is gone may still come up in a cache
 // that is behind, alive and ready, unless the cache was seen to drop it since; so its
 // record stays until it expires.
@@ -234,7 +234,7 @@ func (r *Reconciler) recordDrop(key types.NamespacedName, pod types.UID) {
 // have expired.
 const mostDrops = 1000
 
-// wasDropped says whether the cache dropped the pod of a name at a time or later.
+// wasDropped reports whether the cache dropped the pod of a name at a time or later.
 func (r *Reconciler) wasDropped(key types.NamespacedName, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -91,7 +91,7 @@ func activeMessage(active string) string {
 	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
 }
 
-// lackingMessage tells of replicas that do not enforce what stays active, such as those
+// lackingMessage reports replicas that do not enforce what stays active, such as those
 // that were started after it was lost.
 func lackingMessage(st *policy.PolicyBundleStatus) string {
 	those := lackingReplicas(st)

@@ -231,7 +231,7 @@ func (p *Publisher) bundleState(key Key, generation int64) *seen {
 	return s
 }
 
-// isStatusFinal says whether the status is of what the source has, and final.
+// isStatusFinal reports whether the status is of what the source has, and final.
 func isStatusFinal(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
 	st := b.GetStatus()
 	if st.ObservedGeneration != b.GetGeneration() || st.Fetched == nil || st.Fetched.Digest != found.Digest {

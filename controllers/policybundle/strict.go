@@ -26,7 +26,7 @@ func (r *Reconciler) notePoints(b policy.AnyPolicyBundle) {
 	}
 }
 
-// joinPoints are those that were noted and those that there are now, sorted; nil, which stands for all, until some are known.
+// joinPoints are those that were noted and those that there are now, sorted; nil, which represents all, until some are known.
 func joinPoints(noted, now []string) []string {
 	if now == nil {
 		return noted

@@ -101,7 +101,7 @@ func (l *library) retryActivation(own bundle.Set, activate func() error) (err er
 	return fmt.Errorf("other policy bundles were rolled back meanwhile, so this is tried again: %s", err.Error())
 }
 
-// isOf says whether one of some bundles was refused because it was rolled back.
+// isOf reports whether one of some bundles was refused because it was rolled back.
 func isOf(own bundle.Set, refused engine.RolledBackError) bool {
 	return slices.ContainsFunc(own.WithoutWithheld().IDs(), func(id string) bool { return slices.Contains(refused.Bundles, id) })
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // Asked is a request for admission, in facts. There is nothing of what it wants
-// to write: only what is stored says whether an object is protected.
+// to write: only what is stored reports whether an object is protected.
 type Asked struct {
 	Request points.Request
 	Object  points.Object
@@ -90,7 +90,7 @@ func resourcePath(resource, sub string) string {
 	return resource + "/" + sub
 }
 
-// HasStoredObject says whether the request came with the object that it is about.
+// HasStoredObject reports whether the request came with the object that it is about.
 func (a *Asked) HasStoredObject() bool { return a.Object.UID != "" }
 
 // SetObject takes what is known of the object from what is stored.

@@ -21,7 +21,7 @@ const Window = time.Minute
 const most = 4096
 
 // Recent remembers what went in the last minute: what this replica let go, and
-// the pods it saw going. Another replica's are seen when the watch tells of them,
+// the pods it saw going. Another replica's are seen when the watch reports them,
 // some milliseconds late, so that a limit may be missed by as many as go in that
 // time.
 type Recent struct {
@@ -73,7 +73,7 @@ func (r *Recent) CountDeletes(a *Asked) points.Recent {
 	return out
 }
 
-// RemovesObject says whether the request takes the object away. Dry runs and changes do not.
+// RemovesObject reports whether the request takes the object away. Dry runs and changes do not.
 func (a *Asked) RemovesObject() bool {
 	op := a.Request.Operation
 	return !a.Request.DryRun && (op == points.Delete || op == points.Evict)

@@ -37,7 +37,7 @@ const (
 	BreakGlassReason = "BreakGlass"
 )
 
-// Reporter answers requests, and tells of those that were refused or let through
+// Reporter answers requests, and reports those that were refused or let through
 // by way of exception: in metrics, in the protection log, by events, and to who
 // asks why.
 type Reporter struct {

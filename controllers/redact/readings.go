@@ -25,7 +25,7 @@ var (
 // mostQuotes is how many quotes of a quote are taken off: each program that passes an error on may quote it again.
 const mostQuotes = 3
 
-// readingsOf are a text and the bytes that parts of it stand for: escaped as in quotes, in URLs and in HTML, in hex, as numbers such as
+// readingsOf are a text and the bytes that parts of it represent: escaped as in quotes, in URLs and in HTML, in hex, as numbers such as
 // fmt writes them, and in base64. Nothing is known of where a value begins in a part, so that each place is tried where a form groups
 // characters.
 func readingsOf(text string) [][]byte {
@@ -96,7 +96,7 @@ var alphabets = strings.NewReplacer("-", "+", "_", "/")
 // isBetween reports whether a character parts bytes that are written one by one.
 func isBetween(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:-", r) }
 
-// unescapeURL is a text as it was before it was escaped for a URL. What is no escape stands for itself.
+// unescapeURL is a text as it was before it was escaped for a URL. What is no escape represents itself.
 func unescapeURL(text string) []byte {
 	return inURL.ReplaceAllFunc([]byte(text), func(escaped []byte) []byte {
 		b, _ := strconv.ParseUint(string(escaped[1:]), 16, 8) // the pattern has two digits
@@ -110,7 +110,7 @@ func unescapeQuotes(text string) []byte {
 	for text != "" {
 		r, isRune, rest, err := strconv.UnquoteChar(text, 0)
 		switch {
-		case err != nil: // what is no escape stands for itself, but for its backslash
+		case err != nil: // what is no escape represents itself, but for its backslash
 			if text[0] != '\\' {
 				out = append(out, text[0])
 			}

@@ -201,7 +201,7 @@ func (w *work) testOwnership() ([]byte, error) {
 	return tests, nil
 }
 
-// deleteLeftovers deletes copies in namespaces that are to have none, and says whether some were not
+// deleteLeftovers deletes copies in namespaces that are to have none, and reports whether some were not
 // looked at yet.
 func (w *work) deleteLeftovers(ctx context.Context, p plan, found *failures) (left bool) {
 	var acts []func() error

@@ -27,7 +27,7 @@ type sight struct {
 	copied metav1.Object
 }
 
-// matchesCopy says whether a copy is as it was seen then, or as it was before.
+// matchesCopy reports whether a copy is as it was seen then, or as it was before.
 func (s sight) matchesCopy(o metav1.Object) bool {
 	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.IsNewer(o, s.copied)
 }

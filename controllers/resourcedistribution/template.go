@@ -93,7 +93,7 @@ func (t template) newEmptyObject() client.Object {
 	return &corev1.ConfigMap{}
 }
 
-// updateCopy brings a copy up to date and says whether anything of it changed. Labels, annotations
+// updateCopy brings a copy up to date and reports whether anything of it changed. Labels, annotations
 // and finalizers that others added stay (RD-02).
 func (t template) updateCopy(copied client.Object) (changed bool) {
 	before := copied.DeepCopyObject()

@@ -87,7 +87,7 @@ func wantedAgain(list []containerReset) (out []containerReset) {
 	return out
 }
 
-// isResetDue says whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
+// isResetDue reports whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
 // need not be ready: an upgrade away from a version that is not ready would never end. Nor need those that the pod has of its own
 // and that have ended for good, as the main containers of a Job. A new container that has ended has not taken over.
 func isResetDue(set *kruise.SidecarSet, p *facts.Pod, list []containerReset) bool {

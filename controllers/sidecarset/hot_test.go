@@ -269,7 +269,7 @@ func TestHotUpgradesKnowContainersThatHaveEnded(t *testing.T) {
 	}
 }
 
-// Pods of Jobs whose main containers have ended are not ready for ever, and keep no other pod waiting.
+// Pods of Jobs whose main containers have ended are not ready indefinitely, and keep no other pod waiting.
 func TestPodsWhoseMainContainersHaveEndedKeepNoOtherWaiting(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code   int32

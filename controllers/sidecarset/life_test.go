@@ -110,7 +110,7 @@ func (l *life) write(what string, o client.Object) error {
 	return nil
 }
 
-// readyPod says whether a pod is ready: an update takes no other from its budget.
+// readyPod reports whether a pod is ready: an update takes no other from its budget.
 func readyPod(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

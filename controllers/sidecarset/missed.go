@@ -25,7 +25,7 @@ import (
 type MissedPodFinder struct {
 	// Given decides what a pod would be given if it were created now.
 	Given func(ctx context.Context, pod *corev1.Pod) (points.SidecarsOutput, error)
-	// Sent says whether pods of a namespace are sent to the webhook at all.
+	// Sent reports whether pods of a namespace are sent to the webhook at all.
 	Sent func(namespace string, labels map[string]string) bool
 	// Live reads past the cache, which does not have who changed what, and when.
 	Live client.Reader

@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// namespaceReader reads the labels of each namespace once, and says whether it is there.
+// namespaceReader reads the labels of each namespace once, and reports whether it is there.
 func (k *Kind) namespaceReader(ctx context.Context) func(name string) (map[string]string, bool, error) {
 	type answer struct {
 		labels map[string]string

@@ -19,7 +19,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// anyValue of a scatter term stands for each value that there is.
+// anyValue of a scatter term represents each value that there is.
 const anyValue = "*"
 
 // ReadSpec implements rollout.Kind. Count completes it.

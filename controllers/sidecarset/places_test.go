@@ -159,7 +159,7 @@ func newCrew(t *testing.T, e *engine.Engine, seed uint64) *crew {
 	return c
 }
 
-// isAway says whether a pod runs another image than it is to.
+// isAway reports whether a pod runs another image than it is to.
 func isAway(p *corev1.Pod) bool {
 	own := containerOf(p, "shipper")
 	return imageID(p, "shipper") != "id-of-"+own.Image

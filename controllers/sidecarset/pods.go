@@ -47,7 +47,7 @@ func (k *Kind) FilterPods(ctx context.Context, r *rollout.Round, pods []*corev1.
 	return out, nil
 }
 
-// hasAll says whether a pod has all containers that a SidecarSet updates in place. Init containers are none of them: a pod that
+// hasAll reports whether a pod has all containers that a SidecarSet updates in place. Init containers are none of them: a pod that
 // was created before one was added still counts, and keeps getting images.
 func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 	working := podmeta.WorkingContainers(pod)
@@ -110,13 +110,13 @@ func (k *Kind) MovableFilter(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod
 	}
 }
 
-// isSelected says whether the update strategy selects a pod.
+// isSelected reports whether the update strategy selects a pod.
 func isSelected(m *memory, pod *corev1.Pod) bool {
 	updated := m.selector.MatchesUpdate(pod.Labels)
 	return updated == nil || *updated
 }
 
-// isUpgradable says whether a pod differs from its SidecarSet in images alone.
+// isUpgradable reports whether a pod differs from its SidecarSet in images alone.
 func isUpgradable(m *memory, set string, pod *corev1.Pod) bool {
 	entries, err := podmeta.Read(pod, kruise.SidecarSetHashWithoutImageKey)
 	return err == nil && entries[set].Hash == m.hashes.WithoutImage
@@ -170,7 +170,7 @@ func isGated(pod *corev1.Pod) bool {
 	})
 }
 
-// isConsistent says whether containers run the images of the spec, as far as the pod tells (SS-11).
+// isConsistent reports whether containers run the images of the spec, as far as the pod tells (SS-11).
 func isConsistent(set string, pod *corev1.Pod, names []string) bool {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return false

@@ -48,7 +48,7 @@ func TestWhetherContainersRunWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// SS-15: * stands for each value that there is, in the order of the pods.
+// SS-15: * represents each value that there is, in the order of the pods.
 func TestPodsAreScatteredByEachValue(t *testing.T) {
 	pod := func(labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}

@@ -19,7 +19,7 @@ import (
 // quietFor is how long no pod lacks the containers until pods that lack them later are recreated anew.
 const quietFor = 10 * time.Minute
 
-// asksToRecreate says whether a SidecarSet has pods evicted that lack its containers.
+// asksToRecreate reports whether a SidecarSet has pods evicted that lack its containers.
 func asksToRecreate(set *kruise.SidecarSet) bool {
 	return set.Annotations[kruise.SidecarSetRecreateMissedKey] == "true"
 }

@@ -41,7 +41,7 @@ func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]c
 	return out, nil
 }
 
-// isUpgradeLeftover says whether the containers to reset are left from an upgrade: those that never had work have version 0.
+// isUpgradeLeftover reports whether the containers to reset are left from an upgrade: those that never had work have version 0.
 func isUpgradeLeftover(p *facts.Pod, list []containerReset) bool {
 	for _, one := range list {
 		if version := p.Annotations[kruise.SidecarSetVersionPrefix+one.container]; version == "" || version == "0" {
@@ -51,7 +51,7 @@ func isUpgradeLeftover(p *facts.Pod, list []containerReset) bool {
 	return true
 }
 
-// resettingFilter says whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
+// resettingFilter reports whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
 // reasons of its own does not: it must not keep the resets of all others waiting.
 func resettingFilter(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
 	return func(p *facts.Pod) bool {

@@ -104,7 +104,7 @@ func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts
 	}
 }
 
-// RefreshPod implements rollout.Refresher: a pod says whether its SidecarSets can update it in place (SS-14).
+// RefreshPod implements rollout.Refresher: a pod reports whether its SidecarSets can update it in place (SS-14).
 func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	m, set, err := loadMemory(r)
 	if err != nil || set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType {
@@ -118,7 +118,7 @@ func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) 
 	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }
 }
 
-// hasUpdated says whether a pod records an update by a SidecarSet, after which it says that it is upgradable.
+// hasUpdated reports whether a pod records an update by a SidecarSet, after which it says that it is upgradable.
 func hasUpdated(set string, pod *corev1.Pod) bool {
 	states, err := statesOf(pod)
 	return err == nil && states[set] != nil

@@ -65,7 +65,7 @@ type world struct {
 	asked []string
 	// unasked is the pod, with its namespace, about which no budget can be asked.
 	unasked string
-	// refuses says whether the budget of a pod refuses an update; nil where the budget of no other pod than spared does.
+	// refuses reports whether the budget of a pod refuses an update; nil where the budget of no other pod than spared does.
 	refuses func(*corev1.Pod) bool
 	// refusal is the answer to patches of pods; they are made if it is nil.
 	refusal error

@@ -95,7 +95,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}))), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// isPartlyEnded says whether policies are to be asked about a pod: it is not restarted as a whole,
+// isPartlyEnded reports whether policies are to be asked about a pod: it is not restarted as a whole,
 // and some of its containers have ended while others run.
 func isPartlyEnded(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.NodeName == "" {

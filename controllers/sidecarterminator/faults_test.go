@@ -89,7 +89,7 @@ func TestNoFailedCallLeavesASidecarRunning(t *testing.T) {
 	t.Run("on a virtual node", func(t *testing.T) { newFaultScenario(t, true).Run(t) })
 }
 
-// A pod says that the end of its sidecars cannot be asked for: it would run for ever without a word.
+// A pod says that the end of its sidecars cannot be asked for: it would run indefinitely without a word.
 func TestAnEndThatCannotBeAskedForIsTold(t *testing.T) {
 	s := newFaultScenario(t, false)
 	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(s.Objects...).WithStatusSubresource(&corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{

@@ -67,7 +67,7 @@ func (a *admissionChain) mutatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// hasValidator says whether any webhook is asked about writes of a kind.
+// hasValidator reports whether any webhook is asked about writes of a kind.
 func (a *admissionChain) hasValidator(operation admissionv1.Operation, sub string) bool {
 	return slices.ContainsFunc(a.check, func(h webhook) bool { return h.rulesMatch(operation, sub) })
 }

@@ -68,7 +68,7 @@ type counters struct {
 	others bool
 }
 
-// reconcileDue counts all budgets that are due, and says whether any has another status
+// reconcileDue counts all budgets that are due, and reports whether any has another status
 // than before and when the next one is due, zero for never.
 func (b *counters) reconcileDue(ctx context.Context) (did bool, next time.Time, err error) {
 	b.wrote = false

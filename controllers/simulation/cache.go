@@ -104,7 +104,7 @@ func (c *cluster) commitWrite(ctx context.Context, o client.Object, gone bool) e
 }
 
 // showNext lets the cache take the first event of a type that is on its way, nil for any, and
-// says whether there was one. Types do not wait for one another.
+// reports whether there was one. Types do not wait for one another.
 func (c *cluster) showNext(ctx context.Context, of client.Object) bool {
 	i := slices.IndexFunc(c.pending, func(p change) bool { return of == nil || reflect.TypeOf(p.like) == reflect.TypeOf(of) })
 	if i < 0 {

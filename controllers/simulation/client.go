@@ -144,7 +144,7 @@ func (c *cluster) validatePatch(ctx context.Context, sub string, o client.Object
 	return c.reportRefusal(c.admits.validatePod(ctx, sub, was, now, dryRun...))
 }
 
-// reportRefusal tells of a write that was refused.
+// reportRefusal reports a write that was refused.
 func (c *cluster) reportRefusal(r *Refusal, err error) error {
 	if r != nil {
 		c.refused(*r)

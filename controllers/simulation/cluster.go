@@ -67,7 +67,7 @@ type cluster struct {
 	requested func(*kruise.ContainerRecreateRequest)
 	// faults is asked before each write of the controller; nil for none.
 	faults *faults
-	// unreachable says whether reads past a slow cache fail.
+	// unreachable reports whether reads past a slow cache fail.
 	unreachable func() bool
 
 	witness *invariant.Checker

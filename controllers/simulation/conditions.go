@@ -64,7 +64,7 @@ func compileWebhooks(namespace labels.Set, mutating []registrationv1.MutatingWeb
 	return change, check, nil
 }
 
-// rulesMatch says whether a request on pods is one of the rules'.
+// rulesMatch reports whether a request on pods is one of the rules'.
 func (h webhook) rulesMatch(operation admissionv1.Operation, sub string) bool {
 	resource := "pods"
 	if sub != "" {
@@ -75,7 +75,7 @@ func (h webhook) rulesMatch(operation admissionv1.Operation, sub string) bool {
 	})
 }
 
-// conditionsMatch says whether all conditions are true of a request.
+// conditionsMatch reports whether all conditions are true of a request.
 func (h webhook) conditionsMatch(ctx context.Context, request map[string]any) (bool, error) {
 	for _, c := range h.conditions {
 		out, _, err := c.ContextEval(ctx, request)

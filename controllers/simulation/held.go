@@ -80,7 +80,7 @@ func (j *invariantChecker) checkWrite(before invariant.Observation, was, now *co
 	}
 }
 
-// startsUpdate says whether a write starts the update of a pod to another revision.
+// startsUpdate reports whether a write starts the update of a pod to another revision.
 func (j *invariantChecker) startsUpdate(before invariant.Observation, was, now *corev1.Pod) bool {
 	_, marked := was.Labels[kruise.SpecifiedDeleteKey]
 	state := func(p *corev1.Pod) kruise.LifecycleStateType {

@@ -121,26 +121,26 @@ type ActiveHolds map[string]string
 // HoldingOf reads the annotations of a workload.
 func HoldingOf(workload client.Object) ActiveHolds { return workload.GetAnnotations() }
 
-// AllPods says whether each pod is held, whatever it is.
+// AllPods reports whether each pod is held, whatever it is.
 func (h ActiveHolds) AllPods() bool {
 	return h[HoldWhole] != "" || h[HoldEach] != "" || h.updateFails()
 }
 
-// updateFails says whether a point fails that decides which pods are updated.
+// updateFails reports whether a point fails that decides which pods are updated.
 func (h ActiveHolds) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
 
-// HoldsScaling says whether no pod may be created, or deleted because it is too many or was asked to go.
+// HoldsScaling reports whether no pod may be created, or deleted because it is too many or was asked to go.
 func (h ActiveHolds) HoldsScaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
 
-// HoldsChanges says whether no pod may get from one revision to another.
+// HoldsChanges reports whether no pod may get from one revision to another.
 func (h ActiveHolds) HoldsChanges() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
 
-// HoldsPod says whether a pod is held that is in a zone.
+// HoldsPod reports whether a pod is held that is in a zone.
 func (h ActiveHolds) HoldsPod(name, zone string) bool {
 	return h.AllPods() || h[HoldZone] != "" && h[HoldZone] == zone || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
-// NewPod says whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
+// NewPod reports whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
 func (h ActiveHolds) NewPod(name, zone string) bool {
 	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h.updateFails() ||
 		h[HoldZone] != "" && (zone == "" || h[HoldZone] == zone) || slices.Contains(strings.Fields(h[HoldPods]), name)
@@ -218,7 +218,7 @@ func (h *holdChecker) writeViolation(before invariant.Observation, was, now *cor
 	return ""
 }
 
-// isEnding says whether a write deletes a pod, or begins to prepare that.
+// isEnding reports whether a write deletes a pod, or begins to prepare that.
 func isEnding(was, now *corev1.Pod) bool {
 	if was.DeletionTimestamp != nil {
 		return false
@@ -249,7 +249,7 @@ func (h *holdChecker) describeMove(before invariant.Observation, was, now *corev
 	return ""
 }
 
-// isSurplus says whether a pod may go because it is too many: no hold of an update is about it.
+// isSurplus reports whether a pod may go because it is too many: no hold of an update is about it.
 func (h *holdChecker) isSurplus(before invariant.Observation, p *corev1.Pod) bool {
 	c := h.l.cluster
 	if c.typ.NodeOf == nil {
@@ -297,7 +297,7 @@ func (h *holdChecker) isSelected(p *corev1.Pod) bool {
 	return selector == nil || selector.Matches(labels.Set(p.Labels))
 }
 
-// nodeHasHeldPod says whether a new pod stands beside one of its node that is held.
+// nodeHasHeldPod reports whether a new pod stands beside one of its node that is held.
 func (h *holdChecker) nodeHasHeldPod(holding ActiveHolds, p *corev1.Pod) bool {
 	c := h.l.cluster
 	return c.typ.NodeOf != nil && slices.ContainsFunc(c.sortedPods(), func(other *corev1.Pod) bool {
@@ -305,7 +305,7 @@ func (h *holdChecker) nodeHasHeldPod(holding ActiveHolds, p *corev1.Pod) bool {
 	})
 }
 
-// hasMovablePod says whether there is a pod that no hold keeps from being moved.
+// hasMovablePod reports whether there is a pod that no hold keeps from being moved.
 func (h *holdChecker) hasMovablePod(holding ActiveHolds, newest string) bool {
 	return slices.ContainsFunc(h.l.cluster.sortedPods(), func(p *corev1.Pod) bool {
 		seen, _ := h.l.cluster.cache.getObject(p).(*corev1.Pod)

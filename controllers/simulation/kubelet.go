@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
-// fakeNodes stand for the scheduler, the kubelets and those who answer hooks.
+// fakeNodes represent the scheduler, the kubelets and those who answer hooks.
 type fakeNodes struct {
 	c          *cluster
 	readyAfter time.Duration
@@ -83,7 +83,7 @@ func (m *fakeNodes) forgetPod(p *corev1.Pod) {
 	delete(m.runs, p.UID)
 }
 
-// syncPods does all that is due, and says whether there was anything and when the
+// syncPods does all that is due, and reports whether there was anything and when the
 // next thing is; zero if there is none.
 func (m *fakeNodes) syncPods(ctx context.Context) (did bool, next time.Time, err error) {
 	soonest := func(at time.Time) {
@@ -202,7 +202,7 @@ func newStatus(p *corev1.Pod, r *runningPod, spec *corev1.Container) *corev1.Con
 	return st
 }
 
-// isNeverReady says whether a pod that starts is one of those that never become ready.
+// isNeverReady reports whether a pod that starts is one of those that never become ready.
 func (m *fakeNodes) isNeverReady(p *corev1.Pod) bool {
 	switch {
 	case m.broken[p.Name]:

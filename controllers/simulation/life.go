@@ -215,7 +215,7 @@ func (l *Harness) Reconcile() {
 	l.retrier.Forget(req)
 }
 
-// IsDue says whether the controller has anything to do now.
+// IsDue reports whether the controller has anything to do now.
 func (l *Harness) IsDue() bool {
 	return l.cluster.queue.dirty || !l.Timer.IsZero() && !l.Timer.After(l.Now)
 }
@@ -255,7 +255,7 @@ func (l *Harness) RunUntilStable() {
 	l.Fatalf("it never comes to rest: %s", l.recentHistory())
 }
 
-// HasEvent says whether an event begins with a text. It takes the events up to that one.
+// HasEvent reports whether an event begins with a text. It takes the events up to that one.
 func (l *Harness) HasEvent(text string) bool {
 	for {
 		select {

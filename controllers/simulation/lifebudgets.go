@@ -70,7 +70,7 @@ func (l *Harness) DropBudget() {
 	l.requireNoError(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), b)))
 }
 
-// countBudgets counts the pods of the budget as they are now, and says whether its status is another one by that.
+// countBudgets counts the pods of the budget as they are now, and reports whether its status is another one by that.
 func (l *Harness) countBudgets() bool {
 	l.Helper()
 	if l.guard == nil {

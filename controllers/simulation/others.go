@@ -33,7 +33,7 @@ func (l *Harness) FindPod(name string) *corev1.Pod { return l.cluster.findPod(na
 // ListObjects is all there is of a type, by name.
 func ListObjects[O client.Object](l *Harness) []O { return listSorted[O](l.cluster.objects) }
 
-// ShowNext lets the cache take the next event of a type, nil for any, and says whether there
+// ShowNext lets the cache take the next event of a type, nil for any, and reports whether there
 // was one.
 func (l *Harness) ShowNext(of client.Object) bool {
 	return l.cluster.showNext(context.Background(), of)
@@ -180,7 +180,7 @@ func (l *Harness) DropPodFromCache(p *corev1.Pod) {
 	l.cluster.updateCache(context.Background(), p, nil)
 }
 
-// StepPod does the next thing for a pod, for its node and the scheduler, and says whether there
+// StepPod does the next thing for a pod, for its node and the scheduler, and reports whether there
 // was any.
 func (l *Harness) StepPod(name string) bool {
 	l.Helper()
@@ -201,7 +201,7 @@ func (l *Harness) StepPod(name string) bool {
 }
 
 // CompleteHooks lets a pod go on where a lifecycle hook holds it, as the operator does whose hook
-// it is, and says whether it did.
+// it is, and reports whether it did.
 func (l *Harness) CompleteHooks(name string) bool {
 	l.Helper()
 	was := l.FindPod(name)

@@ -75,7 +75,7 @@ func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 	return wanted, total, err
 }
 
-// isGuarded says whether the installation has budgets hold back an operation at all.
+// isGuarded reports whether the installation has budgets hold back an operation at all.
 func (j *invariantChecker) isGuarded(operation policy.PubOperation) bool {
 	on, namespace := j.s.gates.Enabled, j.s.cluster.workload.GetNamespace()
 	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[webhookconfig.SwitchKey] == webhookconfig.SwitchOff {
@@ -109,7 +109,7 @@ func (j *invariantChecker) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudge
 	return first
 }
 
-// BudgetCovers says whether a budget is of a pod, by its selector or its target.
+// BudgetCovers reports whether a budget is of a pod, by its selector or its target.
 func BudgetCovers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool { return budgetMatcher(b)(pod) }
 
 // budgetMatcher is Covers for many pods.

@@ -34,17 +34,17 @@ hold contains {"rule": "drawn.fails", "reason": "Fails", "message": "m"} if to_n
 deny contains {"rule": "drawn.denied", "reason": "Denied", "message": "a subset is denied", "target": asked["holds.test/placement-deny"]}
 `
 
-// HoldsPlacement says whether no subset may get, or lose, a pod by a decision.
+// HoldsPlacement reports whether no subset may get, or lose, a pod by a decision.
 func (h ActiveHolds) HoldsPlacement() bool {
 	return h[HoldPlacement] == "All" || h[FailPlacement] != ""
 }
 
-// HoldsSubset says whether a subset may get, or lose, no pod by a decision.
+// HoldsSubset reports whether a subset may get, or lose, no pod by a decision.
 func (h ActiveHolds) HoldsSubset(name string) bool {
 	return h.HoldsPlacement() || h[HoldPlacement] != "" && h[HoldPlacement] == name
 }
 
-// DeniesSubset says whether a subset may get no more pods by a decision.
+// DeniesSubset reports whether a subset may get no more pods by a decision.
 func (h ActiveHolds) DeniesSubset(name string) bool {
 	return h.HoldsSubset(name) || h[DenyPlacement] != "" && h[DenyPlacement] == name
 }

@@ -128,7 +128,7 @@ func refusalOf(write string, pod *corev1.Pod, rule, reason, message, until strin
 	return r
 }
 
-// onlyRefused says whether an error is nothing but writes that were refused.
+// onlyRefused reports whether an error is nothing but writes that were refused.
 func onlyRefused(err error) bool {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {

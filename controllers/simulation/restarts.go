@@ -60,7 +60,7 @@ func (l *Harness) MustHaveRestarted() {
 }
 
 // RestartContainers takes each ContainerRecreateRequest a step on, as a manager and the node agents do: first the containers are
-// down, and once the pod is ready again the request is complete. It says whether there was anything to do.
+// down, and once the pod is ready again the request is complete. It reports whether there was anything to do.
 func (l *Harness) RestartContainers() (did bool) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
@@ -141,13 +141,13 @@ func (l *Harness) restartBroken(o *kruise.ContainerRecreateRequest) string {
 	return ""
 }
 
-// isAvailable says whether a pod counts as available.
+// isAvailable reports whether a pod counts as available.
 func (l *Harness) isAvailable(p *corev1.Pod) bool {
 	c := l.cluster
 	return c.witness.CountPods(c.workload, []*corev1.Pod{p}, nil, l.Now).Available > 0
 }
 
-// isRestarting says whether a request to restart a pod is not complete.
+// isRestarting reports whether a request to restart a pod is not complete.
 func (l *Harness) isRestarting(p *corev1.Pod) bool {
 	return slices.ContainsFunc(ListObjects[*kruise.ContainerRecreateRequest](l), func(o *kruise.ContainerRecreateRequest) bool {
 		return o.Spec.PodName == p.Name && o.Status.CompletionTime == nil && slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == p.UID })

@@ -22,8 +22,8 @@ func claimName(set *kruise.StatefulSet, template string, ordinal int) string {
 	return template + "-" + set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// hasStaleClaim says whether a claim of an ordinal is still owned by a pod that is gone: it goes as
-// well, and a pod that took it would wait for ever (ASTS-13).
+// hasStaleClaim reports whether a claim of an ordinal is still owned by a pod that is gone: it goes as
+// well, and a pod that took it would wait indefinitely (ASTS-13).
 func (s *scaler) hasStaleClaim(ordinal int) bool {
 	if !s.k.Gates.AutoDeletePVC || !deletesClaims(s.retentionPolicy().WhenScaled) {
 		return false

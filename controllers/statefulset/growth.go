@@ -20,7 +20,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// growsClaims says whether claims follow their templates while pods are updated (ASTS-14).
+// growsClaims reports whether claims follow their templates while pods are updated (ASTS-14).
 func (k *Kind) growsClaims(set *kruise.StatefulSet) bool {
 	return k.Gates.AutoResizePVC && set.Spec.VolumeClaimUpdateStrategy.Type == kruise.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
@@ -104,7 +104,7 @@ func joinAccessModes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(out, ",")
 }
 
-// needsResize says whether a claim is to ask for another size: for more, or for less where it has
+// needsResize reports whether a claim is to ask for another size: for more, or for less where it has
 // not come to what we had it ask for. The API server takes less than a claim asked for while it
 // is more than the claim has.
 func needsResize(set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) bool {
@@ -133,7 +133,7 @@ func growthObstacle(ctx context.Context, r client.Reader, name string) (string, 
 	return "", nil
 }
 
-// hasGrown says whether a claim has the size that it asks for, or that its template does: growth
+// hasGrown reports whether a claim has the size that it asks for, or that its template does: growth
 // that fails and is taken back leaves a claim that asks for more than it will ever have.
 func hasGrown(claim, template *corev1.PersistentVolumeClaim) bool {
 	has := claim.Status.Capacity.Storage()

@@ -96,12 +96,12 @@ func (s *life) judge(o client.Object, what string) error {
 	return nil
 }
 
-// mountsItsClaims says whether a pod has the claims that its revision mounts, and no others.
+// mountsItsClaims reports whether a pod has the claims that its revision mounts, and no others.
 func mountsItsClaims(pod *corev1.Pod) bool {
 	return len(claims.UnknownMounts(&pod.Spec)) == 0 && len(pod.Spec.Containers[0].VolumeMounts) == len(pod.Spec.Volumes)
 }
 
-// ahead says whether a pod has the update revision before the partition lets it.
+// ahead reports whether a pod has the update revision before the partition lets it.
 func (s *life) ahead(set *kruise.StatefulSet, pod *corev1.Pod, ordinal int) bool {
 	partition := int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
 	position := slices.Index(New(Gates{StartOrdinal: true}).desiredOrdinals(set).AllOrdinals(), ordinal)
@@ -119,7 +119,7 @@ func (s *life) newest() *appsv1.ControllerRevision {
 	return newest
 }
 
-// goesWithItsClaim says whether the claim of a pod goes with it where it is to. The garbage
+// goesWithItsClaim reports whether the claim of a pod goes with it where it is to. The garbage
 // collector deletes it when the pod is gone.
 func (s *life) goesWithItsClaim(set *kruise.StatefulSet, pod *corev1.Pod, ordinal int) bool {
 	policy := set.Spec.PersistentVolumeClaimRetentionPolicy

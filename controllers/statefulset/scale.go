@@ -167,7 +167,7 @@ func (s *scaler) computeNeed() (n need) {
 	return n
 }
 
-// isCreationBounded says whether pods that are not available keep others from being created.
+// isCreationBounded reports whether pods that are not available keep others from being created.
 func (s *scaler) isCreationBounded() bool {
 	return s.isMonotonic() || s.scaleLimit() > 0
 }
@@ -199,7 +199,7 @@ func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
 
 // condemnedPods are the pods that may be deleted because no ordinal wants them. OrderedReady
 // deletes the highest alone, once nothing terminates and every pod that an ordinal wants is healthy.
-// The other condemned pods need not be: one that never becomes so would keep all of them for ever.
+// The other condemned pods need not be: one that never becomes so would keep all of them indefinitely.
 func (s *scaler) condemnedPods(blocked bool) (out []*facts.Pod) {
 	for i, p := range s.active {
 		if !s.ordinals.HasOrdinal(i) {

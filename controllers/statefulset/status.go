@@ -90,13 +90,13 @@ func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 	return out
 }
 
-// isCompatible says whether a claim is what a template asks for, and at least as large.
+// isCompatible reports whether a claim is what a template asks for, and at least as large.
 func isCompatible(c, template *corev1.PersistentVolumeClaim) bool {
 	return immutableDifferences(points.ClaimChange{}, c, template) == nil &&
 		c.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
 }
 
-// hasRequested says whether a claim has the size that it requests.
+// hasRequested reports whether a claim has the size that it requests.
 func hasRequested(c *corev1.PersistentVolumeClaim) bool {
 	return c.Status.Capacity.Storage().Cmp(*c.Spec.Resources.Requests.Storage()) >= 0
 }

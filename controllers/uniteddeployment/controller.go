@@ -144,7 +144,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
 }
 
-// OwnsObject says whether an object is a child of a UnitedDeployment.
+// OwnsObject reports whether an object is a child of a UnitedDeployment.
 func OwnsObject(o client.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(o)
 	return ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == OwnerKind().GroupKind()

@@ -29,7 +29,7 @@ type holds struct {
 	told *decision.Hold
 }
 
-// isNative says whether the children are those of Kubernetes.
+// isNative reports whether the children are those of Kubernetes.
 func (k kind) isNative() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
 
 // askHolds asks about the pods that are not of the updated revision, and those of children that the update replaces by another kind.
@@ -138,7 +138,7 @@ func (h *holds) recordHold(held *decision.Hold) {
 	}
 }
 
-// movesPods says whether a write would have a child move pods to another template that no controller asks about: that of a
+// movesPods reports whether a write would have a child move pods to another template that no controller asks about: that of a
 // native child, and that of one whose controller has created no pods of its first template yet.
 func (t *reconcileRound) movesPods(c *child, p *subsetState, w desiredChild) bool {
 	fresh := !c.observed || c.pods == 0 && c.replicas > 0

@@ -25,7 +25,7 @@ type kind struct {
 	schema.GroupVersionKind
 	make     func() client.Object
 	makeList func() client.ObjectList
-	// is says whether a UnitedDeployment has the template.
+	// is reports whether a UnitedDeployment has the template.
 	is func(*kruise.SubsetTemplate) bool
 	// metadata and pods are those of the template.
 	metadata func(*kruise.SubsetTemplate) *metav1.ObjectMeta

@@ -38,7 +38,7 @@ func (t *reconcileRound) findUnschedulable(ctx context.Context) error {
 	return nil
 }
 
-// hasChildren says whether there were subsets before.
+// hasChildren reports whether there were subsets before.
 func (t *reconcileRound) hasChildren() bool {
 	for _, p := range t.parts {
 		if p.child != nil {
@@ -166,7 +166,7 @@ func (t *reconcileRound) isUpdated(pod *corev1.Pod) bool {
 	return pod.Labels[kruise.ControllerRevisionHashKey] == t.history.Update.Name
 }
 
-// isReserved says whether others stand in for a pod. An update that waits for room is late.
+// isReserved reports whether others stand in for a pod. An update that waits for room is late.
 func (t *reconcileRound) isReserved(p *subsetState, pod *corev1.Pod, said string, labelled, waits bool) bool {
 	switch {
 	case said == "true":

@@ -100,7 +100,7 @@ func (t *reconcileRound) updatedReady(p *subsetState) (n int32) {
 	return n
 }
 
-// updateProgress says whether all pods are of the updated revision (UD-12).
+// updateProgress reports whether all pods are of the updated revision (UD-12).
 func (t *reconcileRound) updateProgress() {
 	s := &t.status
 	observed := len(t.surplus) == 0

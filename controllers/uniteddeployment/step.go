@@ -285,7 +285,7 @@ func (t *reconcileRound) podsOf(ctx context.Context, p *subsetState) error {
 	return nil
 }
 
-// ofDeployment says whether a pod is of a ReplicaSet of a child.
+// ofDeployment reports whether a pod is of a ReplicaSet of a child.
 func (t *reconcileRound) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, known map[types.UID]bool) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "ReplicaSet" {

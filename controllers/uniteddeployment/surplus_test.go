@@ -188,7 +188,7 @@ func (w *world) runWithin(quota int32) {
 }
 
 // Nodes are not watched. One that comes with the labels of a subset, and has no room, changes no pod: the subset is looked at by a
-// timer, or the pods that stand in and have the room would stay for ever.
+// timer, or the pods that stand in and have the room would stay indefinitely.
 func TestASubsetThatSelectsNoNodeIsLookedAtAgain(t *testing.T) {
 	w := newWorld(t, func(d *kruise.UnitedDeployment) { *d.Spec.Replicas = 9 })
 	w.zoneNodes("a", "b", "c")

@@ -191,9 +191,9 @@ func settleSpec[V any](ctx context.Context, w *Writer, c *configurationContest, 
 	}
 	switch {
 	case v.changed:
-		w.report(read, ChangedReason, fmt.Sprintf("%s %s. It is put back each time, after a wait of up to %s while it is changed again and again", writersOf(read, "spec"), change, changePace.longest), "")
+		w.reportOnce(read, ChangedReason, fmt.Sprintf("%s %s. It is put back each time, after a wait of up to %s while it is changed again and again", writersOf(read, "spec"), change, changePace.longest), "")
 	case c.changes.times == 0:
-		w.report(read, ChangedReason, "", "")
+		w.reportOnce(read, ChangedReason, "", "")
 	}
 	if v.changed && !v.write {
 		w.putBackAt(now.Add(c.changes.timeLeft(now, changePace)))

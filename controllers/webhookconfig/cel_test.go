@@ -34,7 +34,7 @@ func newEvaluator(t testing.TB) *evaluator {
 	return &evaluator{environment(t), map[string]cel.Program{}}
 }
 
-// meets says whether all match conditions of an entry are true for a request.
+// meets reports whether all match conditions of an entry are true for a request.
 func (e *evaluator) meets(t testing.TB, w admissionv1.ValidatingWebhook, request map[string]any) bool {
 	t.Helper()
 	for _, c := range w.MatchConditions {

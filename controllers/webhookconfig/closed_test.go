@@ -69,7 +69,7 @@ func TestARequestIsSentOnceAndToWhatFailsClosed(t *testing.T) {
 	})
 }
 
-// concerns says whether a guard is about a request, and whether one of these fails closed.
+// concerns reports whether a guard is about a request, and whether one of these fails closed.
 func concerns(guards []protection.Guard, resource [2]string, operation, ns string, labelled map[string]string) (about, closed bool) {
 	for _, g := range guards {
 		if g.Group != resource[0] || g.Resource != resource[1] || !slices.Contains(g.Operations, operation) || len(g.Namespaces) > 0 && !slices.Contains(g.Namespaces, ns) {
@@ -86,7 +86,7 @@ func concerns(guards []protection.Guard, resource [2]string, operation, ns strin
 	return about, closed
 }
 
-// takes says whether the rules and selectors of an entry select a request.
+// takes reports whether the rules and selectors of an entry select a request.
 func takes(t *testing.T, rt *rapid.T, w admissionv1.ValidatingWebhook, resource [2]string, operation, ns string, labelled map[string]string) bool {
 	t.Helper()
 	what, op := resource[1], admissionv1.OperationType(operation)

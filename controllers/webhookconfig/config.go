@@ -92,7 +92,7 @@ const (
 	kubeNS  = "kube-system"
 )
 
-// GuardsNamespace says whether requests of a namespace may be sent at all; those of everywhere are.
+// GuardsNamespace reports whether requests of a namespace may be sent at all; those of everywhere are.
 func (c Config) GuardsNamespace(namespace string, labels map[string]string) bool {
 	return namespace != kubeNS && namespace != c.Namespace && labels[SwitchKey] != SwitchOff
 }

@@ -21,7 +21,7 @@ const (
 type backoff struct{ first, longest time.Duration }
 
 // Rules, failure policies and the like are put back within minutes, however often they are changed. Namespaces that a platform
-// leaves out are let be after a few attempts, but for one a day: to write over each other for ever protects nothing.
+// leaves out are let be after a few attempts, but for one a day: to write over each other indefinitely protects nothing.
 var (
 	changePace    = backoff{time.Second, 5 * time.Minute}
 	exemptionPace = backoff{time.Minute, 24 * time.Hour}
@@ -162,15 +162,15 @@ func settleWebhooks[T webhookEntry](w *Writer, c *configurationContest, on clien
 	who := writersOf(on, "webhooks")
 	switch {
 	case v.changed:
-		w.report(on, ChangedReason, changesMessage(who, read, want), "")
+		w.reportOnce(on, ChangedReason, changesMessage(who, read, want), "")
 	case c.changes.times == 0:
-		w.report(on, ChangedReason, "", "")
+		w.reportOnce(on, ChangedReason, "", "")
 	}
 	switch {
 	case len(v.kept) > 0:
-		w.report(on, NarrowedReason, v.kept.formatMessage(who), "")
+		w.reportOnce(on, NarrowedReason, v.kept.formatMessage(who), "")
 	case len(c.exemptions) == 0:
-		w.report(on, NarrowedReason, "", "")
+		w.reportOnce(on, NarrowedReason, "", "")
 	}
 	if v.changed && !v.write {
 		w.overridden += len(changesOf(read, want))

@@ -194,7 +194,7 @@ func (c *contested) told() string {
 	}
 }
 
-// Both clients want what the other takes away, and would write for ever.
+// Both clients want what the other takes away, and would write indefinitely.
 func TestNamespacesThatAPlatformLeavesOutAreNotFoughtOver(t *testing.T) {
 	c := newContested(t)
 	e := newEnforcer(c.api)

@@ -42,7 +42,8 @@ func spreadOf(namespace, workload string) *v1beta1.WorkloadSpread {
 func TestNoPodComesBeforeTheFirstObjectOfItsNamespace(t *testing.T) {
 	p := newPair(t)
 	p.lead(t, p.replicas[1])
-	for i := range 8 {
+	const rounds = 3
+	for i := range rounds {
 		ns := fmt.Sprintf("ns-%d", i)
 		newNamespace(t, p.api, ns)
 		for _, workload := range []string{"first", "second"} {
@@ -71,7 +72,7 @@ func TestNoPodComesBeforeTheFirstObjectOfItsNamespace(t *testing.T) {
 	}
 	eventually(t, "the configuration is narrow again", func() bool {
 		m, conditions := p.configuration(t)
-		return m.Annotations[podscope.Annotation] == "" && strings.Contains(conditions, "'ns-7'") && strings.Contains(conditions, "'sts-7'")
+		return m.Annotations[podscope.Annotation] == "" && strings.Contains(conditions, fmt.Sprintf("'ns-%d'", rounds-1)) && strings.Contains(conditions, fmt.Sprintf("'sts-%d'", rounds-1))
 	})
 	p.sentSince()
 	create(t, p.api, podOf("plain", "web-1", "ReplicaSet", "web"))

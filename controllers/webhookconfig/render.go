@@ -38,7 +38,7 @@ func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (clientConfig, er
 	return clientConfig{*w.ClientConfig.DeepCopy()}, nil
 }
 
-// isInCluster says whether the manager is called by its service, and so runs in the
+// isInCluster reports whether the manager is called by its service, and so runs in the
 // cluster.
 func (c clientConfig) isInCluster() bool { return c.Service != nil }
 
@@ -141,7 +141,7 @@ type rendered struct {
 	binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
 }
 
-// isAt says whether new pods are sent as they should be.
+// isAt reports whether new pods are sent as they should be.
 func (r rendered) isAt(at *present) bool {
 	return equality.Semantic.DeepEqual(at.mutating.Webhooks, r.mutating) && at.mutating.Annotations[podscope.Annotation] == podscope.EncodeClaims(r.claims)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// first shortens a list for a message.
-func first(texts []string) string {
+// summarizeTexts shortens a list for a message.
+func summarizeTexts(texts []string) string {
 	switch len(texts) {
 	case 0:
 		return ""
@@ -63,7 +63,7 @@ func whyNotWritten(err error) (message string, known bool) {
 // numbers may be other ones each time that the same thing fails, such as the port of a connection that broke.
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// isSameReport says whether two messages of a reason report the same.
+// isSameReport reports whether two messages of a reason report the same.
 func isSameReport(reason, before, now string) bool {
 	if reason != NotWrittenReason && reason != UndecidedReason { // they name what is left out, or what others have changed
 		return before == now
@@ -75,9 +75,9 @@ func isSameReport(reason, before, now string) bool {
 // clients make of the configurations is in these for all to see.
 const reportAgain = 30 * time.Minute
 
-// report reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
+// reportOnce reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
 // lookAgain: the controller looks at the configurations by then and reports what there is.
-func (w *Writer) report(on client.Object, reason, message, prefix string) {
+func (w *Writer) reportOnce(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
 		w.reported = map[string]reportedMessage{}
 	}

@@ -165,14 +165,14 @@ func (w *Writer) syncOnce(ctx context.Context) error {
 		return err
 	}
 	answer := w.Rules.RefreshAnswer(ctx)
-	w.report(at.validating, UndecidedReason, answer.Failure, "No policy could decide what is protected, so it stays as it was configured: ")
+	w.reportOnce(at.validating, UndecidedReason, answer.Failure, "No policy could decide what is protected, so it stays as it was configured: ")
 	w.Undecided.Set(map[bool]float64{true: 1}[answer.Failure != ""])
 	if !answer.Known {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
 	err = w.settleAnswer(ctx, at, answer)
 	if message, known := whyNotWritten(err); known && ctx.Err() == nil { // a caller may have gone, or the manager ends
-		w.report(at.validating, NotWrittenReason, message, "")
+		w.reportOnce(at.validating, NotWrittenReason, message, "")
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 	if err != nil {
 		return err
 	}
-	w.report(at.validating, LeftOutReason, first(append(left, answer.Left...)), "")
+	w.reportOnce(at.validating, LeftOutReason, summarizeTexts(append(left, answer.Left...)), "")
 	want, err := renderWebhooks(f.withAwaited(known))
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // countPods is WS-06: the status by the pods that there are. Records count until the pod is seen,
-// but not for ever.
+// but not indefinitely.
 func (t *reconcileRound) countPods() {
 	versions := map[string][]kruise.WorkloadSpreadSubsetStatus{}
 	at := func(version string) []kruise.WorkloadSpreadSubsetStatus {

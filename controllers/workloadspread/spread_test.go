@@ -448,7 +448,7 @@ func TestCountsAreThoseOfThePods(t *testing.T) {
 	}
 }
 
-// The place of a pod that goes is free at once, and is not free for ever if the pod stays.
+// The place of a pod that goes is free at once, and is not free indefinitely if the pod stays.
 func TestThePlaceOfAPodThatGoes(t *testing.T) {
 	w := newWorld(t, nil)
 	pods := w.create(3, true)

@@ -142,7 +142,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 	return nil
 }
 
-// criticalDuration is how long a pod may find no node; 0 for ever.
+// criticalDuration is how long a pod may find no node; 0 if without a limit.
 func (t *reconcileRound) criticalDuration() time.Duration {
 	s := &t.w.Spec.ScheduleStrategy
 	if s.Type != kruise.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bounded keeps calls of Rego's built-in functions from making one huge
-// allocation, or from running for ever where nothing can stop them.
+// allocation, or from running indefinitely where nothing can stop them.
 //
 // OPA looks at whether an evaluation is cancelled between expressions. A built-in
 // function is one step, so what it may cost must be known before it begins. Memory

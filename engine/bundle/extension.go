@@ -165,7 +165,7 @@ func (c *checker) checkReferences(m *ast.Module) {
 	})
 }
 
-// ownsPath says whether a path is in a package of the bundle.
+// ownsPath reports whether a path is in a package of the bundle.
 func (c *checker) ownsPath(path ast.Ref) bool {
 	for _, m := range c.bundle.Modules {
 		if path.HasPrefix(m.Package.Path) {

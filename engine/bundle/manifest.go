@@ -58,7 +58,7 @@ func parseSequence(m opabundle.Manifest) (n int64, ok bool, err error) {
 }
 
 // OlderError refuses a bundle that was made before the one that is active: a
-// signature stays good for ever, so an old mistake could be brought back.
+// signature stays good indefinitely, so an old mistake could be brought back.
 type OlderError struct {
 	Bundle string
 	// Sequence is that of the bundle, or nil if it has none.

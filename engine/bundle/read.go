@@ -99,7 +99,7 @@ func (e TooLargeError) Error() string {
 	return fmt.Sprintf("%s is too large: a bundle has at most %d files, %d bytes each and %d together", e.Name, maxFiles, maxFile, maxTotal)
 }
 
-// isBundleFile says whether a file is part of a bundle: a module, data that has the
+// isBundleFile reports whether a file is part of a bundle: a module, data that has the
 // name OPA expects, or the manifest.
 func isBundleFile(p string) bool {
 	if p == manifestFile {

@@ -245,7 +245,7 @@ func (s Set) CheckConflicts() error {
 	return fmt.Errorf("putting bundles together: %w", out)
 }
 
-// areActiveTogether says whether there is a namespace where both are active.
+// areActiveTogether reports whether there is a namespace where both are active.
 func (s Set) areActiveTogether(a, b *Bundle) bool {
 	if b.Kind == Tenant || b.Canary != nil && a.Kind != Tenant {
 		a, b = b, a // a tenant's first, then canaries

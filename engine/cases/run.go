@@ -30,7 +30,7 @@ type Result struct {
 	Record   decision.Record `json:"record"`
 }
 
-// HasPassed says whether everything was as the case wants it.
+// HasPassed reports whether everything was as the case wants it.
 func (r Result) HasPassed() bool { return len(r.Problems) == 0 }
 
 // patience is the least budget a point gets here: cases are about what is

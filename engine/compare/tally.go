@@ -99,7 +99,7 @@ func NewCounter(opts ...CounterOption) *Counter {
 }
 
 // CountDecision counts a decision that was made again. The difference is nil where there
-// is none. It says whether the difference was taken as a sample: the first ones
+// is none. It reports whether the difference was taken as a sample: the first ones
 // of each group are, then ever fewer.
 func (c *Counter) CountDecision(d *Difference, then, now time.Duration) (sampled bool) {
 	c.tally.Compared++

@@ -195,10 +195,10 @@ const (
 // from a policy: the pod waits for others, which is how a rollout goes.
 const RuleWalk = "walk"
 
-// IsFromWalk says whether a hold comes from the walk.
+// IsFromWalk reports whether a hold comes from the walk.
 func (h Hold) IsFromWalk() bool { return h.Rule == RuleWalk }
 
-// IsWholeWorkload says whether a hold is of the whole workload, and not of some of its pods.
+// IsWholeWorkload reports whether a hold is of the whole workload, and not of some of its pods.
 func (h Hold) IsWholeWorkload() bool { return len(h.Where) == 0 && h.Pod == "" && h.Namespace == "" }
 
 // NamesPod reports whether a pod has the name and the namespace that a hold is limited to. It

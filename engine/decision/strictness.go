@@ -44,7 +44,7 @@ func FewerHeld(then, now []Hold) Strictness {
 	return StrictnessOf(!coversHolds(then, now), !coversHolds(now, then))
 }
 
-// coversHolds says whether some holds reach all that others do. Holds of single pods
+// coversHolds reports whether some holds reach all that others do. Holds of single pods
 // may be thousands, so they are looked up.
 func coversHolds(holds, others []Hold) bool {
 	byPod := map[string][]Hold{}
@@ -62,7 +62,7 @@ func coversHolds(holds, others []Hold) bool {
 	return true
 }
 
-// IsSubset says whether a map has all of another one's entries.
+// IsSubset reports whether a map has all of another one's entries.
 func IsSubset(part, of map[string]string) bool {
 	for k, v := range part {
 		if got, ok := of[k]; !ok || got != v {
@@ -72,7 +72,7 @@ func IsSubset(part, of map[string]string) bool {
 	return true
 }
 
-// CoversAll says whether for each of some others there is one that covers it.
+// CoversAll reports whether for each of some others there is one that covers it.
 func CoversAll[T any](all, others []T, one func(a, other T) bool) bool {
 	return !slices.ContainsFunc(others, func(o T) bool {
 		return !slices.ContainsFunc(all, func(a T) bool { return one(a, o) })

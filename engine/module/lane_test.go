@@ -14,7 +14,7 @@ import (
 )
 
 // A compilation that does not end steps aside, and others are compiled. Where too many are, a caller gets an error and does not
-// wait for ever.
+// wait indefinitely.
 func TestACompilationThatDoesNotEndStepsAside(t *testing.T) {
 	m, err := Parse("a.rego", "package a\nx := 1")
 	if err != nil {

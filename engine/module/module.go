@@ -61,7 +61,7 @@ func checkNumbers(m *ast.Module) error {
 	return wrong
 }
 
-// IsTest says whether a file holds tests, which are not part of the policy.
+// IsTest reports whether a file holds tests, which are not part of the policy.
 func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
 // Compile compiles modules together, strictly. OPA cannot stop a compilation that does not end, so that the caller bounds how long it waits.

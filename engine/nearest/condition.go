@@ -35,7 +35,7 @@ func minDistance(c Condition) float64 {
 	return out
 }
 
-// isQuestion says whether an expression can be true or false, and is not there to
+// isQuestion reports whether an expression can be true or false, and is not there to
 // give something a name.
 func isQuestion(x *ast.Expr) bool {
 	if _, ok := x.Terms.(*ast.SomeDecl); ok {
@@ -57,7 +57,7 @@ func stripNot(x *ast.Expr) (inner *ast.Expr, negated bool) {
 	return x, false
 }
 
-// hasWithModifier says whether a condition is asked on other facts.
+// hasWithModifier reports whether a condition is asked on other facts.
 func hasWithModifier(x *ast.Expr) bool {
 	found := false
 	ast.WalkWiths(x, func(*ast.With) bool { found = true; return true })

@@ -18,7 +18,7 @@ type decider struct {
 	// that are true.
 	from   *frame
 	others ast.Body
-	// so says whether what the condition refers to is true.
+	// so reports whether what the condition refers to is true.
 	so   bool
 	deep int
 	// exists is true when a value matters only in so far as there is one.
@@ -267,7 +267,7 @@ func (f *finder) constantTerm(fr *frame, t *ast.Term, others ast.Body) *ast.Term
 	return ast.NewTerm(got[left])
 }
 
-// isSmallValue says whether a value has few nodes.
+// isSmallValue reports whether a value has few nodes.
 func isSmallValue(v ast.Value) bool {
 	nodes := 0
 	ast.WalkTerms(ast.NewTerm(v), func(*ast.Term) bool {

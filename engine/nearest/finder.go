@@ -45,7 +45,7 @@ type frame struct {
 	lines  []*condition
 	// before binds arguments, and after the element that the clause is asked for.
 	before, after ast.Body
-	// paths are the variables that stand for a fact.
+	// paths are the variables that represent a fact.
 	paths map[ast.Var]ast.Ref
 }
 
@@ -56,7 +56,7 @@ type condition struct {
 	kind kind
 }
 
-// namesAreUsed says whether other conditions ask about the names that a part gives.
+// namesAreUsed reports whether other conditions ask about the names that a part gives.
 // Where they do not, it only matters that there is something to be named.
 func (fr *frame) namesAreUsed(l *condition) bool {
 	named := ast.NewVarSet()
@@ -104,7 +104,7 @@ func (f *finder) frameOf(c engine.Clause) *frame {
 	return fr
 }
 
-// bindFactPath notes that a variable stands for a fact.
+// bindFactPath notes that a variable represents a fact.
 func (fr *frame) bindFactPath(name, fact *ast.Term) {
 	if v, ok := name.Value.(ast.Var); ok && !v.IsWildcard() {
 		if ref := fr.factPath(fact); ref != nil {
@@ -113,7 +113,7 @@ func (fr *frame) bindFactPath(name, fact *ast.Term) {
 	}
 }
 
-// factPath is the path below the input that a term stands for; nil if there is none.
+// factPath is the path below the input that a term represents; nil if there is none.
 func (fr *frame) factPath(t *ast.Term) ast.Ref {
 	switch v := t.Value.(type) {
 	case ast.Var:
@@ -165,7 +165,7 @@ func (f *finder) refersToRule(fr *frame, t *ast.Term) bool {
 	return len(f.source.FindDefinitions(fr.clause, fr.locals, t, nil)) > 0
 }
 
-// isHelper says whether a reference is to all that a rule is, and not to a part.
+// isHelper reports whether a reference is to all that a rule is, and not to a part.
 func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
 	defs := f.source.FindDefinitions(fr.clause, fr.locals, t, nil)
 	return len(defs) > 0 && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
@@ -343,7 +343,7 @@ func (f *finder) lackingConditions(fr *frame, l *condition, deep int) []Conditio
 	return []Condition{c}
 }
 
-// hasHelperConditions says whether conditions of helpers decide about one.
+// hasHelperConditions reports whether conditions of helpers decide about one.
 func hasHelperConditions(c Condition) bool {
 	return slices.ContainsFunc(c.Helpers, func(h Helper) bool { return len(h.Conditions) > 0 })
 }

@@ -64,7 +64,7 @@ type Helper struct {
 	Rule   string `json:"rule,omitempty"` // its id, if it has one of its own
 	Bundle string `json:"bundle,omitempty"`
 	Place  string `json:"place,omitempty"` // file:row:col
-	// Holds says whether the definition is true.
+	// Holds reports whether the definition is true.
 	Holds bool `json:"holds"`
 	// Text is what its value is made of, and Why what the facts of that are.
 	Text       string      `json:"text,omitempty"`

@@ -84,7 +84,7 @@ func (m *memo) recallPlaces(pods Pods, rows []*row) (changed []int) {
 	return changed
 }
 
-// canCompare says whether new places can be compared with remembered ones.
+// canCompare reports whether new places can be compared with remembered ones.
 func (m *memo) canCompare(out points.RankOutput) bool {
 	if len(m.pods) == 0 || len(out.Keys) == 0 {
 		return true

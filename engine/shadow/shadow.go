@@ -259,7 +259,7 @@ func (s *Runner) RecordDecision(r decision.Record) {
 // QueuedBytes is what the records that wait may take together, roughly.
 const QueuedBytes = 8 << 20
 
-// enqueueRecord says whether there is room for a record among those that wait.
+// enqueueRecord reports whether there is room for a record among those that wait.
 func (s *Runner) enqueueRecord(r decision.Record) bool {
 	size := int64(record.MemorySize(r))
 	if s.queued.Add(size) <= QueuedBytes {

@@ -22,7 +22,7 @@ type field struct {
 	encode    encodeFunc
 }
 
-// isOptional says whether an answer may leave the field out.
+// isOptional reports whether an answer may leave the field out.
 func (f *field) isOptional() bool {
 	return f.omitEmpty || f.omitZero || f.typ.Kind() == reflect.Pointer
 }

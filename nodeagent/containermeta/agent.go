@@ -107,7 +107,7 @@ func (a *Agent) forgetPod(pod types.NamespacedName) {
 	delete(a.history, pod)
 }
 
-// isRecreated says whether an error is of a pod that is gone, or has made room for another
+// isRecreated reports whether an error is of a pod that is gone, or has made room for another
 // one of its name.
 func isRecreated(ctx context.Context, c client.Reader, pod *corev1.Pod) bool {
 	now := &corev1.Pod{}

@@ -58,7 +58,7 @@ func (w *world) create(pod *corev1.Pod) {
 }
 
 // kubelet runs each container that has no run, by the labels and annotations that the pod
-// has now, and tells of the runs.
+// has now, and reports the runs.
 func (w *world) kubelet() {
 	w.Helper()
 	pod := w.pod()

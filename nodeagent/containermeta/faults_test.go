@@ -46,7 +46,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	}
 }
 
-// runContainers is a kubelet that starts each container that does not run, and tells of the runs.
+// runContainers is a kubelet that starts each container that does not run, and reports the runs.
 func runContainers(c *faultinjection.Cluster, runtime *critest.Runtime, node *cri.Node, pod *corev1.Pod) {
 	runtimes, err := node.ListRuntimes(c.Context())
 	c.Must(err)

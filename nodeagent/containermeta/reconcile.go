@@ -85,7 +85,7 @@ func (a *Agent) recordRuns(ctx context.Context, pod *corev1.Pod) (kruise.Runtime
 	return next, a.writeAnnotation(ctx, pod, next)
 }
 
-// isUpToDate says whether all that the statuses of the containers name is written already: then
+// isUpToDate reports whether all that the statuses of the containers name is written already: then
 // the runtime need not be asked.
 func isUpToDate(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) bool {
 	for i := range pod.Status.ContainerStatuses {

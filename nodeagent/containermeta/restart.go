@@ -32,7 +32,7 @@ const (
 	// asks for.
 	GivenUpReason = "EnvNotRefreshed"
 	// mostStops is how many runs of a container are ended for the same env. The kubelet may
-	// start one by what it knew a moment before; more would go on for ever.
+	// start one by what it knew a moment before; more would go on indefinitely.
 	mostStops = 3
 	// settling is how long a run that is outdated is left alone. The kubelet looks at a pod
 	// once a second, and starts the next run by what it saw last: a container that ends at once
@@ -166,7 +166,7 @@ func gracePeriod(pod *corev1.Pod) time.Duration {
 	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, defaultGrace)) * time.Second
 }
 
-// mayStop says whether a run may be ended: not a second time, and not one after the other for
+// mayStop reports whether a run may be ended: not a second time, and not one after the other for
 // an env that the container never gets.
 func (a *Agent) mayStop(pod *corev1.Pod, d due) bool {
 	a.mu.Lock()

@@ -50,7 +50,7 @@ func boundAnswer(ctx context.Context, method string, request, answer any, conn *
 	return invoke(ctx, method, request, answer, conn, append(opts, grpc.MaxCallRecvMsgSize(MostAnswer))...)
 }
 
-// PrintedTooMuch says whether a command printed more than MostOutput.
+// PrintedTooMuch reports whether a command printed more than MostOutput.
 func PrintedTooMuch(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "message larger than max")
 }

@@ -161,7 +161,7 @@ type Ended struct {
 func (r *Runtime) RunCommand(ctx context.Context, c Container, command []string, timeout time.Duration) (Ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+callTimeout)
 	defer cancel()
-	seconds := max(1, int64((timeout+time.Second-1)/time.Second)) // 0 is for ever
+	seconds := max(1, int64((timeout+time.Second-1)/time.Second)) // 0 is without a limit
 	said, err := r.runtimes.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: c.id, Cmd: command, Timeout: seconds})
 	if err != nil {
 		return Ended{}, fmt.Errorf("running %s in container %s: %w", message.QuoteCommand(command), c.Name, err)

@@ -10,18 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// IsUnavailable says whether a runtime did not answer, which another try may change.
+// IsUnavailable reports whether a runtime did not answer, which another try may change.
 func IsUnavailable(err error) bool {
 	var none NoRuntimeError
 	return status.Code(err) == codes.Unavailable || errors.As(err, &none)
 }
 
-// TimedOut says whether a call, or the command that it ran, took too long.
+// TimedOut reports whether a call, or the command that it ran, took too long.
 func TimedOut(err error) bool {
 	return status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsGone says whether the container of a call is not there any more.
+// IsGone reports whether the container of a call is not there any more.
 func IsGone(err error) bool { return notFound(err) }
 
 func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

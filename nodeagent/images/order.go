@@ -44,7 +44,7 @@ func (p *pull) applyEdit(spec kruise.ImageTagSpec, image kruise.ImageSpec) {
 	p.changed = make(chan struct{})
 }
 
-// withDeadline ends a context so many seconds after a time, with a cause. The number is read again when the order changes; nil is for ever.
+// withDeadline ends a context so many seconds after a time, with a cause. The number is read again when the order changes; nil is without a limit.
 func (a *Agent) withDeadline(ctx context.Context, p *pull, since time.Time, cause error, seconds func(*kruise.ImageTagPullPolicy) *int64) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	recovery.Go("images", func() {

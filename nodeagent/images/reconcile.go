@@ -123,7 +123,7 @@ func (a *Agent) syncPulls(node *kruise.NodeImage) {
 	}
 }
 
-// isFinished says whether the status has the end of a version already.
+// isFinished reports whether the status has the end of a version already.
 func isFinished(node *kruise.NodeImage, k key, version int64) bool {
 	s := statusOf(node, k)
 	return s != nil && s.Version == version && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed)

@@ -20,7 +20,7 @@ type Place struct {
 	path   string
 }
 
-// ParsePattern reads a pattern such as *.registry.example.com:5000/team. A * stands for any
+// ParsePattern reads a pattern such as *.registry.example.com:5000/team. A * represents any
 // characters within one label of the host.
 func ParsePattern(text string) (Place, error) {
 	p, err := ParsePlace(text)
@@ -53,7 +53,7 @@ func ParsePlace(text string) (Place, error) {
 	return Place{labels: strings.Split(u.Hostname(), "."), port: u.Port(), path: u.Path}, nil
 }
 
-// MatchesPlace says whether a pattern has a place: as many labels, each of which matches, the same
+// MatchesPlace reports whether a pattern has a place: as many labels, each of which matches, the same
 // port, and the path or one above it.
 func (p Place) MatchesPlace(at Place) bool {
 	if len(p.labels) != len(at.labels) || p.port != at.port || !strings.HasPrefix(at.path, p.path) {

@@ -41,7 +41,7 @@ type world struct {
 	events  *record.FakeRecorder
 	name    string
 	stop    func()
-	// turn is held by a Reconcile: it writes a result before it tells of it.
+	// turn is held by a Reconcile: it writes a result before it reports it.
 	turn sync.Mutex
 }
 

@@ -91,7 +91,7 @@ func (n *faultyNode) startAgain(c *faultinjection.Cluster) map[string]cri.Contai
 	return runs
 }
 
-// manage permits the run of each container that a request waits for, and tells of the next one.
+// manage permits the run of each container that a request waits for, and reports the next one.
 func manage(c *faultinjection.Cluster, r *kruise.ContainerRecreateRequest, runs map[string]cri.Container) {
 	if r.Status.Phase != kruise.ContainerRecreateRequestRecreating {
 		return

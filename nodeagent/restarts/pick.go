@@ -44,7 +44,7 @@ func isDone(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// isGraceStarted says whether the manager has begun to take the pod out of its services, if it is
+// isGraceStarted reports whether the manager has begun to take the pod out of its services, if it is
 // to (CRR-07). The manager waits until it is out, by its own clock, and permits nothing before:
 // the clock of this node may be another one.
 func isGraceStarted(r *kruise.ContainerRecreateRequest) bool {

@@ -76,7 +76,7 @@ func (a *Agent) reportContainer(ctx context.Context, r *kruise.ContainerRecreate
 	})
 }
 
-// isStillPermitted says whether a request is still to be carried out, for that run.
+// isStillPermitted reports whether a request is still to be carried out, for that run.
 func (a *Agent) isStillPermitted(ctx context.Context, r *kruise.ContainerRecreateRequest, container, run string) (bool, error) {
 	now := &kruise.ContainerRecreateRequest{}
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), now); err != nil {

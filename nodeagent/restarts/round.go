@@ -127,7 +127,7 @@ func (a *Agent) inspectContainers(ctx context.Context, r *kruise.ContainerRecrea
 	return seen{request: r, containers: containers, permits: permits, now: a.now()}, runtime, "", nil
 }
 
-// handleAbsence keeps a request while the runtime restarts, but not for ever.
+// handleAbsence keeps a request while the runtime restarts, but not indefinitely.
 func (a *Agent) handleAbsence(ctx context.Context, r *kruise.ContainerRecreateRequest, err error) (time.Duration, error) {
 	if !cri.IsUnavailable(err) {
 		return 0, err

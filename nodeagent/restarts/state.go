@@ -78,7 +78,7 @@ func (s seen) isForced() bool {
 	return s.request.Spec.Strategy != nil && s.request.Spec.Strategy.ForceRecreate
 }
 
-// isKilled says whether the request has ended a run already: it was written, or the run
+// isKilled reports whether the request has ended a run already: it was written, or the run
 // that the manager named is no longer the current one. The latter is what remains of
 // an agent that died before it could write.
 func (s seen) isKilled(name string, run cri.Container) bool {

@@ -83,7 +83,7 @@ func (s *Slots) freeSlot(namespace string) {
 	s.grantWaiting()
 }
 
-// mayTake says whether a namespace may have another slot. The caller holds s.mu.
+// mayTake reports whether a namespace may have another slot. The caller holds s.mu.
 func (s *Slots) mayTake(namespace string) bool {
 	held := s.held[namespace]
 	return s.free > 0 && (held == 0 || held < s.free || s.all < fewest)

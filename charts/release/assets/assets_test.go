@@ -153,7 +153,7 @@ func files(t *testing.T, folder string) map[string]string {
 	return out
 }
 
-// Two folders stand for two machines.
+// Two folders represent two machines.
 func TestTwoReleasesOfACommitAreTheSame(t *testing.T) {
 	one, _ := commonRelease(t)
 	other := options(t, t.TempDir())

@@ -156,7 +156,7 @@ func readIgnored(folder string) (ignored, error) {
 	return out, nil
 }
 
-// isIgnored says whether a name is no part of the chart.
+// isIgnored reports whether a name is no part of the chart.
 func (i ignored) isIgnored(name string, isFolder bool) bool {
 	patterns := i.anything
 	if isFolder {

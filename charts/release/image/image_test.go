@@ -73,7 +73,7 @@ func digestOf(t *testing.T, of interface{ Digest() (v1.Hash, error) }) v1.Hash {
 	return digest
 }
 
-// Two folders stand for two machines: what a build takes from where it runs is in the paths.
+// Two folders represent two machines: what a build takes from where it runs is in the paths.
 func TestTwoBuildsMakeOneImage(t *testing.T) {
 	one, other := build(t, "linux/amd64,linux/arm64"), build(t, "linux/amd64,linux/arm64")
 	if a, b := digestOf(t, one.Index), digestOf(t, other.Index); a != b {

@@ -58,7 +58,7 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", q, asked))
 }
 
-// serveRefusals tells of requests whose objects the caller may get. Of others it does
+// serveRefusals reports requests whose objects the caller may get. Of others it does
 // not even tell that they were.
 func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())

@@ -23,7 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
-// IsProbeable says whether a pod can be probed (PPM-01): it is active, initialized and on a node.
+// IsProbeable reports whether a pod can be probed (PPM-01): it is active, initialized and on a node.
 func IsProbeable(pod *corev1.Pod) bool {
 	c := inplace.FindCondition(pod, corev1.PodInitialized)
 	return availability.IsActive(pod) && pod.Spec.NodeName != "" && c != nil && c.Status == corev1.ConditionTrue
@@ -61,7 +61,7 @@ func List(ctx context.Context, c client.Reader, namespace string) ([]Marker, err
 	return out, nil
 }
 
-// SelectsPod says whether a marker is for a pod. A serverless pod has a list of its markers
+// SelectsPod reports whether a marker is for a pod. A serverless pod has a list of its markers
 // from when it was created.
 func (m Marker) SelectsPod(pod *corev1.Pod, serverless bool) bool {
 	if m.Namespace != pod.Namespace {

@@ -65,7 +65,7 @@ type UnavailableError struct {
 func (e UnavailableError) Error() string { return e.What + " cannot be read now: " + e.Err.Error() }
 func (e UnavailableError) Unwrap() error { return e.Err }
 
-// IsPermanent says whether an error stays until a user changes the source, its
+// IsPermanent reports whether an error stays until a user changes the source, its
 // contents, a secret or a role. A fetch with another error is worth a retry soon.
 func IsPermanent(err error) bool {
 	return errors.As(err, &SourceError{}) || errors.As(err, &NotFoundError{}) || errors.As(err, &UnauthorizedError{}) ||

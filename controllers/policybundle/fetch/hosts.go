@@ -67,7 +67,7 @@ func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// allowsHost says whether a host may be asked at a port, and whether it is named
+// allowsHost reports whether a host may be asked at a port, and whether it is named
 // itself and not only the domain it is in.
 func (h Hosts) allowsHost(host, port, scheme string) (allowed, named bool) {
 	host = canonicalHost(host)

@@ -22,7 +22,7 @@ type Source struct {
 // ConfigMap has either an archive, in the key bundle.tar.gz of binaryData, or
 // files of text. A key cannot have slashes, and policies need none: what counts
 // is their package. Data does: before __data.json (or .yaml, .yml) each __ of a
-// key stands for a slash, so extend__rollout__freeze__data.json is the file
+// key represents a slash, so extend__rollout__freeze__data.json is the file
 // data.json in the folder extend/rollout/freeze. Keys that are neither of Rego,
 // JSON or YAML nor .manifest or .signatures.json are no part of the bundle.
 type ConfigMap struct{ Namespace, Name string }

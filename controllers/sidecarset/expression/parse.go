@@ -170,7 +170,7 @@ func (p *parser) parseValue() (node, error) {
 		return node{value: value}, nil
 	}
 	quantity, err := resource.ParseQuantity(token)
-	if err != nil || regexp.MustCompile(`[eE][+-]?[0-9]{3}`).MatchString(token) { // computing with the latter would take for ever
+	if err != nil || regexp.MustCompile(`[eE][+-]?[0-9]{3}`).MatchString(token) { // computing with the latter would not end
 		return node{}, fmt.Errorf("%q is no number, percentage or quantity, and not the variable %s", token, p.variable)
 	}
 	return node{value: toRational(quantity), quantity: true}, nil

@@ -101,7 +101,7 @@ func LatestRevisionName(ctx context.Context, reader client.Reader, namespace str
 	}
 }
 
-// MatchesRevision says whether an injection strategy names a revision.
+// MatchesRevision reports whether an injection strategy names a revision.
 func MatchesRevision(want *kruise.SidecarSetInjectRevision, revision *appsv1.ControllerRevision) bool {
 	if want == nil {
 		return false

@@ -67,21 +67,21 @@ func NamespaceNames(s *metav1.LabelSelector) []string {
 // ExplainPods selects them by their labels.
 func (s *Selector) ExplainPods() labels.Selector { return s.pods }
 
-// NamesNamespace says whether the SidecarSet names a namespace.
+// NamesNamespace reports whether the SidecarSet names a namespace.
 func (s *Selector) NamesNamespace(namespace string) bool { return slices.Contains(s.names, namespace) }
 
-// AnyNamespace says whether it is for all namespaces, so that none has to be looked into.
+// AnyNamespace reports whether it is for all namespaces, so that none has to be looked into.
 func (s *Selector) AnyNamespace() bool { return s.namespaces == nil }
 
-// MatchesLabels says whether the labels of a pod are selected.
+// MatchesLabels reports whether the labels of a pod are selected.
 func (s *Selector) MatchesLabels(pod map[string]string) bool { return s.pods.Matches(labels.Set(pod)) }
 
-// MatchesNamespace says whether a namespace is selected, by its name and its labels.
+// MatchesNamespace reports whether a namespace is selected, by its name and its labels.
 func (s *Selector) MatchesNamespace(name string, of map[string]string) bool {
 	return s.namespaces == nil || (len(s.names) == 0 || slices.Contains(s.names, name)) && s.namespaces.Matches(labels.Set(of))
 }
 
-// MatchesUpdate says whether updateStrategy.selector selects a pod; nil if there is no such selector.
+// MatchesUpdate reports whether updateStrategy.selector selects a pod; nil if there is no such selector.
 func (s *Selector) MatchesUpdate(pod map[string]string) *bool {
 	if s.updated == nil {
 		return nil

@@ -73,12 +73,12 @@ func withoutImages(containers []kruise.SidecarContainer) []kruise.SidecarContain
 	return out
 }
 
-// StaysRunning says whether an init container is a sidecar of Kubernetes itself, which runs as long as its pod.
+// StaysRunning reports whether an init container is a sidecar of Kubernetes itself, which runs as long as its pod.
 func StaysRunning(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// IsHot says whether a container is upgraded without a gap, by a pair of containers (SS-07).
+// IsHot reports whether a container is upgraded without a gap, by a pair of containers (SS-07).
 func IsHot(container *kruise.SidecarContainer) bool {
 	return container.UpgradeStrategy.UpgradeType == kruise.SidecarContainerHotUpgrade
 }

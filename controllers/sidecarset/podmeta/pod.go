@@ -186,7 +186,7 @@ func SetVersions(pod *corev1.Pod, container, version, alternate string) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+container, alternate)
 }
 
-// IsInjected says whether a container is from a SidecarSet.
+// IsInjected reports whether a container is from a SidecarSet.
 func IsInjected(container *corev1.Container) bool {
 	return slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool {
 		return env.Name == kruise.SidecarInjectedEnv && env.Value == "true"

@@ -49,7 +49,7 @@ type Kind[H client.Object] struct {
 	// Loose are fields that the schema accepts in any form, by path without indexes:
 	// unknown fields below them get a warning. They are the same in all versions.
 	Loose []string
-	// Same says whether nothing changed that rules are about.
+	// Same reports whether nothing changed that rules are about.
 	Same func(a, b H) bool
 	// SameOlder replaces Same for objects of the older version, if it is set.
 	SameOlder func(a, b Spoke) bool
@@ -131,7 +131,7 @@ func (k *Kind[H]) readObjects(request *admission.Request) (o Object[H], old *Obj
 	return o, &before, err
 }
 
-// isUnchanged says whether an update changes nothing that rules are about.
+// isUnchanged reports whether an update changes nothing that rules are about.
 func (k *Kind[H]) isUnchanged(o, old Object[H]) bool {
 	if k.SameOlder != nil && o.Older != nil {
 		return k.SameOlder(o.Older, old.Older)

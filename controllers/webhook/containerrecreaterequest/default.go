@@ -73,7 +73,7 @@ func labelsOf(pod *corev1.Pod, node *corev1.Node) map[string]string {
 	return labels
 }
 
-// isName says whether a user has left out of a container what is filled in.
+// isName reports whether a user has left out of a container what is filled in.
 func isName(container *v1beta1.ContainerRecreateRequestContainer) bool {
 	return container.PreStop == nil && len(container.Ports) == 0 && container.StatusContext == nil
 }

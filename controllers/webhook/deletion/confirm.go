@@ -17,7 +17,7 @@ import (
 // confirmFor is how long reading the object may take.
 const confirmFor = time.Second
 
-// isDeletionConfirmed says whether the API server has the object that a request wants to delete, so
+// isDeletionConfirmed reports whether the API server has the object that a request wants to delete, so
 // that the deletion counts. Any client that reaches the webhook can post a review, and
 // forged ones would use up what a rule lets go in a minute.
 //

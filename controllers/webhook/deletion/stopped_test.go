@@ -142,7 +142,7 @@ func TestADenialOfAProcessThatIsStopped(t *testing.T) {
 	}
 }
 
-// deletes says whether an object can be deleted within a time.
+// deletes reports whether an object can be deleted within a time.
 func (c *cluster) deletes(t *testing.T, o client.Object, patience time.Duration) bool {
 	t.Helper()
 	done := make(chan error, 1)

@@ -45,7 +45,7 @@ func (r *Request) confirmLivePod(ctx context.Context, pods client.Reader, req *a
 	return true, nil
 }
 
-// isForPod says whether the request is for a pod of that name. The API server may leave the name empty.
+// isForPod reports whether the request is for a pod of that name. The API server may leave the name empty.
 func isForPod(req *admission.Request, pod *corev1.Pod) bool {
 	return req.Namespace == pod.Namespace && (req.Name == "" || req.Name == pod.Name)
 }
@@ -56,7 +56,7 @@ func sameMetadata(a, b *corev1.Pod) bool {
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero()
 }
 
-// samePod says whether after is a later state of a pod. An update cannot change what this compares.
+// samePod reports whether after is a later state of a pod. An update cannot change what this compares.
 func samePod(pod, after *corev1.Pod) bool {
 	return pod.Namespace == after.Namespace && pod.Name == after.Name && (after.UID == "" || pod.UID == after.UID)
 }

@@ -104,7 +104,7 @@ func readEviction(ctx context.Context, pods client.Reader, req *admission.Reques
 	return &Request{Asked: asked, Stored: pod}, nil
 }
 
-// IsUpdate says whether the pod is to be another, and not to go.
+// IsUpdate reports whether the pod is to be another, and not to go.
 func (r *Request) IsUpdate() bool {
 	op := r.Asked.Request.Operation
 	return op == points.Update || op == points.Resize

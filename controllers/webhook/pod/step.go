@@ -58,7 +58,7 @@ type MutatingStep struct {
 	Gates []featuregate.Feature
 	// Match describes the pods that concern the step. Other steps may have more pods sent: Mutate leaves those alone.
 	Match match.Created
-	// Mutate changes the pod and says whether it did. An error refuses the pod.
+	// Mutate changes the pod and reports whether it did. An error refuses the pod.
 	Mutate func(ctx context.Context, c *Creation) (bool, error)
 }
 

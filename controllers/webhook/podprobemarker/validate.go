@@ -52,7 +52,7 @@ func validateSpec(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found
 	}
 }
 
-// isKept says whether another component writes conditions of this type.
+// isKept reports whether another component writes conditions of this type.
 func isKept(conditionType string) bool {
 	return slices.Contains([]corev1.PodConditionType{
 		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, v1beta1.KruisePodReady, v1beta1.InPlaceUpdateReady,
@@ -60,7 +60,7 @@ func isKept(conditionType string) bool {
 }
 
 // validateType wants a condition that can be written. OpenKruise admitted conditions that another component writes,
-// though the two overwrite each other for ever, so a request that leaves such a condition as it is passes.
+// though the two overwrite each other indefinitely, so a request that leaves such a condition as it is passes.
 func validateType(probe *v1alpha1.PodContainerProbe, old *v1alpha1.PodProbeMarker, path *field.Path, found *rules.Findings) {
 	for _, message := range validation.IsQualifiedName(probe.PodConditionType) {
 		found.AddErrors(field.Invalid(path, probe.PodConditionType, message))

@@ -53,7 +53,7 @@ func groupOf(target *v1beta1.TargetReference) string {
 	return version.Group
 }
 
-// looselyOverlap says whether selectors look as if some pod had both (PUB-09). They must ask about the same keys: that
+// looselyOverlap reports whether selectors look as if some pod had both (PUB-09). They must ask about the same keys: that
 // app=web and tier=front have no pod in common is what people mean who write them, even if labels could have it so.
 func looselyOverlap(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
@@ -90,7 +90,7 @@ func byKey(selector *metav1.LabelSelector) map[string][]metav1.LabelSelectorRequ
 	return out
 }
 
-// areCompatible says whether a label can meet both requirements, which are of the same key.
+// areCompatible reports whether a label can meet both requirements, which are of the same key.
 func areCompatible(a, b metav1.LabelSelectorRequirement) bool {
 	if a.Operator != metav1.LabelSelectorOpIn {
 		a, b = b, a
@@ -108,7 +108,7 @@ func areCompatible(a, b metav1.LabelSelectorRequirement) bool {
 	return b.Operator == metav1.LabelSelectorOpExists
 }
 
-// hasValueAmong says whether one of the values is among the others, or whether one is not.
+// hasValueAmong reports whether one of the values is among the others, or whether one is not.
 func hasValueAmong(values, others []string, among bool) bool {
 	there := map[string]bool{}
 	for _, other := range others {

@@ -54,7 +54,7 @@ func TestPrivilegedContainersAreRefusedInEveryTemplate(t *testing.T) {
 	}
 }
 
-// privilege makes the containers of an object privileged, and says whether it has any with an
+// privilege makes the containers of an object privileged, and reports whether it has any with an
 // image.
 func privilege(v any) (some bool) {
 	switch v := v.(type) {

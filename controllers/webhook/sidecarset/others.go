@@ -34,7 +34,7 @@ func (o Options) validateOthers(ctx context.Context, set *v1beta1.SidecarSet, fo
 	}
 }
 
-// canSharePod says whether a pod may be of both.
+// canSharePod reports whether a pod may be of both.
 func canSharePod(a, b *v1beta1.SidecarSet) bool {
 	if a.Spec.Selector == nil || b.Spec.Selector == nil { // it selects none
 		return false

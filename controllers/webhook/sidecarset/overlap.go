@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// selectorsOverlap says whether something may match both selectors (SS-18).
+// selectorsOverlap reports whether something may match both selectors (SS-18).
 func selectorsOverlap(a, b *metav1.LabelSelector) bool {
 	return !excludesSelected(a, b) && !excludesSelected(b, a)
 }
 
-// excludesSelected says whether some requirement of b excludes all that a selects. Exists of a key that a does not mention excludes
+// excludesSelected reports whether some requirement of b excludes all that a selects. Exists of a key that a does not mention excludes
 // it too: that is a quirk which users rely on, to tell SidecarSets from each other.
 func excludesSelected(a, b *metav1.LabelSelector) bool {
 	wanted := valuesOf(a)

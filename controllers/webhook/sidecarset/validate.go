@@ -49,7 +49,7 @@ func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
 	found.ValidateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))
 }
 
-// sameForOthers says whether a change is none for other SidecarSets: the same pods get the same.
+// sameForOthers reports whether a change is none for other SidecarSets: the same pods get the same.
 func sameForOthers(a, b *v1beta1.SidecarSet) bool {
 	same := equality.Semantic.DeepEqual
 	return baseOf(a) == baseOf(b) && sameContainers(a, b) && same(a.Spec.Selector, b.Spec.Selector) &&

@@ -49,7 +49,7 @@ func (c PendingSelector) ContentKey() string { return c.ObjectKey() + "/" + c.Re
 // ID is the same for no two claims.
 func (c PendingSelector) ID() string { return c.ContentKey() + "/" + c.At.Format(time.RFC3339Nano) }
 
-// IsUnnamed reports whether the claim stands for claims that were too many to be kept apart: it is for all pods, and names no object.
+// IsUnnamed reports whether the claim represents claims that were too many to be kept apart: it is for all pods, and names no object.
 func (c PendingSelector) IsUnnamed() bool { return c.Set == "" && c.Reach.MatchesAllPods() }
 
 // ReadClaims reads those of a configuration.

@@ -86,10 +86,10 @@ func pathDigest(of string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// MatchesAllPods says whether all pods are described.
+// MatchesAllPods reports whether all pods are described.
 func (r Selector) MatchesAllPods() bool { return !r.None && len(r.Namespaces)+len(r.Labels) == 0 }
 
-// MatchesPod says whether a pod is described, as the conditions do.
+// MatchesPod reports whether a pod is described, as the conditions do.
 func (r Selector) MatchesPod(namespace string, of map[string]string) bool {
 	if r.None || len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, namespace) {
 		return false

@@ -25,7 +25,7 @@ const (
 // since agents are updated.
 const Grace = 20 * time.Second
 
-// Is says whether a pod is a node agent. The namespace is that of the node agents.
+// Is reports whether a pod is a node agent. The namespace is that of the node agents.
 func Is(o client.Object, namespace string) bool {
 	return o.GetNamespace() == namespace && o.GetLabels()[label] == value
 }
@@ -85,7 +85,7 @@ func NewDeployed(reader client.Reader, namespace string, now func() time.Time) *
 	return &Deployed{reader: reader, namespace: namespace, absences: NewAbsences(now, Grace)}
 }
 
-// HasAgent says whether a node has an agent. If it does not, left is how long it may still be that
+// HasAgent reports whether a node has an agent. If it does not, left is how long it may still be that
 // the agent is only being replaced. A pod that is on no node yet has nothing to be restarted.
 func (d *Deployed) HasAgent(ctx context.Context, node string) (there bool, left time.Duration, err error) {
 	if node == "" {

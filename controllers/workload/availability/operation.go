@@ -27,7 +27,7 @@ func ClassifyChange(before, after *corev1.Pod) string {
 	return protection.Update
 }
 
-// addsUnavailableLabel says whether a label that calls the pod unavailable is new.
+// addsUnavailableLabel reports whether a label that calls the pod unavailable is new.
 func addsUnavailableLabel(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, had := before.Labels[key]; !had && strings.HasPrefix(key, policy.UnavailablePodLabelPrefix) {
@@ -37,7 +37,7 @@ func addsUnavailableLabel(before, after *corev1.Pod) bool {
 	return false
 }
 
-// isInPlaceResize says whether nothing changed but resources that the kubelet can change
+// isInPlaceResize reports whether nothing changed but resources that the kubelet can change
 // while the containers run.
 func isInPlaceResize(before, after *corev1.Pod) bool {
 	if isStaticPod(before) || qos.ComputeClass(&before.Spec) != qos.ComputeClass(&after.Spec) || !podSmoothly(&before.Spec, &after.Spec) {
@@ -60,7 +60,7 @@ func isInPlaceResize(before, after *corev1.Pod) bool {
 	return equality.Semantic.DeepEqual(before.Spec, *rest)
 }
 
-// podSmoothly says whether the resources of the pod as a whole may have changed so, and no
+// podSmoothly reports whether the resources of the pod as a whole may have changed so, and no
 // container that shares them restarts for it.
 func podSmoothly(was, is *corev1.PodSpec) bool {
 	before, after := corev1.Container{}, corev1.Container{}
@@ -78,7 +78,7 @@ func podSmoothly(was, is *corev1.PodSpec) bool {
 	return canResizeInPlace(&before, &after)
 }
 
-// canResizeInPlace says whether each resource that changed may, and needs no restart.
+// canResizeInPlace reports whether each resource that changed may, and needs no restart.
 func canResizeInPlace(was, is *corev1.Container) bool {
 	if !equality.Semantic.DeepEqual(was.Resources.Claims, is.Resources.Claims) {
 		return false
@@ -116,7 +116,7 @@ func restartsOnResize(c *corev1.Container, name corev1.ResourceName) bool {
 	return false
 }
 
-// isStaticPod says whether a file on a node is what the pod is made of: the kubelet
+// isStaticPod reports whether a file on a node is what the pod is made of: the kubelet
 // makes another of it.
 func isStaticPod(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {

@@ -20,15 +20,15 @@ func PodState(pod *corev1.Pod) protection.PodState {
 	return protection.PodState{Ready: IsReady(pod), Consistent: InconsistentReason(pod) == "", NoProtect: NoProtect(pod)}
 }
 
-// IsAvailable says whether a pod counts as available, as far as the pod says.
+// IsAvailable reports whether a pod counts as available, as far as the pod says.
 func IsAvailable(pod *corev1.Pod) bool { return IsReady(pod) && InconsistentReason(pod) == "" }
 
-// IsActive says whether a pod is neither finished nor on its way out.
+// IsActive reports whether a pod is neither finished nor on its way out.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// IsRunningAndReady says whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. What labels
+// IsRunningAndReady reports whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. What labels
 // say to budgets is no matter of theirs.
 func IsRunningAndReady(pod *corev1.Pod) bool {
 	if !IsActive(pod) || pod.Status.Phase != corev1.PodRunning {
@@ -38,7 +38,7 @@ func IsRunningAndReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// IsReady says whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
+// IsReady reports whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
 func IsReady(pod *corev1.Pod) bool {
 	if !IsRunningAndReady(pod) {
 		return false
@@ -51,7 +51,7 @@ func IsReady(pod *corev1.Pod) bool {
 	return true
 }
 
-// NoProtect says whether the pod's annotation takes it out of its budget.
+// NoProtect reports whether the pod's annotation takes it out of its budget.
 func NoProtect(pod *corev1.Pod) bool {
 	yes, err := strconv.ParseBool(pod.Annotations[policy.PodNoProtectKey])
 	return err == nil && yes

@@ -123,7 +123,7 @@ func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 	return a
 }
 
-// ofNewPods says whether a hold of the whole is one of new pods too.
+// ofNewPods reports whether a hold of the whole is one of new pods too.
 func ofNewPods(h decision.Hold) bool {
 	return h.IsWholeWorkload() && h.NewPods != decision.NewPodsUpdate
 }

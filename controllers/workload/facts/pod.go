@@ -215,7 +215,7 @@ func PodOrdinal(name string) (int, bool) {
 }
 
 // Update makes the facts of pods, reusing those of pods whose resource version
-// is that of last time. updated says whether a pod is at the
+// is that of last time. updated reports whether a pod is at the
 // update revision. Pods that are not given any more are forgotten.
 func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, updated func(*corev1.Pod) bool) []*Pod {
 	if v := topology.Version(); v != s.topology || !terms.isEqual(s.terms) {

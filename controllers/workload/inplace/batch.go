@@ -27,7 +27,7 @@ func (w pendingWork) hasContainer(name string) bool {
 }
 
 // retainContainers leaves only the work of some containers. What is for a container that the
-// pod does not have is for none, and would be waited for for ever.
+// pod does not have is for none, and would be waited for indefinitely.
 func (w pendingWork) retainContainers(names []string) {
 	others := func(name string) bool { return !slices.Contains(names, name) }
 	maps.DeleteFunc(w.images, func(k string, _ string) bool { return others(k) })

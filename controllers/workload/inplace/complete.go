@@ -70,11 +70,11 @@ func UnreplacedReason(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []str
 	return ""
 }
 
-// isReplaced says whether a container runs what the spec says, as far as the
+// isReplaced reports whether a container runs what the spec says, as far as the
 // kubelet has told of the pod as it is now. Another imageID, the image's name or
 // digest prove it. Where two tags have one digest the imageID never changes and
 // the name may be that of either, so that a new container proves it too:
-// OpenKruise hangs there for ever. And a container that was started by the very
+// OpenKruise hangs there indefinitely. And a container that was started by the very
 // image need not be replaced: an update was undone before it was seen.
 func isReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
 	if isStatusStale(pod) {
@@ -95,7 +95,7 @@ func isReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPla
 	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st) || toldBySpec(pod, st)
 }
 
-// isStatusStale says whether the status is of the pod before its last change.
+// isStatusStale reports whether the status is of the pod before its last change.
 func isStatusStale(pod *corev1.Pod) bool {
 	g := pod.Status.ObservedGeneration
 	return g != 0 && g < pod.Generation

@@ -33,7 +33,7 @@ func ContainersToRefresh(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// onlyEnv says whether a record is of a container whose image stays, so that it restarts
+// onlyEnv reports whether a record is of a container whose image stays, so that it restarts
 // for its env alone.
 func onlyEnv(last kruise.InPlaceUpdateContainerStatus) bool {
 	return last.ImageID == "" && last.ContainerID != ""
@@ -45,7 +45,7 @@ func inBatches(s *kruise.InPlaceUpdateState, name string) bool {
 	})
 }
 
-// awaitsBatch says whether a container is to change with a batch that has not begun.
+// awaitsBatch reports whether a container is to change with a batch that has not begun.
 func awaitsBatch(s *kruise.InPlaceUpdateState, name string) bool {
 	_, image := s.NextContainerImages[name]
 	_, meta := s.NextContainerRefMetadata[name]
@@ -73,7 +73,7 @@ func envTold(pod *corev1.Pod, st *corev1.ContainerStatus) env {
 	return outdated
 }
 
-// envReplaced says whether a container of which only the env changes runs with the new
+// envReplaced reports whether a container of which only the env changes runs with the new
 // one. The node agent knows; it restarts only containers of pods that have the readiness
 // gate. Where it has not written on the pod, or where the runtime does not tell it the env,
 // a new container is the only sign. Once the gate was opened again, other clients may write
@@ -90,7 +90,7 @@ func envReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, restarted bool) bo
 	return restarted && !tellsLater(pod, st)
 }
 
-// tellsLater says whether the node agent writes on the pod, but has not come to this run
+// tellsLater reports whether the node agent writes on the pod, but has not come to this run
 // of the container yet.
 func tellsLater(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	set, err := runtimemeta.DecodeAnnotation(pod)
@@ -98,7 +98,7 @@ func tellsLater(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	return err == nil && len(set.Containers) > 0 && !told
 }
 
-// toldBySpec says whether the node agent saw that a container was started by the image
+// toldBySpec reports whether the node agent saw that a container was started by the image
 // that the spec names (A-05, rule 6).
 func toldBySpec(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	told, ok := runtimemeta.ContainerMeta(pod, st)

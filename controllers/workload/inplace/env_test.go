@@ -14,7 +14,7 @@ import (
 
 // agented is a pod with the readiness gate whose container main is in an update of its env
 // alone, with what the node agent says of a run of it: by which color and image it was
-// started. The status tells of a run as well.
+// started. The status reports a run as well.
 func agented(t *testing.T, run string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	p := updating(func(p *corev1.Pod) {

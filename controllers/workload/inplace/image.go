@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sameImage says whether a container's status tells of the image that the spec
+// sameImage reports whether a container's status reports the image that the spec
 // names. Runtimes write names out: docker.io/library/nginx:latest for nginx.
 func sameImage(spec string, st *corev1.ContainerStatus) bool {
 	if _, digest, ok := strings.Cut(spec, "@"); ok {

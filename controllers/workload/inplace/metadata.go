@@ -37,7 +37,7 @@ func (m *Metadata) setEntry(kind, key, value string) {
 
 func (m *Metadata) isEmpty() bool { return len(m.Labels) == 0 && len(m.Annotations) == 0 }
 
-// sharesKey says whether two containers read one key in common.
+// sharesKey reports whether two containers read one key in common.
 func (m *Metadata) sharesKey(o *Metadata) bool {
 	for _, kind := range []string{labels, annotations} {
 		for k := range *m.kindEntries(kind) {

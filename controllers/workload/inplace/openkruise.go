@@ -19,7 +19,7 @@ import (
 // started by the spec as it is now: its node agent says so, or the container was
 // started after the update began.
 
-// byOpenKruise says whether OpenKruise recorded an update: there is no container id.
+// byOpenKruise reports whether OpenKruise recorded an update: there is no container id.
 func byOpenKruise(s *kruise.InPlaceUpdateState) bool {
 	for _, last := range s.LastContainerStatuses {
 		if last.ContainerID != "" {
@@ -29,7 +29,7 @@ func byOpenKruise(s *kruise.InPlaceUpdateState) bool {
 	return true
 }
 
-// readyAgain says whether the readiness gate of a pod was opened again. It is closed
+// readyAgain reports whether the readiness gate of a pod was opened again. It is closed
 // ahead of an update, and opened when that is complete.
 func readyAgain(pod *corev1.Pod) bool {
 	c := FindCondition(pod, kruise.InPlaceUpdateReady)
@@ -60,13 +60,13 @@ func envPending(pod *corev1.Pod, s *kruise.InPlaceUpdateState) (names []string) 
 	return names
 }
 
-// startedBySpec says whether a container that OpenKruise recorded was started by the
+// startedBySpec reports whether a container that OpenKruise recorded was started by the
 // image that the spec names.
 func startedBySpec(pod *corev1.Pod, st *corev1.ContainerStatus, since time.Time) bool {
 	return toldBySpec(pod, st) || startedSince(st, since)
 }
 
-// startedSince says whether a container runs that was started at a time or later.
+// startedSince reports whether a container runs that was started at a time or later.
 // Both times have whole seconds.
 func startedSince(st *corev1.ContainerStatus, since time.Time) bool {
 	return !since.IsZero() && st.State.Running != nil && !st.State.Running.StartedAt.Time.Before(since.Truncate(time.Second))

@@ -16,10 +16,10 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// HasGate says whether the pod's readiness waits for InPlaceUpdateReady.
+// HasGate reports whether the pod's readiness waits for InPlaceUpdateReady.
 func HasGate(pod *corev1.Pod) bool { return hasReadinessGate(pod, kruise.InPlaceUpdateReady) }
 
-// AddGate has the pod's readiness wait for a condition, and says whether it did not
+// AddGate has the pod's readiness wait for a condition, and reports whether it did not
 // already.
 func AddGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	if hasReadinessGate(pod, t) {
@@ -43,7 +43,7 @@ func FindCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondit
 	return nil
 }
 
-// WantsReady says whether a gate of a pod that is complete, or was never
+// WantsReady reports whether a gate of a pod that is complete, or was never
 // updated, is still to be opened (A-07; PA-02 for KruisePodReady, which only has
 // a first value here).
 func WantsReady(pod *corev1.Pod) bool {
@@ -57,12 +57,12 @@ func WantsReady(pod *corev1.Pod) bool {
 	return c == nil || c.Status != corev1.ConditionTrue || c.Reason != "" || c.Message != ""
 }
 
-// WantsKruiseReady says whether the gate KruisePodReady of a pod was never opened.
+// WantsKruiseReady reports whether the gate KruisePodReady of a pod was never opened.
 func WantsKruiseReady(pod *corev1.Pod) bool {
 	return hasReadinessGate(pod, kruise.KruisePodReady) && FindCondition(pod, kruise.KruisePodReady) == nil
 }
 
-// HasGateCondition says whether the gate of a pod was ever opened or shut.
+// HasGateCondition reports whether the gate of a pod was ever opened or shut.
 func HasGateCondition(pod *corev1.Pod) bool {
 	return FindCondition(pod, kruise.InPlaceUpdateReady) != nil
 }

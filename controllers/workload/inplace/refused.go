@@ -41,7 +41,7 @@ type rollout struct {
 // server is asked once more.
 const mostRollouts = 10_000
 
-// isAssumedAllowed says whether a change of a pod may be taken to be allowed, without asking.
+// isAssumedAllowed reports whether a change of a pod may be taken to be allowed, without asking.
 func (r *Refusals) isAssumedAllowed(pod *corev1.Pod, revision string) bool {
 	if r == nil {
 		return true
@@ -75,7 +75,7 @@ func workloadUID(pod *corev1.Pod) types.UID {
 	return pod.UID
 }
 
-// isRefused says whether an API server will not have a write, whatever the moment:
+// isRefused reports whether an API server will not have a write, whatever the moment:
 // not one that lost a race, came too fast or was about something that is gone.
 func isRefused(err error) bool {
 	var status apierrors.APIStatus
@@ -101,7 +101,7 @@ func (u Updater) dryRunChange(ctx context.Context, pod *corev1.Pod, earlier cont
 	return nil
 }
 
-// noDryRun says whether a dry run was refused only because it is one: a webhook with
+// noDryRun reports whether a dry run was refused only because it is one: a webhook with
 // side effects cannot take part. The change itself is not refused by that.
 func noDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")

@@ -33,7 +33,7 @@ func withResource(r corev1.ResourceRequirements, c *corev1.Container, list strin
 	return r
 }
 
-// defaultedRequests are those of a container as the API server defaults them: a limit stands for
+// defaultedRequests are those of a container as the API server defaults them: a limit represents
 // both.
 func defaultedRequests(c *corev1.Container) corev1.ResourceList {
 	out := c.Resources.Requests.DeepCopy()
@@ -57,7 +57,7 @@ func setResources(c *corev1.Container, r corev1.ResourceRequirements) {
 	}
 }
 
-// RestartsContainers says whether the update restarts any container; metadata
+// RestartsContainers reports whether the update restarts any container; metadata
 // alone, and resources as long as no resize policy asks for it, do not.
 func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
 	if len(spec.ContainerImages) > 0 || len(spec.ContainerRefMetadata) > 0 {
@@ -77,7 +77,7 @@ func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
 	return false
 }
 
-// restartsFor says whether the kubelet restarts a container to change a resource of it.
+// restartsFor reports whether the kubelet restarts a container to change a resource of it.
 func restartsFor(c *corev1.Container, name corev1.ResourceName) bool {
 	for _, p := range c.ResizePolicy {
 		if p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer {

@@ -64,7 +64,7 @@ func resizeCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// hasPendingResize says whether an earlier update has changed resources of the pod that its
+// hasPendingResize reports whether an earlier update has changed resources of the pod that its
 // containers do not have yet. The next update waits for them too.
 func hasPendingResize(pod *corev1.Pod) bool {
 	s, err := DecodeState(pod)
@@ -75,7 +75,7 @@ func hasPendingResize(pod *corev1.Pod) bool {
 // "" if they have.
 //
 // The status tells the resources of each container. It is right about those of a new
-// container. Of one that goes on running it may tell the old values for ever, since the
+// container. Of one that goes on running it may tell the old values indefinitely, since the
 // kubelet repeats what it told before of all that the runtime does not report (containerd
 // before 1.7, or a CPU limit without CFS quotas), and it may leave values out. A kubelet
 // that names the generation it has seen says by its conditions when it is done.
@@ -118,7 +118,7 @@ func differingResources(c *corev1.Container, st *corev1.ContainerStatus) (out []
 	return out
 }
 
-// resourceMatches says whether a list has the value of another, if that has one.
+// resourceMatches reports whether a list has the value of another, if that has one.
 func resourceMatches(want, has corev1.ResourceList, name corev1.ResourceName) bool {
 	w, wanted := want[name]
 	h, ok := has[name]

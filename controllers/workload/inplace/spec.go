@@ -14,7 +14,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// UpdateSpec makes the update of a difference. refreshEnv says whether
+// UpdateSpec makes the update of a difference. refreshEnv reports whether
 // containers are restarted for metadata that their env reads; else all metadata
 // is only written.
 func (d Difference) UpdateSpec(target string, graceSeconds int32, refreshEnv bool) (*kruise.UpdateSpec, error) {
@@ -55,10 +55,10 @@ func (d Difference) UpdateSpec(target string, graceSeconds int32, refreshEnv boo
 
 // ResumePending adds what an earlier update left undone on the pod: batches that had
 // not begun. The pod's label says it has them, so no difference of revisions
-// tells of them, and the record of the earlier update is about to be replaced.
+// reports them, and the record of the earlier update is about to be replaced.
 func (d Difference) ResumePending(spec *kruise.UpdateSpec, pod *corev1.Pod) {
 	s, err := DecodeState(pod)
-	if err != nil || s == nil { // a record that cannot be read tells of nothing
+	if err != nil || s == nil { // a record that cannot be read reports nothing
 		return
 	}
 	for i := range d.New.Spec.Containers {

@@ -39,7 +39,7 @@ func DecodeState(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
 	return s, nil
 }
 
-// InGrace says whether a pod waits for its grace period to end.
+// InGrace reports whether a pod waits for its grace period to end.
 func InGrace(pod *corev1.Pod) bool {
 	_, ok := podAnnotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceLegacyKey)
 	return ok

@@ -147,7 +147,7 @@ func (u Updater) changePod(ctx context.Context, before *corev1.Pod, earlier cont
 	return written, 0, err
 }
 
-// sameButStatus says whether only the status of a pod was written since.
+// sameButStatus reports whether only the status of a pod was written since.
 func sameButStatus(was, is *corev1.Pod) bool {
 	same := equality.Semantic.DeepEqual
 	return was.UID == is.UID && was.Generation == is.Generation && is.DeletionTimestamp == nil && same(was.Spec, is.Spec) &&

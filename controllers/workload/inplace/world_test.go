@@ -142,7 +142,7 @@ func (w *world) size(pod *corev1.Pod) {
 	}
 }
 
-// awaited says whether the record waits for a container to be started anew though
+// awaited reports whether the record waits for a container to be started anew though
 // its image stays: that is what a node agent goes by. The values that it reads
 // may well be what they were, when one update has undone another.
 func awaited(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
@@ -155,7 +155,7 @@ func awaited(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 }
 
 // wants is what a container is to run: its image and what its env reads. Only
-// the node agent restarts a container for its env; here the kubelet stands for it.
+// the node agent restarts a container for its env; here the kubelet represents it.
 func (w *world) wants(pod *corev1.Pod, c *corev1.Container) string {
 	text := c.Image
 	for _, e := range c.Env {

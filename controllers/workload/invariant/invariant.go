@@ -94,7 +94,7 @@ func (w *Checker) CountPods(workload client.Object, pods []*corev1.Pod, revision
 	return out
 }
 
-// OwnsPod says whether a pod belongs to a workload, by its owner or as the kind says.
+// OwnsPod reports whether a pod belongs to a workload, by its owner or as the kind says.
 func (w *Checker) OwnsPod(workload client.Object, pod *corev1.Pod) bool {
 	if w.typ.Workloads == nil {
 		return metav1.IsControlledBy(pod, workload)

@@ -22,13 +22,13 @@ func Find(conditions []kruise.JobCondition, t kruise.JobConditionType) *kruise.J
 	return &conditions[i]
 }
 
-// IsTrue says whether there is a condition of a type and it is True.
+// IsTrue reports whether there is a condition of a type and it is True.
 func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
 	c := Find(conditions, t)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetTrue sets a condition to True, and says whether its reason is new.
+// SetTrue sets a condition to True, and reports whether its reason is new.
 func SetTrue(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, text string, now metav1.Time) bool {
 	text = message.Shorten(text)
 	is := Find(*conditions, t)
@@ -45,7 +45,7 @@ func SetTrue(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reaso
 	return fresh
 }
 
-// Drop removes a condition, and says whether it was there.
+// Drop removes a condition, and reports whether it was there.
 func Drop(conditions *[]kruise.JobCondition, t kruise.JobConditionType) bool {
 	had := len(*conditions)
 	*conditions = slices.DeleteFunc(*conditions, func(c kruise.JobCondition) bool { return c.Type == t })

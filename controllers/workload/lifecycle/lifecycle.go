@@ -15,7 +15,7 @@ func PodState(pod *corev1.Pod) kruise.LifecycleStateType {
 	return kruise.LifecycleStateType(pod.Labels[kruise.LifecycleStateKey])
 }
 
-// IsHooked says whether any of a hook's marks is on the pod: it holds the pod
+// IsHooked reports whether any of a hook's marks is on the pod: it holds the pod
 // back before an update or a delete.
 func IsHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
@@ -34,7 +34,7 @@ func IsHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	return false
 }
 
-// AllHooked says whether all of a hook's marks are on the pod: the pod may
+// AllHooked reports whether all of a hook's marks are on the pod: the pod may
 // count as normal. No hook is not all hooked (spec/README.md, 5).
 func AllHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
@@ -70,7 +70,7 @@ type Facts struct {
 	Complete bool
 }
 
-// WaitsForPreNormal says whether the preNormal hook keeps a new pod from state Normal. Pods
+// WaitsForPreNormal reports whether the preNormal hook keeps a new pod from state Normal. Pods
 // without that hook are in PreparingNormal too, until they have a node.
 func WaitsForPreNormal(pod *corev1.Pod, l *kruise.Lifecycle) bool {
 	return PodState(pod) == kruise.LifecycleStatePreparingNormal && l != nil && l.PreNormal != nil && !AllHooked(l.PreNormal, pod)

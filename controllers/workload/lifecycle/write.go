@@ -41,7 +41,7 @@ type Writer struct {
 // was written last, nil if it was not, even where it fails half-way.
 //
 // OpenKruise takes the mark of an update back only on the way to Updated, so
-// that a pod whose hook is already back stays out of its services for ever;
+// that a pod whose hook is already back stays out of its services indefinitely;
 // here every way out of an update takes it back.
 func (w Writer) MoveToState(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
@@ -91,7 +91,7 @@ func (w Writer) updateReadinessKey(ctx context.Context, pod *corev1.Pod, s kruis
 	return pod.DeepCopy(), nil
 }
 
-// HasStaleHookKey says whether a pod is out of its services for an update or a delete that it never
+// HasStaleHookKey reports whether a pod is out of its services for an update or a delete that it never
 // began to prepare: it was made not ready, and the write of its state failed after that.
 func HasStaleHookKey(pod *corev1.Pod) bool {
 	if s := PodState(pod); s != "" && s != kruise.LifecycleStateNormal {
@@ -100,7 +100,7 @@ func HasStaleHookKey(pod *corev1.Pod) bool {
 	return HasHookKey(pod)
 }
 
-// HasHookKey says whether a pod is kept out of its services by a key of a lifecycle hook.
+// HasHookKey reports whether a pod is kept out of its services by a key of a lifecycle hook.
 func HasHookKey(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kruise.KruisePodReady && c.Status != corev1.ConditionTrue {

@@ -75,7 +75,7 @@ func NewRequirements(spec *corev1.PodSpec, opts ...Option) (*Requirements, error
 	return r, nil
 }
 
-// EvaluateNode says whether a pod may start on a node, and whether one that runs there may stay.
+// EvaluateNode reports whether a pod may start on a node, and whether one that runs there may stay.
 func (r *Requirements) EvaluateNode(node *corev1.Node) Verdict {
 	if r.nodeName != "" && r.nodeName != node.Name {
 		return Verdict{Reason: NodeName, Message: fmt.Sprintf("The template asks for node %s.", r.nodeName)}

@@ -19,7 +19,7 @@ import (
 // deadline.
 const ResponseTime = 10 * time.Minute
 
-// LostAt is when what a node was asked for at a time, and has begun with, has failed, as the node is not ready and so never tells of its
+// LostAt is when what a node was asked for at a time, and has begun with, has failed, as the node is not ready and so never reports its
 // end; zero while it is ready. What runs on a node that is not ready may work, such as on one without a network plugin, so what it was asked
 // for since then has as long. It is for what has no deadline of its user's: that one ends it else.
 func LostAt(node *corev1.Node, asked time.Time) time.Time {
@@ -81,7 +81,7 @@ func UnreadySince(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// IsVirtual says whether a node has no kubelet of its own, and so no node agent.
+// IsVirtual reports whether a node has no kubelet of its own, and so no node agent.
 func IsVirtual(node *corev1.Node) bool {
 	return node.Labels[kruise.ServerlessNodeKey] == kruise.ServerlessNodeValue
 }

@@ -62,7 +62,7 @@ func (r Range) findReservation(n int) (span, bool) {
 	return span{}, false
 }
 
-// HasOrdinal says whether a pod of an ordinal is wanted.
+// HasOrdinal reports whether a pod of an ordinal is wanted.
 func (r Range) HasOrdinal(n int) bool {
 	_, reserved := r.findReservation(n)
 	return r.IsInBounds(n) && !reserved
@@ -79,5 +79,5 @@ func (r Range) AllOrdinals() []int {
 	return out
 }
 
-// IsInBounds says whether an ordinal lies between the first and the last of those wanted.
+// IsInBounds reports whether an ordinal lies between the first and the last of those wanted.
 func (r Range) IsInBounds(n int) bool { return n >= r.Start && n < r.End }

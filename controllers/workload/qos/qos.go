@@ -9,7 +9,7 @@ import (
 )
 
 // ComputeClass is the class of a pod with this spec. Only cpu and memory count. A limit
-// without a request stands for both, as in the API server's defaults. Resources
+// without a request represents both, as in the API server's defaults. Resources
 // of the pod as a whole, where it has them, count instead of its containers'.
 func ComputeClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	some, guaranteed := false, true

@@ -53,7 +53,7 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 	return out, true
 }
 
-// areNamed says whether each claim template has a name that a pod can refer to it by, and none of another.
+// areNamed reports whether each claim template has a name that a pod can refer to it by, and none of another.
 func areNamed(templates []claimTemplate) bool {
 	seen := map[string]bool{}
 	for _, t := range templates {

@@ -56,7 +56,7 @@ type Document struct {
 	HashLabel string
 	// Bare revisions have no annotations of the workload.
 	Bare bool
-	// Same says whether the data of two revisions mean the same; nil compares them as JSON.
+	// Same reports whether the data of two revisions mean the same; nil compares them as JSON.
 	Same func(a, b []byte) bool
 }
 

@@ -138,7 +138,7 @@ func HashData(data []byte, collisions int32) string {
 // may be either the name or only the hash.
 func ShortHash(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// SameHash says whether two revision labels mean the same revision.
+// SameHash reports whether two revision labels mean the same revision.
 func SameHash(a, b string) bool { return a != "" && ShortHash(a) == ShortHash(b) }
 
 // claim is what of a volume claim template its hash depends on.

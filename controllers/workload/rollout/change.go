@@ -87,7 +87,7 @@ func (c *changeDecisions) evaluatePod(ctx context.Context, p *facts.Pod) (Change
 	return c.evaluateOnce(ctx, key, claims)
 }
 
-// isUnserved says whether it is known that no Service selects a pod.
+// isUnserved reports whether it is known that no Service selects a pod.
 func (c *changeDecisions) isUnserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !c.r.c.services {
 		return false, nil

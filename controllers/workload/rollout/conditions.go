@@ -52,7 +52,7 @@ func FindCondition(all []kruise.WorkloadCondition, t string) *kruise.WorkloadCon
 }
 
 // WithCondition adds or replaces a condition, with the time of its last change if it was so
-// among those before. It says whether its status or its reason changed.
+// among those before. It reports whether its status or its reason changed.
 func WithCondition(all []kruise.WorkloadCondition, c kruise.WorkloadCondition, was []kruise.WorkloadCondition, now time.Time) ([]kruise.WorkloadCondition, bool) {
 	old := FindCondition(was, string(c.Type))
 	changed := old == nil || old.Status != c.Status || old.Reason != c.Reason

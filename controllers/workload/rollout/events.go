@@ -92,14 +92,14 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// membershipChanged says whether a pod may be of other workloads than before. Type.Workloads goes by the
+// membershipChanged reports whether a pod may be of other workloads than before. Type.Workloads goes by the
 // labels and annotations of a pod, and a kind that owns its pods by their owner.
 func membershipChanged(before, after *corev1.Pod) bool {
 	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		!reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
-// isRelevantChange says whether a change of a pod can change what its workload does (CS-18). Any
+// isRelevantChange reports whether a change of a pod can change what its workload does (CS-18). Any
 // other, such as a probe's time, needs no reconcile.
 func isRelevantChange(before, after *corev1.Pod, resizes bool) bool {
 	if resizes || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {

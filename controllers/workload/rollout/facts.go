@@ -52,7 +52,7 @@ const (
 	region = "region"
 )
 
-// IsRollback says whether pods are moved back to the current revision.
+// IsRollback reports whether pods are moved back to the current revision.
 func (f *Facts) IsRollback() bool { return f.Difference.Update < 0 }
 
 // TargetRevision names the revision that pods are moved to: the current one only where the
@@ -64,7 +64,7 @@ func (f *Facts) TargetRevision() string {
 	return f.Templates.UpdateRevision()
 }
 
-// IsAvailable says whether a pod is available (CS-02).
+// IsAvailable reports whether a pod is available (CS-02).
 func (f *Facts) IsAvailable(p *facts.Pod) bool {
 	if guest, ok := f.kind.(KindWithSharedPods); ok {
 		return guest.IsAvailable(f.Workload, p)
@@ -72,26 +72,26 @@ func (f *Facts) IsAvailable(p *facts.Pod) bool {
 	return p.IsAvailable(f.MinReady, f.Now)
 }
 
-// DeletionAsked says whether a user asked for the deletion of a pod.
+// DeletionAsked reports whether a user asked for the deletion of a pod.
 func (f *Facts) DeletionAsked(p *facts.Pod) bool { return f.asked[p] }
 
-// IsLeaving says whether a pod is asked to go, or prepares to.
+// IsLeaving reports whether a pod is asked to go, or prepares to.
 func (f *Facts) IsLeaving(p *facts.Pod) bool {
 	return f.asked[p] || p.State == kruise.LifecycleStatePreparingDelete
 }
 
-// AtTarget says whether a pod has the revision that it is to have. One of the current
+// AtTarget reports whether a pod has the revision that it is to have. One of the current
 // revision has it when the partition keeps as many as there are: it may have prepared
 // its update before others took its place, and what waits for an update that does not
-// come, with its traffic drained, waits for ever.
+// come, with its traffic drained, waits indefinitely.
 func (f *Facts) AtTarget(p *facts.Pod) bool {
 	return f.Templates.HasRevision(p.Pod, f.TargetRevision()) || (f.Difference.Settled && !p.Facts.Updated)
 }
 
-// CanMove says whether a pod may be moved at all; see Bounder.
+// CanMove reports whether a pod may be moved at all; see Bounder.
 func (f *Facts) CanMove(p *facts.Pod) bool { return f.bound == nil || f.bound(p) }
 
-// IsCandidate says whether a pod is not at its target and may be moved (CS-08). One that
+// IsCandidate reports whether a pod is not at its target and may be moved (CS-08). One that
 // waits for its recreation has been taken already.
 func (f *Facts) IsCandidate(p *facts.Pod) bool {
 	if p.Facts.Updated != f.IsRollback() || f.IsLeaving(p) {
@@ -106,12 +106,12 @@ func (f *Facts) IsCandidate(p *facts.Pod) bool {
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
 
-// isCondemned says whether no replica needs a pod any more.
+// isCondemned reports whether no replica needs a pod any more.
 func (f *Facts) isCondemned(p *facts.Pod) bool {
 	return f.Difference.Condemned != nil && f.Difference.Condemned(p)
 }
 
-// isRecreating says whether a pod not at its target is about to be deleted.
+// isRecreating reports whether a pod not at its target is about to be deleted.
 func (f *Facts) isRecreating(p *facts.Pod) bool {
 	return p.Facts.Updated == f.IsRollback() && p.State != kruise.LifecycleStatePreparingDelete && f.asked[p]
 }

@@ -158,7 +158,7 @@ func (r *Round) listPods(ctx context.Context) (pods []*corev1.Pod, current bool,
 	return pods, false, r.catchUp(ctx, late)
 }
 
-// ownsPods says whether workloads of the kind own their pods.
+// ownsPods reports whether workloads of the kind own their pods.
 func (c *Controller) ownsPods() bool { return c.typ.Workloads == nil }
 
 // catchUp deals with writes that the cache has not shown for too long (CS-19). With the
@@ -210,7 +210,7 @@ func (c *Controller) comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(node, strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
-// IsInactive says whether a pod is finished or terminating.
+// IsInactive reports whether a pod is finished or terminating.
 func IsInactive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

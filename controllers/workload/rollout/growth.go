@@ -38,7 +38,7 @@ type ClaimResize struct {
 	Trouble string
 }
 
-// CanGrow says whether a difference can be made up for by growing.
+// CanGrow reports whether a difference can be made up for by growing.
 func (g ClaimResize) CanGrow() bool {
 	return slices.ContainsFunc(g.Differ, func(c points.ClaimChange) bool { return c.Obstacle == "" })
 }
@@ -54,7 +54,7 @@ func (f *Facts) claimGrowth(pod *corev1.Pod) ClaimResize {
 	return ClaimResize{}
 }
 
-// IsSteady says whether a pod is available, none of its claims grows and no restart of it is
+// IsSteady reports whether a pod is available, none of its claims grows and no restart of it is
 // under way: else it uses up maxUnavailable (ASTS-08).
 func (f *Facts) IsSteady(p *facts.Pod) bool {
 	return f.IsAvailable(p) && f.claimGrowth(p.Pod).Growing == "" && !f.IsRestarting(p)
@@ -88,7 +88,7 @@ func (c *changeDecisions) resolveClaimChanges(ctx context.Context, o *orderedCan
 	return nil
 }
 
-// growClaims has the claims of a pod grow before it is changed. It says whether the pod is to be
+// growClaims has the claims of a pod grow before it is changed. It reports whether the pod is to be
 // changed now: not before its volumes have grown, and not at all if it has its revision.
 func (r *Round) growClaims(ctx context.Context, f *Facts, p *facts.Pod) (bool, error) {
 	kind, ok := r.c.kind.(KindWithClaimResize)

@@ -104,7 +104,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 	}
 }
 
-// mayConcern says whether a hold is one of a pod that is not there yet.
+// mayConcern reports whether a hold is one of a pod that is not there yet.
 func mayConcern(h decision.Hold, p *facts.Pod) bool {
 	groups := groupsOf(p)
 	for dimension, group := range h.Where {
@@ -146,12 +146,12 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	return r.RunParallel(acts)
 }
 
-// keepsFromUpdate says whether a hold is one of a policy that decided.
+// keepsFromUpdate reports whether a hold is one of a policy that decided.
 func keepsFromUpdate(h decision.Hold) bool {
 	return !h.IsFromWalk() && !byStrategy(h) && h.Rule != decision.RuleEngine && h.Rule != string(points.ChangePoint().Name)
 }
 
-// isUndecided says whether a hold stands for a decision that was not made.
+// isUndecided reports whether a hold represents a decision that was not made.
 func isUndecided(h decision.Hold) bool {
 	return h.Rule == decision.RuleEngine || h.Rule == string(points.ChangePoint().Name) && h.Reason == decision.ReasonNoDecision
 }

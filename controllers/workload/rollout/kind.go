@@ -36,7 +36,7 @@ type Kind interface {
 	// ResolveTemplates finds the revisions of a workload, and makes the one of its template
 	// where there is none.
 	ResolveTemplates(ctx context.Context, r *Round) (Templates, error)
-	// DeletionAsked says whether a pod is to be deleted because a user asked for it, by
+	// DeletionAsked reports whether a pod is to be deleted because a user asked for it, by
 	// a label or by the workload's spec.
 	DeletionAsked(workload client.Object, pod *corev1.Pod) bool
 	// ComputeDifference says how many pods are to be moved now.
@@ -50,7 +50,7 @@ type Kind interface {
 	// ReportStatus writes the status, and the events of what changed.
 	ReportStatus(ctx context.Context, r *Round, f *Facts, res Result) error
 	// TruncateHistory deletes old revisions that nothing uses. It comes after Report, also where the round or
-	// Report failed, or each edit of a workload that always fails would leave one more. failed says whether one did.
+	// Report failed, or each edit of a workload that always fails would leave one more. failed reports whether one did.
 	TruncateHistory(ctx context.Context, r *Round, f *Facts, failed bool) error
 }
 
@@ -70,7 +70,7 @@ type Type struct {
 	// Workloads are those that a pod belongs to. It is nil for kinds that own their
 	// pods: these are found by their owner reference.
 	Workloads func(context.Context, *corev1.Pod) []Reference
-	// Adopts says whether a workload takes a pod that no controller owns and that its selector
+	// Adopts reports whether a workload takes a pod that no controller owns and that its selector
 	// matches. Kinds with it also adopt ControllerRevisions that the selector matches. It is nil for
 	// kinds that adopt nothing, as CloneSets (CS-16).
 	Adopts func(workload client.Object, pod *corev1.Pod) bool
@@ -118,7 +118,7 @@ type KindWithSharedPods interface {
 	KindWithCandidateFilter
 	// NamespaceLabels are the labels of namespaces, by name. A namespace that is not there has none.
 	NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error)
-	// IsAvailable says whether the workload's part of a pod is available.
+	// IsAvailable reports whether the workload's part of a pod is available.
 	IsAvailable(workload client.Object, p *facts.Pod) bool
 }
 
@@ -187,7 +187,7 @@ type Templates interface {
 	UpdateRevision() string
 	// PodRevision is the revision that a pod says it has, "" if it says none.
 	PodRevision(pod *corev1.Pod) string
-	// HasRevision says whether a pod has the revision of a name.
+	// HasRevision reports whether a pod has the revision of a name.
 	HasRevision(pod *corev1.Pod, name string) bool
 	// CompareRevisions says how two revisions differ.
 	CompareRevisions(from, to string) (Comparison, error)

@@ -314,7 +314,7 @@ func (res Result) FailedPhases() []*PhaseError {
 	return out
 }
 
-// PhaseSucceeded says whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
+// PhaseSucceeded reports whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
 // update, and a phase that only lost a race has neither failed nor succeeded.
 func (res Result) PhaseSucceeded(phase string) bool {
 	ran := phase == PhaseScale || phase == failure.ConditionType || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)

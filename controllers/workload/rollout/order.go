@@ -122,7 +122,7 @@ func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanO
 
 // underWayFirst has pods go first whose last update is not complete: they were taken, as
 // those that prepare for theirs. One that its node does not resize is ready all the same,
-// and would wait for ever behind an available pod for which there is no room.
+// and would wait indefinitely behind an available pod for which there is no room.
 func (f *Facts) underWayFirst(waiting []int) {
 	if _, ok := f.kind.(KindWithSharedPods); ok {
 		return // it is the update of another that is under way

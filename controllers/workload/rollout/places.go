@@ -46,14 +46,14 @@ func (p *places) takePods() (taken []types.NamespacedName, skipped []selection.S
 			continue
 		}
 		p.taken[c.Pod] = p.limits.CountUse(c)
-		p.use(p.taken[c.Pod], 1)
+		p.useRoom(p.taken[c.Pod], 1)
 	}
 	p.candidates = left
 	return taken, skipped
 }
 
-// use takes the room of a pod, or gives it back where times is -1.
-func (p *places) use(room selection.Unavailable, times int) {
+// useRoom takes the room of a pod, or gives it back where times is -1.
+func (p *places) useRoom(room selection.Unavailable, times int) {
 	p.limits.Limit -= times
 	p.un.Total += times * room.Total
 	p.un.AtTarget += times * room.AtTarget
@@ -70,7 +70,7 @@ func (p *places) freeRefused(r *Round, k *keptPods) bool {
 		}
 		freed = true
 		delete(p.taken, s.Pod)
-		p.use(room, -1)
+		p.useRoom(room, -1)
 	}
 	if !freed {
 		return false

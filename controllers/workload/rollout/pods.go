@@ -49,7 +49,7 @@ func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.P
 	return found, found.UID != was.UID || found.DeletionTimestamp != nil
 }
 
-// IsIndeterminate says whether an error leaves open if a write was done: there was no
+// IsIndeterminate reports whether an error leaves open if a write was done: there was no
 // answer, or one that the API server failed half-way.
 func IsIndeterminate(err error) bool {
 	if err == nil {
@@ -135,7 +135,7 @@ func (r *Round) DeletePod(ctx context.Context, f *Facts, p *facts.Pod) error {
 }
 
 // LetGo deletes pods by a function of the kind, but for those that a hook holds: the hook is
-// told, and waited for. It says whether it wrote.
+// told, and waited for. It reports whether it wrote.
 func (r *Round) LetGo(ctx context.Context, f *Facts, pods []*facts.Pod, remove func(*facts.Pod) error) (acted bool, err error) {
 	var acts []func() error
 	for _, p := range pods {

@@ -29,7 +29,7 @@ type persistentError struct{ error }
 // Unwrap gives the cause.
 func (e *persistentError) Unwrap() error { return e.error }
 
-// IsConflict says whether an error is nothing but lost races.
+// IsConflict reports whether an error is nothing but lost races.
 func IsConflict(err error) bool {
 	switch err.(type) {
 	case nil, *CreateError, *persistentError:
@@ -38,7 +38,7 @@ func IsConflict(err error) bool {
 	return everyError(err, IsConflict, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) })
 }
 
-// onlyCreates says whether an error is nothing but creates that failed.
+// onlyCreates reports whether an error is nothing but creates that failed.
 func onlyCreates(err error) bool {
 	if _, ok := err.(*CreateError); ok || err == nil {
 		return ok

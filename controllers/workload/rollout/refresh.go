@@ -76,7 +76,7 @@ func (o *asyncGateOpener) waitOpened() ([]*corev1.Pod, error) {
 	return o.written, err
 }
 
-// onlyOpensGates says whether gates of a pod are opened that nothing else in the round looks at:
+// onlyOpensGates reports whether gates of a pod are opened that nothing else in the round looks at:
 // the pod is what it is to be and stays, and it is not available before its kubelet has
 // seen them open.
 func (r *Round) onlyOpensGates(f *Facts, p *facts.Pod) bool {
@@ -123,7 +123,7 @@ func (r *Round) nextWrite(f *Facts, p *facts.Pod) (write, error) {
 	return nil, nil
 }
 
-// needsGatesOpened says whether the readiness gates of a pod without an update under way are to be
+// needsGatesOpened reports whether the readiness gates of a pod without an update under way are to be
 // opened now. Those of a new pod that were not opened with its creation are once it has a
 // node, long before its containers run: by then its lifecycle state changes too, which takes
 // no write of its own so.

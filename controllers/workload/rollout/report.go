@@ -41,7 +41,7 @@ type Condition struct {
 
 // HoldCondition is the condition UpdateHeld after a round, with the first reason that pods are held.
 // It is nil where the round knows nothing new: it did not come to ask, or nothing holds the
-// update and nothing did. held says whether the condition was True before.
+// update and nothing did. held reports whether the condition was True before.
 func (res Result) HoldCondition(held bool) *Condition {
 	if !res.Looked {
 		return nil
@@ -80,7 +80,7 @@ func (res Result) ReportHold(to Events, c Condition) {
 	record(kruise.UpdateHeld, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 }
 
-// byStrategy says whether a hold is what the user asked for in the update strategy.
+// byStrategy reports whether a hold is what the user asked for in the update strategy.
 func byStrategy(h decision.Hold) bool {
 	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
 }

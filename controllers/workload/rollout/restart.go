@@ -147,7 +147,7 @@ func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) 
 	return s, nil
 }
 
-// startedSince says whether all containers of a pod were started after a time, but for those that have ended and are not
+// startedSince reports whether all containers of a pod were started after a time, but for those that have ended and are not
 // started again. Both times are in whole seconds.
 func startedSince(pod *corev1.Pod, asked time.Time) bool {
 	if pod.CreationTimestamp.After(asked) {
@@ -321,8 +321,8 @@ func (k *keptPods) recordHold(pod types.NamespacedName, h decision.Hold) {
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// isRestartDue says whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
-// OnDelete are not moved by the controller, so that a restart would wait for them for ever.
+// isRestartDue reports whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
+// OnDelete are not moved by the controller, so that a restart would wait for them indefinitely.
 func (r *Round) isRestartDue(f *Facts) bool {
 	return r.restartWanted(f) != "" && (f.Difference.Update == 0 || f.Strategy.Type == OnDelete)
 }

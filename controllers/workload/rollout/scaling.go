@@ -20,7 +20,7 @@ import (
 const builtinScale = "rollout.scale."
 
 // AskScale asks rollout/scale. The workload is decided again at the time that a hold names,
-// and an event tells of a hold that is new.
+// and an event reports a hold that is new.
 func AskScale(ctx context.Context, r *Round, f *Facts, in points.ScaleInput) points.ScaleOutput {
 	out, _ := EvaluatePoint(ctx, r, f, points.ScalePoint(), in)
 	for _, h := range out.Holds {
@@ -71,7 +71,7 @@ func (r *Round) isScaleHold(h decision.Hold) bool {
 	return slices.ContainsFunc(r.scaleHolds, func(o decision.Hold) bool { return o.Rule == h.Rule && o.Reason == h.Reason })
 }
 
-// isToldAsScaling reports whether the event of a hold of the scaling tells of a condition of the update, too, so that no second event does.
+// isToldAsScaling reports whether the event of a hold of the scaling reports a condition of the update, too, so that no second event does.
 // reason is that of the condition before, "" for none.
 func (r *Round) isToldAsScaling(res Result, c Condition, reason string) bool {
 	if c.Status != corev1.ConditionTrue {

@@ -51,7 +51,7 @@ func (r *Round) findStuck(f *Facts, res Result) []Stuck {
 	return out
 }
 
-// stuckError tells of the first pod that is stuck, and of how many there are.
+// stuckError reports the first pod that is stuck, and of how many there are.
 func stuckError(all []Stuck) error {
 	first := fmt.Errorf("pod %s is not updated: %s", all[0].Pod, all[0].Message)
 	if n := len(all) - 1; n > 0 {

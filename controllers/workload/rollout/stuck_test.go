@@ -97,7 +97,7 @@ func TestAGuestTellsNothingOfResizes(t *testing.T) {
 }
 
 // A pod that is stuck is ready, and unavailable: behind an available pod it would use up
-// what may be unavailable for ever.
+// what may be unavailable indefinitely.
 func TestAPodThatIsStuckIsMovedFirst(t *testing.T) {
 	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // longestRestart is how long a request counts that does not end, such as one whose node has no agent: its pod runs on, and a rollout
-// must not wait for it for ever.
+// must not wait for it indefinitely.
 const longestRestart = 10 * time.Minute
 
 // restartsUnderWay are the names of pods whose restart in place was asked for and has not ended: they are available
@@ -49,7 +49,7 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	if len(out) > 0 {
-		r.RequeueAfter(restartAgain) // nothing else tells of the end of a restart that its workload no longer asks for
+		r.RequeueAfter(restartAgain) // nothing else reports the end of a restart that its workload no longer asks for
 	}
 	return out, nil
 }
@@ -59,7 +59,7 @@ func isOverdue(o *kruise.ContainerRecreateRequest, now time.Time) bool {
 	return !o.CreationTimestamp.IsZero() && now.Sub(o.CreationTimestamp.Time) > longestRestart
 }
 
-// IsRestarting says whether a restart in place of a pod is under way.
+// IsRestarting reports whether a restart in place of a pod is under way.
 func (f *Facts) IsRestarting(p *facts.Pod) bool {
 	return f.restarting[p.Name] || f.restarting[shortenPodName(p.Name)]
 }

@@ -13,7 +13,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// IsTracked says whether node agents tell of the containers of a pod: a workload of
+// IsTracked reports whether node agents tell of the containers of a pod: a workload of
 // apps.kruise.io controls it, or a SidecarSet has put containers into it (PL-06).
 func IsTracked(pod *corev1.Pod) bool {
 	if _, ok := pod.Annotations[kruise.SidecarSetHashKey]; ok {

@@ -33,7 +33,7 @@ func FieldRef(path string) (kind, key string, ok bool) {
 	return "", "", false
 }
 
-// ReadsMetadata says whether the env of a container reads a label or an annotation.
+// ReadsMetadata reports whether the env of a container reads a label or an annotation.
 func ReadsMetadata(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
 		_, _, ok := envFieldRef(&e)

@@ -167,7 +167,7 @@ func (f *Finder) byScale(ctx context.Context, namespace string, ref Reference) (
 	return w, err
 }
 
-// isTerminating says whether an object of ours is on its way out, which its scale
+// isTerminating reports whether an object of ours is on its way out, which its scale
 // does not say. Objects of others' kinds we may not read.
 func (f *Finder) isTerminating(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	if object.GroupVersionKind().Group != kruise.GroupName {

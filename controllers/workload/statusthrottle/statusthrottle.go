@@ -24,7 +24,7 @@ func WriteDelay(was, next any, every, since time.Duration, records ...string) ti
 	return every - since
 }
 
-// OnlyCounts says whether two statuses, pointers to structs, differ in nothing but numbers other
+// OnlyCounts reports whether two statuses, pointers to structs, differ in nothing but numbers other
 // than generations, in records, and in the times and messages of conditions.
 func OnlyCounts(a, b any, records ...string) bool {
 	x, errX := withoutCounts(a, records)

@@ -14,10 +14,10 @@ import (
 )
 
 // Unhurried is how soon pods are looked at again at the earliest where nothing but a condition
-// waits for it: those that the scheduler does not judge may stay so for ever.
+// waits for it: those that the scheduler does not judge may stay so indefinitely.
 const Unhurried = 5 * time.Second
 
-// MatchesNoNode says whether no node has what a subset requires, as where a zone is misspelt. What
+// MatchesNoNode reports whether no node has what a subset requires, as where a zone is misspelt. What
 // cannot be read selects none.
 func MatchesNoNode(ctx context.Context, c client.Reader, term corev1.NodeSelectorTerm) (bool, error) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 { // the subset requires nothing

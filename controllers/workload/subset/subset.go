@@ -61,7 +61,7 @@ func ApplyPatch[T any](object *T, patch []byte) (*T, error) {
 	return out, nil
 }
 
-// IsUnschedulable says whether a pod has found no node for longer than a time (UD-07, WS-08), and
+// IsUnschedulable reports whether a pod has found no node for longer than a time (UD-07, WS-08), and
 // else when it may have; 0 for never.
 func IsUnschedulable(pod *corev1.Pod, longer time.Duration, now time.Time) (stuck bool, again time.Duration) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Spec.NodeName != "" {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// IsNewer says whether a is a newer version of b. Resource versions are ordered numbers since
+// IsNewer reports whether a is a newer version of b. Resource versions are ordered numbers since
 // Kubernetes 1.35; one that is not a number counts as older, and so does another object of the name.
 func IsNewer(a, b metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())

@@ -57,7 +57,7 @@ type Recorder struct {
 // pendingRecord waits for a record.
 type pendingRecord struct {
 	ctx context.Context
-	// write changes the spread as it is now, and says whether it did.
+	// write changes the spread as it is now, and reports whether it did.
 	write func(context.Context, *kruise.WorkloadSpread) (bool, error)
 	done  chan struct{}
 	err   error
@@ -248,7 +248,7 @@ func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, po
 }
 
 // ChangeStatus changes the status of a spread as it is now, together with those who record pods.
-// The function says whether it did; it is called again where another client wrote meanwhile.
+// The function reports whether it did; it is called again where another client wrote meanwhile.
 // The error is a 404 if the spread is gone.
 func (b *Recorder) ChangeStatus(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
 	return b.coalesceWrite(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {

@@ -10,7 +10,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// UsesCosts says whether the workload of a spread goes by deletion costs at scale in (WS-07).
+// UsesCosts reports whether the workload of a spread goes by deletion costs at scale in (WS-07).
 func UsesCosts(w *kruise.WorkloadSpread) bool {
 	switch w.Spec.TargetReference.Kind {
 	case "Deployment", "ReplicaSet", "CloneSet":

@@ -68,7 +68,7 @@ func (t *Targets) ListSpreads(ctx context.Context, namespace string) ([]*kruise.
 	return out, nil
 }
 
-// IsTarget says whether an owner is the workload of a spread. The version does not count.
+// IsTarget reports whether an owner is the workload of a spread. The version does not count.
 func IsTarget(w *kruise.WorkloadSpread, ref *metav1.OwnerReference) bool {
 	target := w.Spec.TargetReference
 	return target.Name == ref.Name && schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == kindOf(ref)
@@ -78,7 +78,7 @@ func kindOf(ref *metav1.OwnerReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// SelectsPod says whether the filter of a spread selects a pod.
+// SelectsPod reports whether the filter of a spread selects a pod.
 func SelectsPod(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
 	if w.Spec.TargetFilter == nil || w.Spec.TargetFilter.Selector == nil {
 		return true
@@ -102,7 +102,7 @@ func (t *Targets) nextOwner(ctx context.Context, namespace string, ref *metav1.O
 	return nil, nil
 }
 
-// hasWhiteList says whether there is a white list, so that any workload may have an owner on it.
+// hasWhiteList reports whether there is a white list, so that any workload may have an owner on it.
 func (t *Targets) hasWhiteList(ctx context.Context) bool {
 	all, err := t.readWhiteList(ctx)
 	return err == nil && len(all) > 0

@@ -140,7 +140,7 @@ func setSubsetStatus(w *kruise.WorkloadSpread, version string, limits []*int, s 
 	}
 }
 
-// IsUnschedulable says whether a subset is marked as one whose pods find no node.
+// IsUnschedulable reports whether a subset is marked as one whose pods find no node.
 func IsUnschedulable(w *kruise.WorkloadSpread, name string) bool {
 	for _, s := range w.Status.SubsetStatuses {
 		if s.Name != name {

@@ -114,7 +114,7 @@ func (t *Targets) findCustom(ctx context.Context, kind schema.GroupKind) (*Custo
 	return nil, nil
 }
 
-// followsKind says whether the owners of a kind are looked at.
+// followsKind reports whether the owners of a kind are looked at.
 func (t *Targets) followsKind(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	all, err := t.readWhiteList(ctx)
 	if err != nil {

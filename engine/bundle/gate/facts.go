@@ -10,7 +10,7 @@ import (
 // facts is what the input of one point has.
 type facts struct{ schema *jsonschema.Schema }
 
-// mayHavePath says whether a path may be defined in the input. It says no only where the
+// mayHavePath reports whether a path may be defined in the input. It says no only where the
 // path names a field that a struct of the contract has not.
 func (f facts) mayHavePath(path ast.Ref) bool {
 	s := f.schema

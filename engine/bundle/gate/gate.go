@@ -153,7 +153,7 @@ func (g *Gate) AdmitBundle(ctx context.Context, b *bundle.Bundle, active bundle.
 	return report, nil
 }
 
-// replacesActive says whether a bundle would be active in place of another. A canary
+// replacesActive reports whether a bundle would be active in place of another. A canary
 // leaves the one that holds elsewhere; a bundle that holds everywhere is what
 // becomes of its canary.
 func replacesActive(b, active *bundle.Bundle) bool {

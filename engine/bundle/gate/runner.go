@@ -184,7 +184,7 @@ func (l *limited) Write(p []byte) (int, error) {
 // the bundle is like.
 const exitFailed = 3
 
-// IsChild says whether this process was started by a Child.
+// IsChild reports whether this process was started by a Child.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
 // ServeChild does the work that a Child sent, and returns the exit code.

@@ -85,7 +85,7 @@ func findNestedPodLoops(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) 
 	return out
 }
 
-// visitCalls tells of every call in a module.
+// visitCalls reports every call in a module.
 func visitCalls(m *ast.Module, tell func(name string, at *ast.Location)) {
 	for _, r := range m.Rules {
 		s := &scan{module: m, call: func(name string, at *ast.Location, _ int) { tell(name, at) }}

@@ -19,7 +19,7 @@ type scan struct {
 	call func(name string, at *ast.Location, pods int)
 	loop func(at *ast.Location, pods int)
 
-	// names stand for collections of pods here, and indexes are bound to one
+	// names represent collections of pods here, and indexes are bound to one
 	// each: to use one of them again is no other loop.
 	names, indexes map[string]bool
 }

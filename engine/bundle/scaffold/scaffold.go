@@ -90,7 +90,7 @@ func New(name string, k Kind) (map[string]string, error) {
 	return out, nil
 }
 
-// isReservedWord says whether a word cannot be the last of a package that tests import.
+// isReservedWord reports whether a word cannot be the last of a package that tests import.
 func isReservedWord(word string) bool {
 	_, err := ast.ParseModuleWithOpts("", "package a\nimport data.a."+word+"\nb := "+word, ast.ParserOptions{RegoVersion: ast.RegoV1})
 	return err != nil || word == "input" || word == "data"

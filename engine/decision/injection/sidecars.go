@@ -97,7 +97,7 @@ type Set struct {
 	CanaryOf string `json:"canaryOf,omitempty"`
 	// UpdatePaused is true when updateStrategy is paused.
 	UpdatePaused bool `json:"updatePaused"`
-	// UpdateSelected says whether updateStrategy.selector selects the pod; there is
+	// UpdateSelected reports whether updateStrategy.selector selects the pod; there is
 	// none if there is no such selector.
 	UpdateSelected *bool `json:"updateSelected,omitempty"`
 	// Share is the partition as a part of 1; there is none if it is no percentage.
@@ -260,7 +260,7 @@ func sidecarsStrictness(_ SidecarsInput, then, now SidecarsOutput) decision.Stri
 	return decision.Changed
 }
 
-// lacksSidecarSet says whether an answer leaves out what another one has.
+// lacksSidecarSet reports whether an answer leaves out what another one has.
 func lacksSidecarSet(other, answer SidecarsOutput) bool {
 	return slices.ContainsFunc(other.Inject, func(one Injected) bool {
 		return !slices.ContainsFunc(answer.Inject, func(i Injected) bool { return i.Set == one.Set })

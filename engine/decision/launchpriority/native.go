@@ -20,7 +20,7 @@ func (o OrderOutput) EarlyContainers(in OrderInput) []string {
 	return out
 }
 
-// PermitsNative says whether the containers become init containers: the answer has it so, the gate is on,
+// PermitsNative reports whether the containers become init containers: the answer has it so, the gate is on,
 // and no container is bound that would have to become one. Barriers keep the order everywhere else.
 func (o OrderOutput) PermitsNative(in OrderInput) bool {
 	if !o.Native || !in.NativeSidecars {

@@ -151,7 +151,7 @@ func leanImages(in ImagesInput, then, now ImagesOutput) decision.Strictness {
 		decision.StrictnessOf(!coversHolds(then.Holds, now.Holds), !coversHolds(now.Holds, then.Holds)))
 }
 
-// coversHolds says whether some holds stop all that others do.
+// coversHolds reports whether some holds stop all that others do.
 func coversHolds(holds, others []Hold) bool {
 	return decision.CoversAll(holds, others, func(h, o Hold) bool {
 		return h.allowedRoom() <= o.allowedRoom() && (h.Node == "" || h.Node == o.Node) && decision.IsSubset(h.Where, o.Where)

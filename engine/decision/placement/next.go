@@ -92,7 +92,7 @@ func placesStrictness(then, now []string) decision.Strictness {
 	return decision.StrictnessOf(!isSubset(then, now), !isSubset(now, then))
 }
 
-// isSubset says whether each of some names is one of others.
+// isSubset reports whether each of some names is one of others.
 func isSubset(names, others []string) bool {
 	have := make(map[string]bool, len(others))
 	for _, name := range others {

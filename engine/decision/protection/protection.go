@@ -173,7 +173,7 @@ type Budget struct {
 	Records int `json:"records"`
 }
 
-// BudgetOutput says whether the pod may become unavailable.
+// BudgetOutput reports whether the pod may become unavailable.
 type BudgetOutput struct {
 	// Allow is true when the pod may become unavailable.
 	Allow bool `json:"allow"`
@@ -267,7 +267,7 @@ type Gates struct {
 	BudgetUpdate bool `json:"budgetUpdate"` // PodUnavailableBudgetUpdateGate
 }
 
-// DeletionOutput says whether the object may be deleted.
+// DeletionOutput reports whether the object may be deleted.
 type DeletionOutput struct {
 	// Allow is true when it may be done.
 	Allow bool `json:"allow"`

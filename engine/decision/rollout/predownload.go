@@ -51,7 +51,7 @@ type ContainerImage struct {
 	Was string `json:"was"`
 }
 
-// PredownloadOutput says whether images are pulled ahead. The clamp in Go pulls those of
+// PredownloadOutput reports whether images are pulled ahead. The clamp in Go pulls those of
 // the question alone.
 type PredownloadOutput struct {
 	// Action is Pull, Ignore, or Wait to ask again when something changes.

@@ -95,7 +95,7 @@ type ImagePull struct {
 	Phase string `json:"phase"`
 }
 
-// MaxTime stands for a time that is not known, sorted after all that are: the
+// MaxTime represents a time that is not known, sorted after all that are: the
 // largest integer that JSON numbers hold exactly.
 const MaxTime int64 = 1<<53 - 1
 

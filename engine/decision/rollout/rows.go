@@ -40,7 +40,7 @@ func RowsPoint() decision.Point[RowsInput, RowsOutput] {
 	}
 }
 
-// containsAll says whether some names have all of others.
+// containsAll reports whether some names have all of others.
 func containsAll(names, others []string) bool {
 	known := map[string]bool{}
 	for _, n := range names {

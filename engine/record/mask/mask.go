@@ -71,7 +71,7 @@ func parsePattern(text string) (pattern, error) {
 // startStates is the states before the first name.
 func (p *pattern) startStates() uint64 { return p.skipWildcards(1) }
 
-// skipWildcards adds the states after each ** that may stand for nothing.
+// skipWildcards adds the states after each ** that may represent nothing.
 func (p *pattern) skipWildcards(states uint64) uint64 {
 	for i, s := range p.segments {
 		if s == "**" && states&(1<<i) != 0 {
@@ -96,7 +96,7 @@ func (p *pattern) nextStates(states uint64, name string) uint64 {
 	return p.skipWildcards(next)
 }
 
-// isMatched says whether the whole pattern has matched.
+// isMatched reports whether the whole pattern has matched.
 func (p *pattern) isMatched(states uint64) bool { return states&(1<<len(p.segments)) != 0 }
 
 // globMatches matches a name; * is any run of characters.

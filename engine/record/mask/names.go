@@ -25,7 +25,7 @@ var references = [...]string{
 	"serviceAccountToken", "automountServiceAccountToken", "tokenExpirationSeconds",
 }
 
-// IsSecretName says whether a name is that of a secret.
+// IsSecretName reports whether a name is that of a secret.
 func IsSecretName(name string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -62,7 +62,7 @@ func lastWord(name string) string {
 	return name[cut:]
 }
 
-// isReference says whether a name is one that Kubernetes gives to a reference.
+// isReference reports whether a name is one that Kubernetes gives to a reference.
 func isReference(name string) bool {
 	for _, r := range references {
 		if name == r {

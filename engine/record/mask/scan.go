@@ -214,7 +214,7 @@ func (s *scan) scanValue(doc []byte, i int) int {
 	return end
 }
 
-// shouldHide says whether the value at hand, which begins with c, is hidden for where
+// shouldHide reports whether the value at hand, which begins with c, is hidden for where
 // it is.
 func (s *scan) shouldHide(c byte) bool {
 	container := c == '{' || c == '['
@@ -233,7 +233,7 @@ func (s *scan) shouldHide(c byte) bool {
 	return !s.isSecretReference(c)
 }
 
-// isVariable says whether the value at hand is that of an environment variable,
+// isVariable reports whether the value at hand is that of an environment variable,
 // in a list of them as pods have it, or by name.
 func (s *scan) isVariable(container bool) bool {
 	n := len(s.frames)
@@ -244,14 +244,14 @@ func isEnv(name string) bool {
 	return len(name) < 10 && (strings.EqualFold(name, "env") || strings.EqualFold(name, "envs") || strings.EqualFold(name, "envvars"))
 }
 
-// isKey says whether the value at hand is an annotation with a key. Elsewhere a
+// isKey reports whether the value at hand is an annotation with a key. Elsewhere a
 // key is the name of something.
 func (s *scan) isKey() bool {
 	n := len(s.frames)
 	return n > 0 && s.frames[n-1].name == "annotations" && strings.HasSuffix(strings.ToLower(s.at.name), "key")
 }
 
-// isSecretReference says whether the value at hand only tells where a secret is.
+// isSecretReference reports whether the value at hand only tells where a secret is.
 func (s *scan) isSecretReference(c byte) bool {
 	if len(s.frames) == 0 {
 		return false

@@ -18,7 +18,7 @@ var prefixes = [...]string{
 // shortest is how long a text with such a prefix is at least.
 const shortest = 16
 
-// LooksSecret says whether a text is a secret by its looks, or has one in it.
+// LooksSecret reports whether a text is a secret by its looks, or has one in it.
 func LooksSecret(s string) bool {
 	if len(s) >= shortest {
 		for _, p := range prefixes {

@@ -91,7 +91,7 @@ func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answers %d %s %s", e.code, http.StatusText(e.code), e.text))
 }
 
-// isFinal says whether the same request would be answered the same for ever. A
+// isFinal reports whether the same request would be answered the same indefinitely. A
 // token may be renewed, and a path may come to be, so 401 to 404 are not final.
 func (e *statusError) isFinal() bool {
 	switch e.code {

@@ -37,7 +37,7 @@ func ReadPermits(o client.Object) (Permits, error) {
 	return out, nil
 }
 
-// AddToObject adds permits to an object, beside those that it has, and says whether there
+// AddToObject adds permits to an object, beside those that it has, and reports whether there
 // were any that it had not.
 func (p Permits) AddToObject(o client.Object, names []string, run func(name string) string) (bool, error) {
 	all := maps.Clone(p)

@@ -180,7 +180,7 @@ func writeKept(path string, functions []function) error {
 		lines[f.folder+" "+f.name] = true
 	}
 	text := "# Functions with a name of one word, of which the package or the type says the rest:\n" +
-		"# claims.Delete, message.Bound. A new function has a name of two words or more.\n" +
+		"# module.Parse, slots.Acquire. A new function has a name of two words or more.\n" +
 		strings.Join(slices.Sorted(maps.Keys(lines)), "\n") + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("writing list: %w", err)

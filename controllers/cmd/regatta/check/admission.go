@@ -81,7 +81,7 @@ func madeFrom(owner *unstructured.Unstructured, mapping *meta.RESTMapping, spec 
 	return plannedObject{made, mapping}
 }
 
-// tryCreate creates an object as a dry run and says whether it is let in.
+// tryCreate creates an object as a dry run and reports whether it is let in.
 func (i *inspector) tryCreate(ctx context.Context, p plannedObject, in space) bool {
 	o, err := i.dryRun(ctx, p, p.GetNamespace())
 	fallback := p.GetNamespace() != "" && (apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces ") || p.GetNamespace() == i.Namespace && in.ending)
@@ -196,7 +196,7 @@ func countSelectors(configuration *unstructured.Unstructured) int {
 	return n
 }
 
-// addChangedPod tells of containers that a webhook adds, and of images that it replaces.
+// addChangedPod reports containers that a webhook adds, and of images that it replaces.
 func (i *inspector) addChangedPod(p plannedObject, after client.Object) {
 	images := func(o client.Object) map[string]string {
 		out := map[string]string{}

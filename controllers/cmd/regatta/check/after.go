@@ -65,7 +65,7 @@ func (i *inspector) checkManager(ctx context.Context) bool {
 	return true
 }
 
-// addReplicas says whether enough managers are available.
+// addReplicas reports whether enough managers are available.
 func (i *inspector) addReplicas(object string) {
 	wanted := int32(1)
 	if r := i.manager.Spec.Replicas; r != nil {

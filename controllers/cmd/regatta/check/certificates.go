@@ -68,7 +68,7 @@ func (i *inspector) webhookHost() string {
 	return findManagerEnv(&i.manager, "WEBHOOK_HOST")
 }
 
-// judgeDates says whether a certificate is valid now, and for how long.
+// judgeDates reports whether a certificate is valid now, and for how long.
 func (i *inspector) judgeDates(object, field string, c *x509.Certificate) Finding {
 	left := c.NotAfter.Sub(i.now())
 	f := Finding{Fine, "certificates", object, field, "it is valid until " + c.NotAfter.UTC().Format(time.RFC3339), ""}
@@ -84,7 +84,7 @@ func (i *inspector) judgeDates(object, field string, c *x509.Certificate) Findin
 	return f
 }
 
-// judgeBundle says whether the API server will trust the manager by a caBundle. One that is empty beside a URL may be meant so: the API server
+// judgeBundle reports whether the API server will trust the manager by a caBundle. One that is empty beside a URL may be meant so: the API server
 // then trusts what its system does.
 func (i *inspector) judgeBundle(object, field string, bundle []byte, byURL bool, of serving) Finding {
 	f := Finding{Blocks, "certificates", object, field, "", "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager says why the manager did not write it; with EnableExternalCerts=true, look at externalCerts.annotations and the tool that injects it"}

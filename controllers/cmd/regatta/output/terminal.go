@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal says whether out is a terminal, so that a user sees at once what is written to it.
+// IsTerminal reports whether out is a terminal, so that a user sees at once what is written to it.
 func IsTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

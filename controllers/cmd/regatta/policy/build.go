@@ -85,7 +85,7 @@ func writeArchive(cmd *cobra.Command, path string, text []byte) error {
 	return nil
 }
 
-// stdout and stdin are what the name of a file stands for that is a dash.
+// stdout and stdin are what the name of a file represents that is a dash.
 const stdout, stdin = "-", "-"
 
 // messageWriter is where to tell what was written to a path: beside an archive that goes to

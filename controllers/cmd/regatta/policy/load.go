@@ -71,7 +71,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// isGzip says whether a text begins as gzip does: archives have many names.
+// isGzip reports whether a text begins as gzip does: archives have many names.
 func isGzip(text []byte) bool { return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) }
 
 func isArchive(path string) bool {

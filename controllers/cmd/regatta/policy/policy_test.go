@@ -30,7 +30,7 @@ hold contains {"reason": "R", "message": "m"} if input.update > 5
 func TestCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
-		args  string // DIR stands for the folder
+		args  string // DIR represents the folder
 		stdin string
 		want  []string
 		err   string

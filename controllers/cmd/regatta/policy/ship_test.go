@@ -36,7 +36,7 @@ import (
 // author is a user at a prompt, in a folder, with the built-in policies.
 type author struct {
 	t    *testing.T
-	vary *strings.Replacer // what differs from run to run, by what stands for it
+	vary *strings.Replacer // what differs from run to run, by what represents it
 }
 
 func newAuthor(t *testing.T) author {

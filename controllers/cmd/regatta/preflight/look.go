@@ -73,7 +73,7 @@ func (l *look) buildReport(ctx context.Context) (Report, error) {
 	return Report{Command: l.release.formatUpgradeCommand(), Try: l.release.formatTrialCommand(), Rows: l.rows}, nil
 }
 
-// checkKubernetes says whether the API server is one that Regatta runs on.
+// checkKubernetes reports whether the API server is one that Regatta runs on.
 func (l *look) checkKubernetes() {
 	if kubeversion.CheckSupported(l.version) != nil {
 		l.addRow(Row{Effect: Blocks, Object: "Kubernetes", Field: "version", There: l.version.GitVersion, Here: fmt.Sprintf("1.%d or newer", kubeversion.OldestMinor), Do: "upgrade Kubernetes first"})
@@ -115,7 +115,7 @@ func (l *look) checkCRDs(ctx context.Context) error {
 	return nil
 }
 
-// checkCRDOwner says whether helm takes a CRD over.
+// checkCRDOwner reports whether helm takes a CRD over.
 func (l *look) checkCRDOwner(crd *apiextensionsv1.CustomResourceDefinition) {
 	owner, object := crd.Annotations[ReleaseName], "CRD "+crd.Name
 	switch {

@@ -95,7 +95,7 @@ type rollout struct {
 	about   target.Target
 	source  func() (snapshot, error)
 	now     func() time.Time
-	until   time.Time // zero for ever
+	until   time.Time // zero if without a limit
 	timeout time.Duration
 	// settled is since when it is complete. It has to stay so for a moment,
 	// which is also when the last answer of the manager comes.

@@ -21,7 +21,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// of follows snapshots one by one, a second each, and the last for ever.
+// of follows snapshots one by one, a second each, and the last indefinitely.
 func of(timeout time.Duration, all ...snapshot) *rollout {
 	now := noon()
 	r := &rollout{about: web(), now: func() time.Time { return now }}

@@ -43,7 +43,7 @@ func (s *scrubber) hideBlocks(text string) string {
 			below, flag, named = indent, false, false
 			continue
 		}
-		below, flag = blockBelow(line), isSecretLine(flagLine, line)
+		below, flag = findBlockIndent(line), isSecretLine(flagLine, line)
 		named = isSecretLine(nameLine, line)
 	}
 	return strings.Join(lines, "\n")
@@ -61,8 +61,8 @@ func (s *scrubber) maskWhole(text string) string {
 	return mask.Text
 }
 
-// blockBelow is how far the key of a line is indented, if the lines below it that are indented further are a secret; -1 if not.
-func blockBelow(line string) int {
+// findBlockIndent is how far the key of a line is indented, if the lines below it that are indented further are a secret; -1 if not.
+func findBlockIndent(line string) int {
 	if m := keyLine.FindStringSubmatch(line); m != nil && isSecretBlock(m[3]) {
 		return len(m[1])
 	}
@@ -72,11 +72,12 @@ func blockBelow(line string) int {
 	return -1
 }
 
-// isSecretBlock says whether lines below a key are hidden: data are those of a Secret or a ConfigMap.
+// isSecretBlock reports whether lines below a key are hidden: data are those of a Secret or a ConfigMap.
 func isSecretBlock(key string) bool {
 	return mask.IsSecretName(key) || key == "data" || key == "stringData" || key == "binaryData"
 }
 
+// isSecretLine says whether a line is as a pattern, with a name like that of a secret.
 func isSecretLine(pattern *regexp.Regexp, line string) bool {
 	m := pattern.FindStringSubmatch(line)
 	return m != nil && mask.IsSecretName(m[1])

@@ -120,5 +120,5 @@ func TestNoQuoteLeavesASecret(t *testing.T) {
 	})
 }
 
-// isWhole says whether a value has no bracket or comma by which it may end. Where it does, what follows is beside it.
+// isWhole reports whether a value has no bracket or comma by which it may end. Where it does, what follows is beside it.
 func isWhole(value string) bool { return !strings.ContainsAny(value, "])},;") }

@@ -134,7 +134,7 @@ func (s *scrubber) maskValue(v any, path []string) any {
 		}
 		out := make([]any, len(v))
 		for n := range v {
-			if text := textOf(v[n]); n > 0 && isFlagAlone(v[n-1]) && !strings.HasPrefix(text, "--") {
+			if text := readText(v[n]); n > 0 && isFlagAlone(v[n-1]) && !strings.HasPrefix(text, "--") {
 				s.addHidden(text)
 				out[n] = mask.Text
 				continue
@@ -164,8 +164,8 @@ func (s *scrubber) maskFields(o map[string]any, name string, path []string) any 
 		case name == "httpHeaders" && key == "value" || name == "env" && key == "value":
 			s.hideEnv(o)
 			out[key] = mask.Text
-		case key == "value" && isVariable(textOf(o["name"]), "", textOf(v)):
-			s.addHidden(textOf(v))
+		case key == "value" && isVariable(readText(o["name"]), "", readText(v)):
+			s.addHidden(readText(v))
 			out[key] = mask.Text
 		case o["kind"] == "Secret" && (key == "data" || key == "stringData"):
 			out[key] = s.hideContents(v)
@@ -176,8 +176,8 @@ func (s *scrubber) maskFields(o map[string]any, name string, path []string) any 
 	return out
 }
 
-// textOf is a value that is a text, or none.
-func textOf(v any) string {
+// readText is a value that is a text, or none.
+func readText(v any) string {
 	text, _ := v.(string)
 	return text
 }
@@ -186,10 +186,10 @@ func textOf(v any) string {
 func (s *scrubber) hideContents(v any) any {
 	values, ok := v.(map[string]any)
 	if !ok {
-		return leftOut(textOf(v))
+		return leftOut(readText(v))
 	}
 	for _, value := range values {
-		s.addHidden(textOf(value))
+		s.addHidden(readText(value))
 	}
 	return sizesOf(values)
 }

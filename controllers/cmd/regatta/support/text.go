@@ -33,7 +33,7 @@ var (
 	word       = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
 )
 
-// kept stand for the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
+// kept represent the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
 // has them for a secret as a whole. They are of an area of Unicode that is for private use.
 var (
 	keep    = strings.NewReplacer("=", "\uE000", ":", "\uE001", " ", "\uE002")

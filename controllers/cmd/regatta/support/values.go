@@ -35,7 +35,7 @@ func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret f
 		from, between, value := at+m[0], at+m[4], at+m[5]
 		end := value
 		if isSecret(text[at+m[2]:at+m[3]], text[between:value], text[value:]) {
-			end = endOfValue(text, at+m[2], between, value)
+			end = findValueEnd(text, at+m[2], between, value)
 		}
 		if end == value { // what has no secret's name may have values with one
 			out.WriteString(text[at:value])
@@ -49,7 +49,7 @@ func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret f
 	return out.String() + text[at:]
 }
 
-// isSecretAssigned says whether what is assigned to a name is a secret, and not masked already.
+// isSecretAssigned reports whether what is assigned to a name is a secret, and not masked already.
 func isSecretAssigned(name, between, rest string) bool {
 	if !mask.IsSecretName(name) || strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text) {
 		return false
@@ -57,7 +57,7 @@ func isSecretAssigned(name, between, rest string) bool {
 	return between != ":" || mask.IsSecretName(lastWordOf(name)) // not an image called token-service
 }
 
-// isSecretFlag says whether what follows a flag is its value, and a secret.
+// isSecretFlag reports whether what follows a flag is its value, and a secret.
 func isSecretFlag(name, _, rest string) bool {
 	value := strings.TrimLeft(rest, `"'\`)
 	if !mask.IsSecretName(name) || strings.HasPrefix(value, mask.Text) {
@@ -70,42 +70,42 @@ func isSecretFlag(name, _, rest string) bool {
 // phrase is a name whose value a person made up, in words: they go to the end of the line.
 var phrase = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase)?|pwd)\s*:[ \t]+$`)
 
-// isFlagAlone says whether a text is a flag whose value is the next one.
-func isFlagAlone(v any) bool { return isSecretLine(flagLine, textOf(v)) }
+// isFlagAlone reports whether a text is a flag whose value is the next one.
+func isFlagAlone(v any) bool { return isSecretLine(flagLine, readText(v)) }
 
-// isAccount says whether what follows a flag has a password behind a colon.
+// isAccount reports whether what follows a flag has a password behind a colon.
 func isAccount(_, _, rest string) bool {
 	user, _, _ := strings.Cut(strings.TrimLeft(rest, `"'\`), " ")
 	return strings.Contains(user, ":") && !strings.HasPrefix(user, mask.Text)
 }
 
-// isVariable says whether the value beside a name is a secret.
+// isVariable reports whether the value beside a name is a secret.
 func isVariable(name, _, rest string) bool {
 	return mask.IsSecretName(name) && !strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text)
 }
 
-// isContents says whether contents may be those of a Secret.
+// isContents reports whether contents may be those of a Secret.
 func isContents(_, _, rest string) bool { return !strings.HasPrefix(rest, mask.Text) }
 
-// endOfValue is where a value ends. It is where it begins if there is none. name and between are where what stands before it begins.
-func endOfValue(text string, name, between, value int) int {
+// findValueEnd is where a value ends. It is where it begins if there is none. name and between are where what stands before it begins.
+func findValueEnd(text string, name, between, value int) int {
 	lineEnd := len(text)
 	if i := strings.IndexByte(text[value:], '\n'); i >= 0 {
 		lineEnd = value + i
 	}
 	end, unclear := -1, lineEnd
-	switch first := value + openingAt(text[value:]); {
+	switch first := value + findOpening(text[value:]); {
 	case value == lineEnd:
 		return value
 	case first < len(text) && isQuote(text[first]):
-		end, unclear = endOfQuoted(text, value), len(text)
+		end, unclear = findQuotedEnd(text, value), len(text)
 	case first < len(text):
-		end = endOfBrackets(text, first)
+		end = findBracketsEnd(text, first)
 	case isField(text[between:value]) && strings.ContainsAny(text[:name], "[{"): // words follow each other without quotes
 	case phrase.MatchString(text[name:value]):
-		return endOfPhrase(text, value, lineEnd)
+		return findPhraseEnd(text, value, lineEnd)
 	default:
-		return endOfWord(text, value, lineEnd)
+		return findWordEnd(text, value, lineEnd)
 	}
 	if end < 0 {
 		return unclear
@@ -116,9 +116,10 @@ func endOfValue(text string, name, between, value int) int {
 	return end
 }
 
+// isQuote says whether a character is a quote.
 func isQuote(c byte) bool { return c == '"' || c == '\'' }
 
-// isField says whether what stands between a name and a value is that of a field of a map or a struct of Go.
+// isField reports whether what stands between a name and a value is that of a field of a map or a struct of Go.
 func isField(between string) bool {
 	return between == ":" || strings.HasSuffix(strings.ToLower(between), " value:")
 }
@@ -126,8 +127,8 @@ func isField(between string) bool {
 // opening is what may stand before a bracket or a quote, such as the type of a list.
 var opening = regexp.MustCompile(`^(?:&?(?:map|[\w.]*)?(?:\[\]|\[\w+\])*[\w.]*[\[({]|\\*["'])`)
 
-// openingAt is where the bracket or the quote stands with which a value begins; the length of the text if it does not.
-func openingAt(text string) int {
+// findOpening is where the bracket or the quote stands with which a value begins; the length of the text if it does not.
+func findOpening(text string) int {
 	found := opening.FindString(text)
 	if found == "" {
 		return len(text)
@@ -138,7 +139,7 @@ func openingAt(text string) int {
 	return len(found) - 1
 }
 
-// isSeparated says whether what follows a value is not a part of it.
+// isSeparated reports whether what follows a value is not a part of it.
 func isSeparated(rest string) bool {
 	rest = strings.TrimLeft(rest, `\`)
 	if rest == "" || strings.IndexByte(" \t\r\n,;)]}", rest[0]) >= 0 {
@@ -147,9 +148,9 @@ func isSeparated(rest string) bool {
 	return strings.IndexByte(`"'`, rest[0]) >= 0 && (len(rest) == 1 || strings.IndexByte(" \t\r\n,;)]}", rest[1]) >= 0)
 }
 
-// endOfPhrase is where words without quotes end: where the quote does in which they are.
-func endOfPhrase(text string, from, lineEnd int) int {
-	around := quoteAround(text[:from])
+// findPhraseEnd is where words without quotes end: where the quote does in which they are.
+func findPhraseEnd(text string, from, lineEnd int) int {
+	around := findQuoteAround(text[:from])
 	for i := from; i < lineEnd; i++ {
 		if text[i] == '\\' {
 			i++
@@ -160,8 +161,8 @@ func endOfPhrase(text string, from, lineEnd int) int {
 	return lineEnd
 }
 
-// endOfWord is where a value without quotes ends.
-func endOfWord(text string, from, lineEnd int) int {
+// findWordEnd is where a value without quotes ends.
+func findWordEnd(text string, from, lineEnd int) int {
 	for i := from; i < lineEnd; i++ {
 		switch c := text[i]; c {
 		case ' ', '\t', '\r':
@@ -171,16 +172,16 @@ func endOfWord(text string, from, lineEnd int) int {
 				return i
 			}
 		case '\\':
-			behind := i + slashesAt(text[i:])
+			behind := i + countSlashes(text[i:])
 			if behind < lineEnd && isQuote(text[behind]) {
 				if isSeparated(text[behind+1:]) {
 					return i
 				}
 				return lineEnd
 			}
-			i = behind // it stands for a blank, or for itself
+			i = behind // it represents a blank, or for itself
 		case '"', '\'':
-			if i > from && isSeparated(text[i+1:]) && quoteAround(text[:from]) == c {
+			if i > from && isSeparated(text[i+1:]) && findQuoteAround(text[:from]) == c {
 				return i
 			}
 			return lineEnd
@@ -192,8 +193,8 @@ func endOfWord(text string, from, lineEnd int) int {
 // farthest is how far is looked back for a quote that is open.
 const farthest = 1 << 14
 
-// quoteAround is the quote in which a text ends; 0 for none, or where that is not known.
-func quoteAround(text string) (in byte) {
+// findQuoteAround is the quote in which a text ends; 0 for none, or where that is not known.
+func findQuoteAround(text string) (in byte) {
 	text = text[strings.LastIndexByte(text, '\n')+1:]
 	if len(text) > farthest {
 		return 0
@@ -211,12 +212,12 @@ func quoteAround(text string) (in byte) {
 	return in
 }
 
-// slashesAt is how many backslashes a text begins with.
-func slashesAt(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }
+// countSlashes is how many backslashes a text begins with.
+func countSlashes(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }
 
-// endOfQuoted is where a value in quotes ends, behind its last one; -1 if that is not clear.
-func endOfQuoted(text string, from int) int {
-	slashes := slashesAt(text[from:])
+// findQuotedEnd is where a value in quotes ends, behind its last one; -1 if that is not clear.
+func findQuotedEnd(text string, from int) int {
+	slashes := countSlashes(text[from:])
 	at := from + slashes
 	quote := text[at]
 	depth := 0
@@ -227,7 +228,7 @@ func endOfQuoted(text string, from int) int {
 		return -1
 	}
 	for i := at + 1; i < len(text); i++ {
-		n := slashesAt(text[i:])
+		n := countSlashes(text[i:])
 		if i += n; i == len(text) {
 			break
 		}
@@ -244,7 +245,7 @@ func endOfQuoted(text string, from int) int {
 	return -1
 }
 
-// closesQuote says whether a quote behind so many backslashes ends what begins with one in a document so deep in others.
+// closesQuote reports whether a quote behind so many backslashes ends what begins with one in a document so deep in others.
 func closesQuote(slashes, depth int) bool {
 	for ; slashes%2 == 1; depth-- {
 		if depth == 0 {
@@ -255,8 +256,8 @@ func closesQuote(slashes, depth int) bool {
 	return true
 }
 
-// endOfBrackets is where a list or a map ends, behind its last bracket; -1 if that is not clear.
-func endOfBrackets(text string, from int) int {
+// findBracketsEnd is where a list or a map ends, behind its last bracket; -1 if that is not clear.
+func findBracketsEnd(text string, from int) int {
 	closing := map[byte]byte{'[': ']', '(': ')', '{': '}'}
 	var open []byte
 	for i := from; i < len(text); i++ {
@@ -273,12 +274,12 @@ func endOfBrackets(text string, from int) int {
 		case '\n':
 			return -1
 		case '"', '\'', '\\':
-			n := slashesAt(text[i:])
+			n := countSlashes(text[i:])
 			if i+n == len(text) || !isQuote(text[i+n]) {
 				i += n
 				continue
 			}
-			end := endOfQuoted(text, i)
+			end := findQuotedEnd(text, i)
 			if end < 0 || !isSeparated(text[end:]) && text[end] != ':' {
 				return -1
 			}

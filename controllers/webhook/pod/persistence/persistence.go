@@ -148,7 +148,7 @@ func (s *step) gatherFacts(ctx context.Context, c *pod.Creation, state *kruise.P
 	return in, nil
 }
 
-// applyPlacement has the pod ask for a topology, and says whether there is anything to ask for.
+// applyPlacement has the pod ask for a topology, and reports whether there is anything to ask for.
 func applyPlacement(p *corev1.Pod, state string, out placement.PersistentOutput) bool {
 	if len(out.NodeSelector)+len(out.Preferred) == 0 {
 		return false

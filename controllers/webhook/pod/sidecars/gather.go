@@ -138,7 +138,7 @@ func (g *gathered) appendSet(set *kruise.SidecarSet, selector *matching.Selector
 	return nil
 }
 
-// addWanted adds SidecarSets that rules want, and says whether there are any.
+// addWanted adds SidecarSets that rules want, and reports whether there are any.
 func (g *gathered) addWanted(names []string, c *pod.Creation) (bool, error) {
 	before := len(g.sets)
 	for i := range g.all {

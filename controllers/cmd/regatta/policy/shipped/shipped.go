@@ -228,7 +228,7 @@ func (b *Bundles) waitUntilConverged(ctx context.Context, name string, patience 
 	}
 }
 
-// isStatusCurrent says whether the status is of the spec.
+// isStatusCurrent reports whether the status is of the spec.
 func isStatusCurrent(of v1alpha1.AnyPolicyBundle) bool {
 	return of.GetStatus().ObservedGeneration == of.GetGeneration()
 }

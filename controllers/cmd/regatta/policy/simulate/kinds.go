@@ -28,7 +28,7 @@ type kind struct {
 	fields   func(client.Object) fields
 }
 
-// fields are those of an object that flags change, and that stand for what a fleet knows.
+// fields are those of an object that flags change, and that represent what a fleet knows.
 type fields struct {
 	replicas **int32
 	template *corev1.PodTemplateSpec
@@ -100,7 +100,7 @@ func (w workload) copyWorkload() workload {
 	return workload{w.kind, w.DeepCopyObject().(client.Object)}
 }
 
-// isSameObject says whether two are the same object of a cluster.
+// isSameObject reports whether two are the same object of a cluster.
 func (w workload) isSameObject(other workload) bool {
 	return w.GroupKind() == other.GroupKind() && w.GetName() == other.GetName() && w.GetNamespace() == other.GetNamespace()
 }

@@ -27,12 +27,12 @@ func NewProgress(out io.Writer, clock func() time.Time) *Progress {
 	return &Progress{out: out, clock: clock}
 }
 
-// ReportGrowth tells of a fleet that is made up.
+// ReportGrowth reports a fleet that is made up.
 func (p *Progress) ReportGrowth(now simulation.Progress) {
 	p.writeLine("growing the fleet: %d of %d pods", now.Pods, now.Replicas)
 }
 
-// ReportRollout tells of a rollout.
+// ReportRollout reports a rollout.
 func (p *Progress) ReportRollout(now simulation.Progress) {
 	p.writeLine("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
 }
