@@ -22,15 +22,15 @@ func boundedElsewhere() map[string]string {
 		list   = "it is a list that controllers read, with an entry for each of them or for each SidecarSet"
 	)
 	return map[string]string{
-		"controllers/cloneset/status.go setCondition":            copied,
-		"controllers/explain/serve/access.go writeFailure":               answer,
-		"controllers/gatedkinds/admit.go RefuseCreation":                 answer,
-		"controllers/imagepulljob/paced.go timeToWrite":                 copied,
-		"controllers/protection/report.go RefuseRequest":                answer,
-		"controllers/sidecarset/status.go writeVerdict":          list,
-		"controllers/workload/lifecycle/write.go SetKey":         list,
-		"controllers/workload/rollout/namespaces.go holdUnknown": holds,
-		"controllers/workloadspread/conditions.go ExplainPlacement":        answer,
+		"controllers/cloneset/status.go setCondition":               copied,
+		"controllers/explain/serve/access.go writeFailure":          answer,
+		"controllers/gatedkinds/admit.go RefuseCreation":            answer,
+		"controllers/imagepulljob/paced.go timeToWrite":             copied,
+		"controllers/protection/report.go RefuseRequest":            answer,
+		"controllers/sidecarset/status.go writeVerdict":             list,
+		"controllers/workload/lifecycle/write.go SetKey":            list,
+		"controllers/workload/rollout/namespaces.go holdUnknown":    holds,
+		"controllers/workloadspread/conditions.go ExplainPlacement": answer,
 	}
 }
 
