@@ -3,6 +3,7 @@
 package daemonset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -105,6 +107,44 @@ hold contains {"rule": "keeping", "reason": "Kept", "message": "n4 stays", "pod"
 				}
 			}
 		})
+	}
+}
+
+// lateKind carries the first move out after the others.
+type lateKind struct {
+	*Kind
+	first  string
+	others chan struct{}
+}
+
+func (k *lateKind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
+	if nodefit.NodeOf(p.Pod) != k.first {
+		defer func() { k.others <- struct{}{} }()
+		return k.Kind.RecreatePod(ctx, r, f, p)
+	}
+	select {
+	case <-k.others:
+	case <-time.After(100 * time.Millisecond): // there is no other
+	}
+	return k.Kind.RecreatePod(ctx, r, f, p)
+}
+
+// Moves are under way beside each other: which of them comes first does not matter to which node has the room.
+func TestTheRoomOfASurgeDoesNotGoByChance(t *testing.T) {
+	kind := &lateKind{Kind: standard(), first: "n2", others: make(chan struct{}, 2)}
+	w := &world{
+		broken: map[string]bool{}, seen: map[string]string{}, images: map[string]string{},
+		Harness: simulation.NewHarness(t, simulation.HarnessConfig{
+			Workload: testSet(surge(2)), Nodes: lives.NewNodes(2), Kind: func() rollout.Kind { return kind }, Engine: rules.Engine(t, boundPods(3, "Enough")),
+		}),
+	}
+	w.settle()
+	w.Options = append(w.Options, rollout.WithParallelWrites(2), rollout.WithWindow(nil))
+	w.RestartController()
+	w.change(image("2"))
+	w.Reconcile()
+	if got := w.nodesOf("2"); got != "n2" {
+		t.Errorf("%s has the next pod, want n2, which is the first%s", got, w.DescribeState())
 	}
 }
 
