@@ -86,7 +86,9 @@ const checkInterval, checkPatience = 10 * time.Millisecond, time.Second
 func (e *Engine) checkScopes(s *Snapshot) {
 	var namespaces []string
 	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
-		if in := s.scopes[ns]; !in.checked.Load() || in.compileFailure() != nil && !in.told.Load() {
+		in := s.scopes[ns]
+		failure := in.compileFailure() // it may find out that it is not known any longer
+		if !in.checked.Load() || failure != nil && !in.told.Load() {
 			namespaces = append(namespaces, ns)
 		}
 	}

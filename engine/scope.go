@@ -212,6 +212,7 @@ func (s *scope) recordOutcome(err error) {
 // forgetFailure forgets why the own bundles do not compile: it is not known any longer.
 func (s *scope) forgetFailure() {
 	if s.failure.Swap(nil) != nil {
+		s.told.Store(false)
 		s.checked.Store(false)
 	}
 }

@@ -78,11 +78,13 @@ func (c *views) noteNeeds(revision string, needs []string) {
 	c.forgetUnneeded()
 }
 
-// forgetNeeds notes that a set is compiled.
+// forgetNeeds notes that a set is compiled. Nobody puts in those any more that were asked for before it.
 func (c *views) forgetNeeds(revision string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = c.dropAsked(revision)
+	if i := slices.IndexFunc(c.asked, func(one askedSet) bool { return one.revision == revision }); i >= 0 {
+		c.asked = slices.Delete(c.asked, i, len(c.asked)) // the last one comes first
+	}
 	c.forgetUnneeded()
 }
 

@@ -246,8 +246,8 @@ func (c *views) isSlow(tenant string) bool {
 
 // checkScope compiles a scope unless it is known to compile, and returns why it does not.
 func (c *views) checkScope(ctx context.Context, s *scope) error {
-	if s.checked.Load() {
-		return s.compileFailure()
+	if err := s.compileFailure(); err != nil || s.checked.Load() { // in this order: it may find out that it is not known any longer
+		return err
 	}
 	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
 	defer look.Stop()

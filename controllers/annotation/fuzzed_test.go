@@ -15,19 +15,21 @@ import (
 func notFuzzed() map[string]string {
 	const commandLine = "the command line and its simulations: what is read is that of who runs it"
 	return map[string]string{
-		"controllers/cmd":                             commandLine,
-		"controllers/simulation":                      commandLine,
-		"controllers/api/apitest":                     "part of tests",
-		"controllers/policyhost":                      "the files of the process itself",
-		"controllers/sidecarset/history.Encode":       "it reads what it has encoded",
-		"controllers/uniteddeployment.encoded":        "it reads what it has encoded",
-		"controllers/webhook/admit.decode":            "the fuzz test of webhook/cloneset goes through it",
-		"controllers/webhook/convert.ServeHTTP":       "the fuzz test is of what it reads objects with; the API server makes what is around them",
-		"controllers/webhook/rules.Read":              "a setting of the administrator, a ConfigMap beside the manager",
-		"controllers/webhook/workloadspread.template": "a stored object of any kind; on one of another shape than ours no patch is tried",
-		"controllers/gatedkinds.startsPulls":          "its only pointer is compared with nil",
-		"nodeagent/credentials.run":                   "a plugin of the administrator prints it, and the length is bounded",
-		"nodeagent/cri.processEnv":                    "the container runtime says it, and the length is bounded",
+		"controllers/cmd":                                     commandLine,
+		"controllers/simulation":                              commandLine,
+		"controllers/api/apitest":                             "part of tests",
+		"controllers/policyhost":                              "the files of the process itself",
+		"controllers/sidecarset/history.EncodeSpec":           "it reads what it has encoded",
+		"controllers/uniteddeployment.encodeTemplate":         "it reads what it has encoded",
+		"controllers/webhook/admit.decodeObject":              "the fuzz test of webhook/cloneset goes through it",
+		"controllers/webhook/convert.ServeHTTP":               "the fuzz test is of what it reads objects with; the API server makes what is around them",
+		"controllers/webhook/rules.Read":                      "a setting of the administrator, a ConfigMap beside the manager",
+		"controllers/webhook/workloadspread.workloadTemplate": "a stored object of any kind; on one of another shape than ours no patch is tried",
+		"controllers/webhookconfig.fieldsOf":                  "it reads what it has encoded",
+		"controllers/webhookconfig.applyField":                "it reads what it has encoded, an object that the API server has checked",
+		"controllers/gatedkinds.startsPulls":                  "its only pointer is compared with nil",
+		"nodeagent/credentials.runPlugin":                     "a plugin of the administrator prints it, and the length is bounded",
+		"nodeagent/cri.processEnv":                            "the container runtime says it, and the length is bounded",
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,59 @@ func TestThePlaceOfARefusedPodGoesToAnotherWorkload(t *testing.T) {
 			}
 			if len(w.asked) > 3 || len(slices.Compact(slices.Sorted(slices.Values(w.asked)))) != len(w.asked) {
 				t.Errorf("budgets are asked about %q", w.asked)
+			}
+		})
+	}
+}
+
+// A round in which budgets refuse one pod after the other ends with its turn, so that the next one makes a plan of its own, and that one
+// begins behind what was refused: the last workload is updated, unless the user pauses the update meanwhile.
+func TestARoundOfRefusalsEndsWithItsTurn(t *testing.T) {
+	const workloads = 20
+	for name, pause := range map[string]bool{"the last one is updated": false, "the update is paused meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			w := started(t, inOrder, workloads, logs(func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }),
+				func(p *corev1.Pod) { ofWorkload(p, "w"+p.Labels["n"]) })
+			last := fmt.Sprint("web-", workloads-1)
+			w.refuses = func(p *corev1.Pod) bool {
+				w.now = w.now.Add(200 * time.Millisecond) // for which the API server is asked
+				return p.Name != last
+			}
+			w.edit("logs", image("logs:2"))
+			for round := range workloads {
+				w.asked = nil
+				result, err := w.c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
+				if err != nil || len(w.asked) == 0 || len(w.asked) > 15 {
+					t.Fatalf("round %d asks about %q: %v", round, w.asked, err)
+				}
+				if w.with("shipper", "logs:2") != "" {
+					break
+				}
+				if result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+					t.Fatalf("round %d is followed after %s", round, result.RequeueAfter)
+				}
+				if pause {
+					w.edit("logs", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Paused = true })
+					w.round("logs")
+					break
+				}
+			}
+			want := last
+			if pause {
+				want = ""
+			}
+			if got := w.with("shipper", "logs:2"); got != want {
+				t.Errorf("%q are updated, want %q", got, want)
+			}
+			w.asked = nil
+			w.refuses = nil
+			w.edit("logs", func(s *kruise.SidecarSet) { s.Spec.UpdateStrategy.Paused = false })
+			for range 3 {
+				w.run()
+				w.round("logs")
+			}
+			if !slices.Contains(w.asked, "web-0") {
+				t.Errorf("those that were refused are not asked about again: %q", w.asked)
 			}
 		})
 	}

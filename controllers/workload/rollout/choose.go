@@ -74,7 +74,7 @@ func (r *Round) placesBeside(ctx context.Context, f *Facts, candidate, busy func
 	for i := range order.candidates {
 		order.candidates[i].Available = !busy(order.pods[order.candidates[i].Pod])
 	}
-	return newPlaces(order, r.beside.Holds, limits, un)
+	return r.newPlaces(order, r.beside.Holds, limits, un, &r.memory.passedBeside)
 }
 
 // orBeside are the decisions about the update, or those about what a kind does beside it where nothing is to be updated.

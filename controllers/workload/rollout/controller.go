@@ -124,7 +124,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	f, res := r.executeRound(ctx, f)
 	res.Stuck, res.ScaleHolds = r.findStuck(f, res), r.scaleHolds
-	r.reportScaleHold(res)
+	r.reportScaleHold(f, res)
 	r.reportRestartHold(f, &res)
 	if IsConflict(res.Err) {
 		if _, ok := requeue.LoseRace(ctx, res.Err); !ok {

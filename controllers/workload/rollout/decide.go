@@ -25,6 +25,8 @@ type Decisions struct {
 	Skipped []selection.Skip
 	// Limited is the first hold of pods that are not recreated because of a RecreateLimiter, nil if there is none.
 	Limited *decision.Hold
+	// LimitAsked is true where a RecreateLimiter was asked.
+	LimitAsked bool
 	// updates are what else may be taken in the place of pods that are refused; nil where nothing may, and after the pods were moved.
 	updates *updates
 }
@@ -56,7 +58,7 @@ func (r *Round) decideMoves(ctx context.Context, f *Facts) (Decisions, error) {
 		return d, nil
 	}
 	order := r.orderCandidates(ctx, f, plan, in, f.IsCandidate)
-	u := &updates{places: newPlaces(order, d.Holds, limits, walkFrom), changes: &changeDecisions{r: r, f: f, known: map[podChange]Change{}}, room: recreations{f: f, un: walkFrom}}
+	u := &updates{places: r.newPlaces(order, d.Holds, limits, walkFrom, &r.memory.passedByUpdate), changes: &changeDecisions{r: r, f: f, known: map[podChange]Change{}}, room: recreations{f: f, un: walkFrom}}
 	if err := u.changes.resolveClaimChanges(ctx, &u.orderedCandidates); err != nil {
 		return d, err
 	}

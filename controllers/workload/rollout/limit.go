@@ -14,7 +14,7 @@ import (
 // RecreateLimiter is a Kind that creates a pod to recreate another one, so that what bounds the creation of pods bounds its updates.
 type RecreateLimiter interface {
 	// LimitRecreations says how many of some pods may be recreated now: the first ones. They are in the order of the candidates, and
-	// are asked about once a round, before any pod is moved. held says why another pod is not recreated.
+	// are asked about once a round, before any pod is moved. held says why another pod is not recreated; it is nil where nothing is limited.
 	LimitRecreations(ctx context.Context, r *Round, f *Facts, pods []*facts.Pod) (allowed int, held func(*facts.Pod) decision.Hold)
 }
 
@@ -41,7 +41,7 @@ func HoldOfSurge(out points.ScaleOutput, p *facts.Pod) decision.Hold {
 // place may be taken instead. No other pod is recreated in place of one that is not.
 func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 	c := u.changes
-	limiter, ok := c.f.kind.(RecreateLimiter)
+	limiter, ok := c.r.c.kind.(RecreateLimiter)
 	if !ok {
 		return
 	}
@@ -52,22 +52,27 @@ func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 			recreated = append(recreated, p)
 		}
 	}
+	u.mayRecreate = map[*facts.Pod]bool{} // a pod that is to be recreated only when it is moved was not asked about
 	if len(recreated) == 0 {
 		return
 	}
 	allowed, held := limiter.LimitRecreations(ctx, c.r, c.f, recreated)
+	d.LimitAsked = true
+	if held == nil {
+		u.mayRecreate = nil
+		return
+	}
+	for _, p := range recreated[:min(max(allowed, 0), len(recreated))] {
+		u.mayRecreate[p] = true
+	}
 	if allowed >= len(recreated) {
 		return
 	}
 	first := held(recreated[max(allowed, 0)])
 	d.Limited = &first
-	may := map[*facts.Pod]bool{}
-	for _, p := range recreated[:max(allowed, 0)] {
-		may[p] = true
-	}
 	for i := range u.candidates {
 		one := &u.candidates[i]
-		if p := u.pods[one.Pod]; one.Hold == nil && !may[p] && c.isRecreated(ctx, p) {
+		if p := u.pods[one.Pod]; one.Hold == nil && !u.mayRecreate[p] && c.isRecreated(ctx, p) {
 			hold := held(p)
 			one.Hold = &hold
 		}

@@ -37,8 +37,11 @@ type Memory struct {
 	// undecided is since when no decision about its update is made, by pod.
 	undecided map[types.NamespacedName]time.Time
 	replaced  replacedPods
-	own       any
-	ahead     Ahead // nil without one
+	// passedByUpdate are the budgets and rules that refused pods in rounds which ran out of their turn: the next round begins behind them.
+	// passedBeside are those of writes beside the update.
+	passedByUpdate, passedBeside refusals
+	own                          any
+	ahead                        Ahead // nil without one
 }
 
 // Revisions are those that we wrote and that the cache may not show yet, by name:

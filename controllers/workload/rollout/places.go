@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -25,11 +26,48 @@ type places struct {
 	un     selection.Unavailable
 	// taken is the room that each pod which keeps its place uses up.
 	taken map[types.NamespacedName]selection.Unavailable
+	// passed are the refusals of rounds before that ran out of their turn, and next is where those of this round are kept.
+	passed refusals
+	next   *refusals
 }
 
-// newPlaces returns the places of candidates, of which none is taken.
-func newPlaces(o orderedCandidates, holds []decision.Hold, limits selection.Limits, un selection.Unavailable) *places {
-	return &places{orderedCandidates: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}}
+// refusals are why pods were refused, by what they share.
+type refusals map[types.UID]refusal
+
+// refusal is of a budget, which is asked about ready pods alone, or of the API server.
+type refusal struct {
+	hold   *decision.Hold
+	denied bool
+}
+
+// holdOf returns what refuses a pod that shares a budget with others; nil if nothing does.
+func (r refusals) holdOf(ready bool, sharing types.UID) *decision.Hold {
+	if one := r[sharing]; one.denied || ready {
+		return one.hold
+	}
+	return nil
+}
+
+// newPlaces returns the places of candidates, of which none is taken. Those that rounds before refused until their turn was over are held:
+// the round begins behind them, or it would never get further, and asks about them again soon. next keeps what this round refuses.
+func (r *Round) newPlaces(o orderedCandidates, holds []decision.Hold, limits selection.Limits, un selection.Unavailable, next *refusals) *places {
+	p := &places{orderedCandidates: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}, passed: *next, next: next}
+	*next = nil
+	if len(p.passed) > 0 {
+		r.RequeueAfter(refusedAgain)
+		p.holdRefused(r, p.passed)
+	}
+	return p
+}
+
+// holdRefused holds the candidates that share a budget with refused ones: most likely they would be refused as well.
+func (p *places) holdRefused(r *Round, refused refusals) {
+	for i := range p.candidates {
+		if c := &p.candidates[i]; c.Hold == nil {
+			pod := p.pods[c.Pod]
+			c.Hold = refused.holdOf(pod.Ready, r.sharesBudget(pod))
+		}
+	}
 }
 
 // takePods takes as many candidates as there is room for, in their order. They are no candidates any more.
@@ -75,34 +113,39 @@ func (p *places) freeRefused(r *Round, k *keptPods) bool {
 	if !freed {
 		return false
 	}
-	denied := map[types.UID]*decision.Hold{}
-	for i := range k.denied {
-		denied[r.sharesBudget(p.pods[k.denied[i].Pod])] = &k.denied[i].Hold
-	}
-	for i := range p.candidates {
-		c := &p.candidates[i]
-		pod := p.pods[c.Pod]
-		sharing := r.sharesBudget(pod)
-		switch {
-		case c.Hold != nil:
-		case denied[sharing] != nil:
-			c.Hold = denied[sharing]
-		case pod.Ready: // budgets are asked about no other
-			c.Hold = k.holds[sharing]
-		}
-	}
+	p.holdRefused(r, p.listRefusals(r, k))
 	return true
 }
 
+// listRefusals returns why pods of this round were refused.
+func (p *places) listRefusals(r *Round, k *keptPods) refusals {
+	refused := refusals{}
+	for sharing, hold := range k.holds {
+		refused[sharing] = refusal{hold: hold}
+	}
+	for i := range k.denied {
+		refused[r.sharesBudget(p.pods[k.denied[i].Pod])] = refusal{&k.denied[i].Hold, true}
+	}
+	return refused
+}
+
 // regainPlaces gives back the places of pods that were refused, and reports whether candidates are to be taken for them. Where the turn of
-// the round is over the next round takes them, unless no pod keeps a place yet: that round would get no further.
+// the round is over the next round takes them, with a plan of its own, behind those that are refused.
 func (r *Round) regainPlaces(p *places, k *keptPods, began time.Time) bool {
-	freed := p.freeRefused(r, k)
-	if freed && len(p.taken) > 0 && r.c.now().Sub(began) >= r.turnDuration() {
-		r.RequeueAfter(time.Millisecond)
+	if !p.freeRefused(r, k) {
 		return false
 	}
-	return freed
+	if r.c.now().Sub(began) < r.turnDuration() {
+		return true
+	}
+	*p.next = p.listRefusals(r, k)
+	for sharing, one := range p.passed {
+		if _, ok := (*p.next)[sharing]; !ok {
+			(*p.next)[sharing] = one
+		}
+	}
+	r.RequeueAfter(time.Millisecond)
+	return false
 }
 
 // updates are the places of an update.
@@ -112,6 +155,8 @@ type updates struct {
 	room    recreations
 	// waiting are the pods that have places and wait for an answer, or for room to be created again.
 	waiting []selection.Skip
+	// mayRecreate are the pods that a RecreateLimiter lets be recreated; nil if nothing limits that.
+	mayRecreate map[*facts.Pod]bool
 }
 
 // takeMoves adds to decisions the moves of as many candidates as there is room for, and returns these moves.
@@ -125,6 +170,9 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
+		case change.Action == points.Recreate && u.mayRecreate != nil && !u.mayRecreate[p]: // it was to wait when the limit was asked for
+			u.changes.r.RequeueAfter(undecidedAgain)
+			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: HoldOfSurge(points.ScaleOutput{}, p)})
 		case change.Action != points.Wait && !u.room.takeIfRoom(p, change.Action == points.Recreate):
 			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: roomlessHold()})
 		case change.Action == points.Wait:

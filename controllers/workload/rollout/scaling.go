@@ -38,9 +38,9 @@ func isUserHold(h decision.Hold) bool { return !strings.HasPrefix(h.Rule, builti
 
 // reportScaleHold records an event where scaling is held for a new reason, or no longer. A round that did not come to ask about the pods
 // that an update creates knows nothing new of their hold.
-func (r *Round) reportScaleHold(res Result) {
+func (r *Round) reportScaleHold(f *Facts, res Result) {
 	surge := r.memory.surgeHeld
-	if res.Looked {
+	if res.LimitAsked || res.Looked && f.Difference.Update == 0 {
 		r.memory.surgeHeld = ""
 		if res.Limited != nil && r.isScaleHold(*res.Limited) {
 			r.memory.surgeHeld = res.Limited.Reason

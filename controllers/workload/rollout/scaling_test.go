@@ -55,7 +55,7 @@ func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 		if len(r.scaleHolds) > 1 {
 			t.Errorf("%s: the round tells %+v, want each hold once", round.name, r.scaleHolds)
 		}
-		r.reportScaleHold(Result{Decisions: Decisions{Looked: true}})
+		r.reportScaleHold(f, Result{Decisions: Decisions{Looked: true, LimitAsked: true}})
 		if r.again.after != round.again {
 			t.Errorf("%s: it is asked again after %s, want %s", round.name, r.again.after, round.again)
 		}
@@ -72,7 +72,8 @@ func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 // A round that has not come to ask about the pods that the update creates, and is not held itself, says nothing new.
 func TestARoundThatDoesNotAskAboutTheSurgeKeepsWhatWasReported(t *testing.T) {
 	e := rules.Engine(t, scaleQuota)
-	first, _ := testRound(e, 2, 0, nil)
+	first, f := testRound(e, 2, 0, nil)
+	f.Difference.Update = 1
 	events := record.NewFakeRecorder(10)
 	first.c.events = events
 	scaling := decision.Hold{Rule: "quota", Reason: "Quota", Message: "No more pods."}
@@ -83,12 +84,13 @@ func TestARoundThatDoesNotAskAboutTheSurgeKeepsWhatWasReported(t *testing.T) {
 		res    Result
 		events int
 	}{
-		{"the scaling is held, and so is the surge", []decision.Hold{scaling, surge}, Result{Decisions: Decisions{Looked: true, Limited: &surge}}, 1},
+		{"the scaling is held, and so is the surge", []decision.Hold{scaling, surge}, Result{Decisions: Decisions{Looked: true, LimitAsked: true, Limited: &surge}}, 1},
 		{"the round ends before it asks", nil, Result{}, 0},
-		{"nothing is held any more", nil, Result{Decisions: Decisions{Looked: true}}, 1},
+		{"the plan holds the whole before it asks", nil, Result{Decisions: Decisions{Looked: true}}, 0},
+		{"nothing is held any more", nil, Result{Decisions: Decisions{Looked: true, LimitAsked: true}}, 1},
 	} {
 		r := &Round{c: first.c, Workload: first.Workload, Now: first.Now, memory: first.memory, scaleHolds: round.holds}
-		r.reportScaleHold(round.res)
+		r.reportScaleHold(f, round.res)
 		if len(events.Events) != round.events {
 			t.Errorf("%s: %d events, want %d", round.name, len(events.Events), round.events)
 		}
