@@ -12,7 +12,9 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/selection"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -90,6 +92,43 @@ func TestAKindLimitsRecreationsAheadOfTheMoves(t *testing.T) {
 			}
 			if (d.Limited != nil) != (tc.held != nil) {
 				t.Errorf("limited by %+v", d.Limited)
+			}
+		})
+	}
+}
+
+// A pod that was to wait when the limit was asked for, and is to be recreated when it is moved, was not asked about: it waits for the next round.
+func TestNoPodIsRecreatedThatALimitWasNotAskedAbout(t *testing.T) {
+	r, f := testRound(rules.Engine(t, scaleQuota), 2, 0, func(f *Facts, pods []*corev1.Pod) {
+		f.Strategy.MaxUnavailable, f.Templates = 2, versions("2")
+		for _, p := range pods {
+			p.Annotations = map[string]string{sidecarVersion: "1"}
+		}
+	})
+	in := f.PlanInput()
+	plan, _ := EvaluatePoint(t.Context(), r, f, points.PlanPoint(), in)
+	order := r.orderCandidates(t.Context(), f, plan, in, f.IsCandidate)
+	for name, limited := range map[string]bool{"nothing limits": false, "a limit was asked about none": true} {
+		t.Run(name, func(t *testing.T) {
+			u := &updates{
+				places:  r.newPlaces(order, nil, selection.ClampPlan(in, plan), selection.Unavailable{}, &r.memory.passedByUpdate),
+				changes: &changeDecisions{r: r, f: f, known: map[podChange]Change{}}, room: recreations{f: f},
+			}
+			if limited {
+				u.mayRecreate = map[*facts.Pod]bool{}
+			}
+			d, want := Decisions{}, len(f.Pods)
+			moves, err := u.takeMoves(t.Context(), &d)
+			if limited {
+				want = 0
+			}
+			if err != nil || len(moves) != want || len(d.Skipped) != len(f.Pods)-want {
+				t.Errorf("%d are moved and %+v skipped: %v", len(moves), d.Skipped, err)
+			}
+			for _, s := range d.Skipped {
+				if s.Hold.Reason != SurgeLimitedReason {
+					t.Errorf("%s waits since %+v", s.Pod, s.Hold)
+				}
 			}
 		})
 	}
