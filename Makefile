@@ -97,11 +97,12 @@ test-unit: tools ## Unit, property and API-server tests: with the race detector 
 	  $$(dirname $$drawn | sort -u | grep -vE '^(policies|charts|test|engine/bounded|engine/rank|engine/cases|engine/bundle/gate|controllers/cmd/regatta/policy)(/|$$)' | sed 's,^,./,')
 
 # The specs wait most of their time, so that more processes than cores pay.
+# No vet: it is one of the linters of verify.
 E2E_PROCS ?= 3
 
 .PHONY: test-e2e
 test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
-	$(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
+	$(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
 
 # What was run of it is a table of charts/kruise/README.md.
 KUBERNETES ?= 1.30 1.32 1.34 1.36
@@ -111,7 +112,7 @@ compatibility: tools ## Play the demo and one spec of each kind on other version
 	@for minor in $(KUBERNETES); do \
 	  echo "Kubernetes $$minor: the first build takes ten minutes on 2 cores, the specs another ten"; \
 	  $(GO) run ./test/demo --name compatibility --kubernetes "$$minor"; $(GO) run ./test/demo down --name compatibility; \
-	  E2E_CLUSTER=compatibility E2E_KUBERNETES="$$minor" $(GO) tool ginkgo run --procs=$(E2E_PROCS) --timeout=45m --label-filter=smoke ./test/e2e; \
+	  E2E_CLUSTER=compatibility E2E_KUBERNETES="$$minor" $(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=45m --label-filter=smoke ./test/e2e; \
 	done
 
 .PHONY: simulate
