@@ -75,7 +75,7 @@ func countsOfReady() map[string]string {
 		"workload/rollout/explain.go:notAvailable":              "it says why a pod is not available",
 		"workload/rollout/facts.go:CountPods":                   "it counts both",
 		"workload/rollout/move.go:mayUpdate":                    "a budget is asked about pods that it counts, and these are ready",
-		"workload/rollout/places.go:freeRefused":                "a budget is asked about pods that it counts, and these are ready",
+		"workload/rollout/places.go:holdRefused":                "a budget is asked about pods that it counts, and these are ready",
 		"workload/rollout/refresh.go:onlyOpensGates":            "which pods wait for their readiness gate",
 		"workload/rollout/refresh.go:nextWrite":                 "which pods become available by waiting",
 		"workloadspread/rank.go:compareDeletionOrder":           "the order of pods of a subset, as in Kubernetes; nothing is counted",
@@ -133,14 +133,15 @@ func TestEachCountOfReadyPodsHasAReason(t *testing.T) {
 
 // asksForReady reports whether a function reads a field or calls a function by which pods are ready.
 func asksForReady(f *ast.FuncDecl) (found bool) {
-	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "ready", "PodReady", "updatedReady", "countReady"}
+	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "podReadiness", "ready", "PodReady", "updatedReady", "countReady"}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
-			found = found || slices.Contains(names, n.Sel.Name)
+			from, ok := n.X.(*ast.Ident) // IsReady of another package is about containers
+			found = found || slices.Contains(names, n.Sel.Name) || ok && from.Name == "availability" && n.Sel.Name == "IsReady"
 		case *ast.CallExpr:
 			called, ok := n.Fun.(*ast.Ident)
-			found = found || ok && (called.Name == "ready" || called.Name == "isReady" || called.Name == "Ready" || called.Name == "IsRunningAndReady")
+			found = found || ok && (called.Name == "ready" || called.Name == "isReady" || called.Name == "IsReady" || called.Name == "isPodReady" || called.Name == "IsRunningAndReady")
 		}
 		return !found
 	})

@@ -172,7 +172,7 @@ func isBounded(value ast.Expr) bool {
 		case *ast.SelectorExpr:
 			name = f.Sel.Name
 		}
-		return slices.Contains([]string{"Shorten", "ListNames", "OneLine", "Truncate", "Of"}, name)
+		return slices.Contains([]string{"Shorten", "ListNames", "OneLine", "Truncate", "ErrorText"}, name)
 	}
 	return false
 }
