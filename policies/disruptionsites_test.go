@@ -20,8 +20,8 @@ const (
 
 // Points that are asked by another process, or before: what it writes then is what the function goes by.
 const (
-	restartsAsked = "node/restarts at controllers/containerrecreaterequest/decide.go decide"
-	barriersAsked = "launchpriority/order at controllers/webhook/pod/barriers/barriers.go mutate"
+	restartsAsked = "node/restarts at controllers/containerrecreaterequest/decide.go decideRestarts"
+	barriersAsked = "launchpriority/order at controllers/webhook/pod/barriers/barriers.go mutatePod"
 )
 
 // disruptions are the functions that write, with the points that are asked first.
@@ -128,8 +128,8 @@ var disruptions = map[string]string{
 	"controllers/uniteddeployment/status.go reportStatus":                statuses,
 	"controllers/webhook/pod/spreads/spreads.go New":                     "placement/subset",
 	"controllers/webhook/pod/spreads/spreads.go NewRecords":              ownRecords,
-	"controllers/webhookconfig/apply.go applyField":                      "protection/guards",
-	"controllers/webhookconfig/apply.go patchField":                      "protection/guards",
+	"controllers/webhookconfig/apply.go applyField":                      ownRecords, // the policies say what is protected; pending objects only send more
+	"controllers/webhookconfig/apply.go patchField":                      ownRecords,
 	"controllers/webhookconfig/apply.go deleteOwned":                     ownRecords,
 	"controllers/workload/failure/failure.go Write":                      statuses,
 	"controllers/workload/inplace/ready.go setReady":                     "rollout/plan, rollout/rank",
