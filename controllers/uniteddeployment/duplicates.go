@@ -59,7 +59,7 @@ func (t *reconcileRound) deleteDuplicates(ctx context.Context) error {
 	return err
 }
 
-// hasLivingChild reports whether the API server has the child that stays in a subset, and nobody deletes it.
+// hasLivingChild reports whether the API server has the child that stays in a subset, and it is not being deleted.
 func (t *reconcileRound) hasLivingChild(ctx context.Context, subset string) (bool, error) {
 	i := slices.IndexFunc(t.parts, func(p *subsetState) bool { return p.Name == subset })
 	if i < 0 || t.parts[i].child == nil {

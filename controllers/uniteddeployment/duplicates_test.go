@@ -29,7 +29,7 @@ func (w *world) deleteSlowly(c *child) {
 	}
 }
 
-// countLiving returns how many children of a subset nobody deletes.
+// countLiving returns how many children of a subset are not being deleted.
 func (w *world) countLiving(subset string) (n int) {
 	w.Helper()
 	for _, c := range w.children() {

@@ -25,7 +25,7 @@ func Truncate(text string) string {
 	}
 }
 
-// ErrorText is what is told of an error.
+// ErrorText returns the message of an error, bounded in bytes.
 func ErrorText(err error) string { return Truncate(err.Error()) }
 
 // QuoteCommand is the beginning of a command, as a list of words in quotes. Its length is that of the user's.
