@@ -158,7 +158,9 @@ func sleepContext(ctx context.Context, d time.Duration) {
 type WatchOption func(*shadow)
 
 // WithSubjectFilter compares decisions about some subjects alone.
-func WithSubjectFilter(f func(decision.Subject) bool) WatchOption { return func(w *shadow) { w.only = f } }
+func WithSubjectFilter(f func(decision.Subject) bool) WatchOption {
+	return func(w *shadow) { w.only = f }
+}
 
 // WithTopic says what is compared, for counts that are to go on with other snapshots
 // of it: those that differ only in what is the same on both sides. Without it a
