@@ -71,8 +71,9 @@ type Reconciler struct {
 // memory is what is remembered of an object.
 type memory struct {
 	warnings step.RecordedEvents
-	// written is when the status was.
-	written time.Time
+	// written is when the status was, and replaced the version of the object that it was written over.
+	written  time.Time
+	replaced string
 	// marks are the conditions of subsets that were written last, until the cache shows them.
 	marks map[string]kruise.UnitedDeploymentSubsetCondition
 	// gaveUp is the child that was given up last for the room of another one, and gaveUpAt when.

@@ -182,6 +182,52 @@ func TestManyPodsCostFewWrites(t *testing.T) {
 	}
 }
 
+// A cache that does not show the last status makes no other one look like it: counts that go down and up again
+// within the delay of the cache are written twice.
+func TestAStatusIsNotComparedWithAnOldOne(t *testing.T) {
+	w := newWorld(t, nil)
+	w.reconcile()
+	w.run()
+	w.reconcile()
+	cached := w.get()
+	w.setReady("a", 2)
+	w.reconcile()
+	if s := w.get().Status; s.ReadyReplicas != 9 {
+		t.Fatalf("the status is %+v", s)
+	}
+	w.setReady("a", 3)
+	live := w.api
+	late := true
+	w.r.client = interceptor.NewClient(live, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if d, ok := o.(*kruise.UnitedDeployment); ok && late {
+			cached.DeepCopyInto(d)
+			return nil
+		}
+		return c.Get(ctx, key, o, opts...)
+	}})
+	if again := w.reconcile(); again == 0 {
+		t.Error("nothing has it looked at again when the cache has caught up")
+	}
+	late = false
+	w.reconcile()
+	if s := w.get().Status; s.ReadyReplicas != 10 {
+		t.Errorf("the status is %+v", s)
+	}
+}
+
+// setReady sets how many pods of a child are ready.
+func (w *world) setReady(subset string, n int32) {
+	w.Helper()
+	set := &kruise.CloneSet{}
+	if err := w.api.Get(w.Context(), client.ObjectKeyFromObject(w.child(subset)), set); err != nil {
+		w.Fatal(err)
+	}
+	set.Status.ReadyReplicas, set.Status.UpdatedReadyReplicas = n, n
+	if err := w.api.Status().Update(w.Context(), set); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // duplicateChild creates a second child of a subset, and returns the first one.
 func (w *world) duplicateChild(subset string) *child {
 	w.Helper()

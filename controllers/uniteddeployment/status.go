@@ -46,6 +46,9 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 		return fmt.Errorf("writing the status of UnitedDeployment %s: %w", client.ObjectKeyFromObject(t.d), err)
 	}
 	known.written = t.now
+	if changed.ResourceVersion != t.d.ResourceVersion {
+		known.replaced = t.d.ResourceVersion
+	}
 	return nil
 }
 

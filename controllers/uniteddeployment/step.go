@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -94,6 +95,11 @@ func (r *Reconciler) reconcileSubsets(ctx context.Context, d *kruise.UnitedDeplo
 	if !ok { // admission refuses it
 		r.recordEventOnce(d, kruise.FailedUpdateSubsetReason, "spec.template: should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")
 		return 0, nil
+	}
+	if r.memory.GetOrCreate(d).replaced == d.ResourceVersion {
+		// The cache does not show the last status yet. A status that is as the one before it would not be written, and no
+		// event would follow.
+		return step.Soon, nil
 	}
 	t := &reconcileRound{r: r, d: d, now: r.now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
 	var err error
