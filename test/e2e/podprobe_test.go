@@ -38,7 +38,7 @@ spec:
   probes:
     - name: idle
       containerName: server
-      probe: {exec: {command: [ls, /tmp/idle]}, periodSeconds: 1}
+      probe: {exec: {command: [ls, /tmp/idle]}, periodSeconds: 1, timeoutSeconds: 10}
       podConditionType: game.example/Idle
       markerPolicy:
         - {state: Succeeded, labels: {game.example/players: "false"}}
