@@ -17,7 +17,7 @@ type Buffer struct {
 	maxCount, maxBytes int
 
 	mu       sync.RWMutex
-	ring     []kept // grows up to maxCount, then it is written round
+	ring     []kept // n of them, from first on; it grows up to maxCount
 	first, n int
 	bytes    int
 	latest   map[key]*state
@@ -99,12 +99,14 @@ func (b *Buffer) RecordDecision(r decision.Record) {
 	}
 }
 
+// pushRecord adds a record behind the others. The ring has room for maxCount at most, and there is room.
 func (b *Buffer) pushRecord(k kept) {
-	if len(b.ring) < b.maxCount && b.first == 0 && b.n == len(b.ring) {
-		b.ring = append(b.ring, k)
-	} else {
-		b.ring[(b.first+b.n)%len(b.ring)] = k
+	if b.n == len(b.ring) {
+		ring := make([]kept, min(max(2*len(b.ring), 16), b.maxCount))
+		copy(ring[copy(ring, b.ring[b.first:]):], b.ring[:b.first])
+		b.ring, b.first = ring, 0
 	}
+	b.ring[(b.first+b.n)%len(b.ring)] = k
 	b.n++
 	b.bytes += k.bytes
 }
