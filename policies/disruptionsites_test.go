@@ -100,6 +100,8 @@ var disruptions = map[string]string{
 	"controllers/policybundle/status.go pruneReplicas":                   statuses,
 	"controllers/policybundle/status.go writeReplica":                    statuses,
 	"controllers/policybundle/status.go writeStatus":                     statuses,
+	"controllers/reconcile/ownwrites.go Update":                          statuses, // those who call the client are listed themselves
+	"controllers/reconcile/ownwrites.go Patch":                           statuses,
 	"controllers/resourcedistribution/copies.go createCopy":              "placement/distribution",
 	"controllers/resourcedistribution/copies.go isUnchanged":             "placement/distribution",
 	"controllers/resourcedistribution/copies.go ensureCopy":              "placement/distribution",

@@ -112,7 +112,7 @@ func (r *Reconciler) listChildren(ctx context.Context, job *kruise.AdvancedCronJ
 		return nil, nil
 	}
 	items := list()
-	if err := r.client.List(ctx, items, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}); err != nil {
+	if err := r.Client.List(ctx, items, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}); err != nil {
 		return nil, fmt.Errorf("listing the jobs of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
 	objects, err := meta.ExtractList(items)
@@ -134,7 +134,7 @@ func (r *Reconciler) listChildren(ctx context.Context, job *kruise.AdvancedCronJ
 		if !ok {
 			continue
 		}
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: ref.Name}, o)
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: ref.Name}, o)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && !metav1.IsControlledBy(o, job):
 		case err != nil:

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -119,7 +119,7 @@ func (w *world) try(do func() error) error {
 
 // restart is a new process with nothing in memory.
 func (w *world) restart() {
-	w.r = New(rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }))
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }})
 }
 
 // until lets time pass and reconciles twice; it says when the controller looks again.

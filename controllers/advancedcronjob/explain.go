@@ -40,12 +40,12 @@ func (r *Reconciler) storeExplanation(next *change, v verdict, left time.Duratio
 	if left > 0 {
 		a.Until = next.now.Add(left).UTC().Format(time.RFC3339)
 	}
-	single := &explain.Single{Answer: a, Engine: r.engine}
+	single := &explain.Single{Answer: a, Engine: r.Engine}
 	if next.held != nil {
 		single.Answer.Rule, single.Record = next.held.Rule, next.decided
 		if next.held.Until != "" {
 			single.Answer.Until = next.held.Until
 		}
 	}
-	r.rounds.PutRound(a.Subject, single)
+	r.Rounds.PutRound(a.Subject, single)
 }

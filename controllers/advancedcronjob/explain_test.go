@@ -16,7 +16,7 @@ import (
 // why asks how it stands with the object.
 func (w *world) why() explain.Answer {
 	w.Helper()
-	a, ok := w.r.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup")
+	a, ok := w.r.Rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup")
 	if !ok {
 		w.Fatal("nothing is known of it")
 	}
@@ -88,7 +88,7 @@ func TestWhyARunDoesNotStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("03:06:00")
-		if _, ok := w.r.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup"); ok {
+		if _, ok := w.r.Rounds.ExplainWorkload(kruise.GroupVersion.WithKind("AdvancedCronJob").GroupKind(), "shop", "backup"); ok {
 			t.Error("it is still known")
 		}
 	})

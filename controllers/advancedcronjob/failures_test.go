@@ -15,16 +15,15 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // refusing has the controller write through a client that refuses some writes.
 func (w *world) refusing(funcs interceptor.Funcs) {
-	w.r = New(rollout.Clients{Client: interceptor.NewClient(w.api, funcs), Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }))
+	w.r = New(reconcile.Deps{Client: interceptor.NewClient(w.api, funcs), Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }})
 }
 
 // A job that cannot be deleted, as one that is protected, keeps no run from its start, and no other old job.

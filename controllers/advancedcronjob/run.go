@@ -39,7 +39,7 @@ func (r *Reconciler) processDueRun(ctx context.Context, s cron.Schedule, next *c
 		return 0, r.leaveOut(ctx, next, at, kruise.MissScheduleReason, message)
 	}
 	in := buildRunInput(next, at, missed, now)
-	out, record := engine.Decide(ctx, r.engine, points.RunPoint(), decisionSubject(job), in)
+	out, record := engine.Decide(ctx, r.Engine, points.RunPoint(), decisionSubject(job), in)
 	next.decided = &record
 	switch out.PermittedAction(in) {
 	case points.SkipRun:
@@ -94,7 +94,7 @@ func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, r
 	if reason == kruise.MissScheduleReason {
 		event = reason
 	}
-	r.events.Event(next.job, corev1.EventTypeWarning, event, message)
+	r.Events.Event(next.job, corev1.EventTypeWarning, event, message)
 	return nil
 }
 
@@ -105,10 +105,10 @@ func (r *Reconciler) reportHold(ctx context.Context, next *change, h decision.Ho
 		return err
 	}
 	if h.Rule == "rollout.run.forbid" { // the words of a CronJob
-		r.events.Event(next.job, corev1.EventTypeNormal, kruise.JobAlreadyActiveReason, h.Message)
+		r.Events.Event(next.job, corev1.EventTypeNormal, kruise.JobAlreadyActiveReason, h.Message)
 		return nil
 	}
-	r.events.Event(next.job, corev1.EventTypeWarning, kruise.AdvancedCronJobRunHeld, h.Reason+": "+holdMessage(h))
+	r.Events.Event(next.job, corev1.EventTypeWarning, kruise.AdvancedCronJobRunHeld, h.Reason+": "+holdMessage(h))
 	return nil
 }
 
@@ -166,7 +166,7 @@ func buildRunInput(next *change, at time.Time, missed int, now time.Time) points
 // the cache: a run that another process has started is not due any more.
 func (r *Reconciler) startRun(ctx context.Context, next *change, at time.Time, children []child) error {
 	fresh := &kruise.AdvancedCronJob{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(next.job), fresh); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(next.job), fresh); err != nil {
 		return fmt.Errorf("reading AdvancedCronJob %s past the cache: %w", client.ObjectKeyFromObject(next.job), err)
 	}
 	if fresh.ResourceVersion != next.job.ResourceVersion {
@@ -198,21 +198,21 @@ func (r *Reconciler) startRun(ctx context.Context, next *change, at time.Time, c
 // attempt, whose answer was lost.
 func (r *Reconciler) createJob(ctx context.Context, job *kruise.AdvancedCronJob, at time.Time) (child, error) {
 	o := childOf(job, at)
-	err := r.client.Create(ctx, o)
+	err := r.Client.Create(ctx, o)
 	if err == nil {
-		r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, "Created job %s", o.GetName())
+		r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, "Created job %s", o.GetName())
 		return newChild(o), nil
 	}
 	if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
-		r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %v", err)
+		r.Events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %v", err)
 		return child{}, fmt.Errorf("creating %s %s: %w", kindOf(job), o.GetName(), err)
 	}
 	found := childOf(job, at)
-	if read := r.live.Get(ctx, client.ObjectKeyFromObject(o), found); read != nil {
+	if read := r.Live.Get(ctx, client.ObjectKeyFromObject(o), found); read != nil {
 		return child{}, fmt.Errorf("creating %s %s: %w", kindOf(job), o.GetName(), err)
 	}
 	if !metav1.IsControlledBy(found, job) {
-		r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %s %s is there already, and is not of this AdvancedCronJob. Delete or rename it.", kindOf(job), o.GetName())
+		r.Events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %s %s is there already, and is not of this AdvancedCronJob. Delete or rename it.", kindOf(job), o.GetName())
 		return child{}, fmt.Errorf("creating %s %s: one that is not of this AdvancedCronJob has the name", kindOf(job), o.GetName())
 	}
 	return newChild(found), nil

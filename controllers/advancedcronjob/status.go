@@ -91,7 +91,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	}
 	changed := c.job.DeepCopy()
 	changed.Status = *c.status.DeepCopy()
-	if err := r.client.Status().Update(ctx, changed); err != nil {
+	if err := r.Client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("writing the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 	}
 	changed.DeepCopyInto(c.job)

@@ -25,7 +25,7 @@ import (
 // reconcileJob is one reconcile. The status is written before the history is cleaned, so that it is
 // never forgotten which runs were started. It says when to look again.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.AdvancedCronJob) (time.Duration, error) {
-	now := r.now()
+	now := r.Now()
 	children, err := r.listChildren(ctx, job)
 	if err != nil {
 		return 0, err
@@ -100,7 +100,7 @@ func (r *Reconciler) recordEndedJobs(job *kruise.AdvancedCronJob, before []corev
 	for _, c := range children {
 		if c.outcome != active && was[string(c.GetUID())] && !m.ended[c.GetUID()] {
 			m.ended[c.GetUID()] = true
-			r.events.Eventf(job, corev1.EventTypeNormal, kruise.SawCompletedJobReason, "Saw completed job: %s, condition: %s", c.GetName(), c.outcome)
+			r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SawCompletedJobReason, "Saw completed job: %s, condition: %s", c.GetName(), c.outcome)
 		}
 	}
 	if len(m.ended) > 2*len(children)+100 {
@@ -148,9 +148,9 @@ func boolToInt(b bool) int {
 // deleteJob deletes a job in the background, if it is the one that was seen.
 func (r *Reconciler) deleteJob(ctx context.Context, job *kruise.AdvancedCronJob, c child) error {
 	uid := c.GetUID()
-	err := r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err == nil {
-		r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, "Deleted job %s", c.GetName())
+		r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, "Deleted job %s", c.GetName())
 	}
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("deleting %s %s: %w", c.gvk.Kind, c.GetName(), err)

@@ -31,7 +31,7 @@ func (r *Reconciler) decideNodes(ctx context.Context, s *state, next *change) de
 		return decided{}
 	}
 	in := buildBroadcastInput(s, max(s.parallelism-(len(s.active)-len(s.unfit)), 0))
-	out, record := engine.Decide(ctx, r.engine, placement.BroadcastPoint(), decisionSubject(s.job), in)
+	out, record := engine.Decide(ctx, r.Engine, placement.BroadcastPoint(), decisionSubject(s.job), in)
 	next.held, next.decided = out.ReportedHold(in), &record
 	r.reportHold(next, next.held)
 	denied := len(out.DeniedNodes(in))

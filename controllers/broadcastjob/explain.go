@@ -21,7 +21,7 @@ func (r *Reconciler) storeExplanation(c *change) {
 		Subject: decisionSubject(c.job), Decided: c.now.Time, Verdict: explain.Running, Reason: string(s.Phase),
 		Message: fmt.Sprintf("Of %d nodes %d have succeeded and %d have failed; pods run or start on %d, and %d wait for theirs.", s.Desired, s.Succeeded, s.Failed, s.Active, waiting),
 	}
-	single := &explain.Single{Engine: r.engine, Without: []string{"nodes", "count(nodes)", "job.namespace", "job.name"}}
+	single := &explain.Single{Engine: r.Engine, Without: []string{"nodes", "count(nodes)", "job.namespace", "job.name"}}
 	switch h := c.held; {
 	case s.Phase == kruise.BroadcastJobPhaseCompleted, s.Phase == kruise.BroadcastJobPhaseFailed:
 		a.Verdict = explain.Ended
@@ -47,5 +47,5 @@ func (r *Reconciler) storeExplanation(c *change) {
 		}
 	}
 	single.Answer = a
-	r.rounds.PutRound(a.Subject, single)
+	r.Rounds.PutRound(a.Subject, single)
 }

@@ -14,7 +14,7 @@ import (
 
 func (w *world) expect(verdict explain.Verdict, reason, message string) explain.Answer {
 	w.Helper()
-	a, ok := w.r.rounds.ExplainWorkload(kruise.GroupVersion.WithKind("BroadcastJob").GroupKind(), "ops", "upgrade")
+	a, ok := w.r.Rounds.ExplainWorkload(kruise.GroupVersion.WithKind("BroadcastJob").GroupKind(), "ops", "upgrade")
 	if !ok {
 		w.Fatal("nothing is known of it")
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -43,7 +43,7 @@ func newFaultScenario(t *testing.T, broken map[string]bool, edit func(*kruise.Br
 		Objects: objects,
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		Requests: faultinjection.RequestFor(job),
 		Watches:  map[string]faultinjection.Changes{"BroadcastJob": faultinjection.ChangesOfSpec},

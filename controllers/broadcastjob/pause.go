@@ -70,7 +70,7 @@ func (r *Reconciler) markFailuresSeen(ctx context.Context, s *state) error {
 				marked.Annotations = map[string]string{}
 			}
 			marked.Annotations[kruise.FailureSeenKey] = "true"
-			err := r.client.Patch(ctx, marked, client.MergeFrom(pod))
+			err := r.Client.Patch(ctx, marked, client.MergeFrom(pod))
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("marking failed pod %s as seen: %w", pod.Name, err)
 			}

@@ -22,8 +22,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // OwnerKind is the kind in the owner reference of pods. It is the older version, which is
@@ -96,21 +96,21 @@ func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, nod
 	for attempt := range attempts {
 		pod := r.podFor(job, node)
 		pod.Name = pod.GenerateName + podNameSuffix(job, node, attempt)
-		err := r.client.Create(ctx, pod)
+		err := r.Client.Create(ctx, pod)
 		if err == nil {
 			r.overlay.RecordCreated(job.UID, pod)
-			r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, kruise.BroadcastJobSuccessfulCreateMessage, pod.Name)
+			r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, kruise.BroadcastJobSuccessfulCreateMessage, pod.Name)
 			return nil
 		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // the job goes with its namespace
 		}
 		if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
-			r.events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, kruise.BroadcastJobFailedCreateMessage, err)
+			r.Events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, kruise.BroadcastJobFailedCreateMessage, err)
 			return fmt.Errorf("creating the pod of node %s: %w", node, err)
 		}
 		found := &corev1.Pod{}
-		read := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		read := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case read == nil && metav1.IsControlledBy(found, job) && nodefit.NodeOf(found) == node:
 			r.overlay.RecordCreated(job.UID, found)
@@ -156,9 +156,9 @@ func (r *Reconciler) deletePods(ctx context.Context, job *kruise.BroadcastJob, p
 	acts := make([]func() error, len(pods))
 	for i, pod := range pods {
 		acts[i] = func() error {
-			err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+			err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 			if err == nil {
-				r.events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, kruise.BroadcastJobSuccessfulDeleteMessage, pod.Name)
+				r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulDeleteReason, kruise.BroadcastJobSuccessfulDeleteMessage, pod.Name)
 			}
 			if err := client.IgnoreNotFound(err); err != nil {
 				return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
@@ -173,7 +173,7 @@ func (r *Reconciler) deletePods(ctx context.Context, job *kruise.BroadcastJob, p
 // syncPods deletes pods that have no place any more, and creates those of the next nodes.
 func (r *Reconciler) syncPods(ctx context.Context, s *state, next *change, m *memory, d decided) (time.Duration, error) {
 	for _, node := range s.duplicated {
-		m.recorded.RecordOnce(r.events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))
+		m.recorded.RecordOnce(r.Events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))
 	}
 	if err := r.deletePods(ctx, s.job, s.unfit); err != nil {
 		return 0, err
@@ -181,12 +181,12 @@ func (r *Reconciler) syncPods(ctx context.Context, s *state, next *change, m *me
 	next.status.Active -= int32(len(s.unfit)) //nolint:gosec // as many as there are pods
 	active := len(s.active) - len(s.unfit)
 	if active > s.parallelism {
-		m.recorded.RecordOnce(r.events, s.job, corev1.EventTypeWarning, kruise.TooManyActivePodsReason, fmt.Sprintf("Number of active pods (%d) exceeds parallelism limit (%d)", active, s.parallelism))
+		m.recorded.RecordOnce(r.Events, s.job, corev1.EventTypeWarning, kruise.TooManyActivePodsReason, fmt.Sprintf("Number of active pods (%d) exceeds parallelism limit (%d)", active, s.parallelism))
 	}
 	created, err := r.createPods(ctx, s.job, d.next)
 	next.status.Active += int32(created) //nolint:gosec // as many as there are nodes
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
-		return step.Soon, nil
+		return requeue.Soon, nil
 	}
 	return d.again, err
 }

@@ -97,7 +97,7 @@ func (r *Reconciler) loadState(ctx context.Context, job *kruise.BroadcastJob, m 
 		return nil, false, err
 	}
 	nodes := &corev1.NodeList{}
-	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, false, fmt.Errorf("listing nodes: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -105,7 +105,7 @@ func (r *Reconciler) loadState(ctx context.Context, job *kruise.BroadcastJob, m 
 	if err != nil {
 		return nil, false, err
 	}
-	s = &state{job: job, now: r.now()}
+	s = &state{job: job, now: r.Now()}
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range pods {
 		switch countsAs(pod, job) {
@@ -230,7 +230,7 @@ func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[strin
 		// A cache that does not have the node yet is no proof.
 		node := &metav1.PartialObjectMetadata{}
 		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, node); {
+		switch err := r.Live.Get(ctx, client.ObjectKey{Name: name}, node); {
 		case apierrors.IsNotFound(err):
 			s.unfit = append(s.unfit, waiting...)
 		case err != nil:
@@ -246,7 +246,7 @@ func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[strin
 func (r *Reconciler) listPods(ctx context.Context, job *kruise.BroadcastJob, m *memory) ([]*corev1.Pod, bool, error) {
 	if !m.listed && job.Status.StartTime != nil {
 		list := &corev1.PodList{}
-		if err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{kruise.BroadcastJobControllerUIDKey: string(job.UID)}); err != nil {
+		if err := r.Live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{kruise.BroadcastJobControllerUIDKey: string(job.UID)}); err != nil {
 			return nil, false, fmt.Errorf("listing pods past the cache: %w", err)
 		}
 		for i := range list.Items {
@@ -258,7 +258,7 @@ func (r *Reconciler) listPods(ctx context.Context, job *kruise.BroadcastJob, m *
 	m.listed = true
 	mark := r.overlay.TakeMark()
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{rollout.OwnerIndex: string(job.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, false, fmt.Errorf("listing pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, len(list.Items))
@@ -268,7 +268,7 @@ func (r *Reconciler) listPods(ctx context.Context, job *kruise.BroadcastJob, m *
 	pods, late := r.overlay.ApplyWrites(job.UID, mark, pods, r.timeout)
 	for _, pod := range late {
 		found := &corev1.Pod{}
-		err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
 			r.overlay.DropWrite(job.UID, pod.UID)

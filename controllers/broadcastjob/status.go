@@ -80,13 +80,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status
 		// A patch would leave out the zeros of a status that has none yet.
-		if err := r.client.Status().Update(ctx, changed); err != nil {
+		if err := r.Client.Status().Update(ctx, changed); err != nil {
 			return fmt.Errorf("writing the status of BroadcastJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 		}
 		changed.DeepCopyInto(c.job) // its round may go on, and fail
 	}
 	for _, e := range c.events {
-		r.events.Event(c.job, e.kind, e.reason, e.message)
+		r.Events.Event(c.job, e.kind, e.reason, e.message)
 	}
 	r.storeExplanation(c)
 	return nil

@@ -15,7 +15,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // isFinished reports whether a job has ended. One that never completes never does.
@@ -36,7 +35,7 @@ func neverCompletes(job *kruise.BroadcastJob) bool {
 // reconcileJob is BJ-04. It says when to look again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	if isFinished(job) {
-		r.storeExplanation(&change{job: job, now: metav1.NewTime(r.now()), status: job.Status})
+		r.storeExplanation(&change{job: job, now: metav1.NewTime(r.Now()), status: job.Status})
 		again, failed := r.deleteUnfinishedPods(ctx, job)
 		left, err := r.deleteExpired(ctx, job)
 		return requeue.EarliestDelay(left, again), errors.Join(failed, err)
@@ -148,7 +147,7 @@ func (r *Reconciler) finishJob(ctx context.Context, next *change) (time.Duration
 	}
 	again, err := r.deleteUnfinishedPods(ctx, next.job)
 	if ttl := next.job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && !neverCompletes(next.job) {
-		again = requeue.EarliestDelay(again, max(time.Duration(*ttl)*time.Second, step.Soon))
+		again = requeue.EarliestDelay(again, max(time.Duration(*ttl)*time.Second, requeue.Soon))
 	}
 	return again, err
 }
@@ -159,10 +158,10 @@ func (r *Reconciler) deleteExpired(ctx context.Context, job *kruise.BroadcastJob
 	if ttl == nil || job.Status.CompletionTime == nil {
 		return 0, nil
 	}
-	if left := job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+	if left := job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.Now()); left > 0 {
 		return left, nil
 	}
-	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil {
 		return 0, fmt.Errorf("deleting BroadcastJob %s after its time: %w", client.ObjectKeyFromObject(job), err)
 	}

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
@@ -114,8 +114,7 @@ func (w *world) try(verb string, o client.Object, do func() error) error {
 
 // restart is a new process with nothing in memory.
 func (w *world) restart(opts ...Option) {
-	opts = append([]Option{WithClock(func() time.Time { return w.now })}, opts...)
-	w.r = New(rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, w.engine, opts...)
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }}, opts...)
 }
 
 func (w *world) rule(rules ...string) {

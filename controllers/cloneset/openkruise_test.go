@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
@@ -45,8 +45,9 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 	for _, stage := range []string{"before", "during", "after"} {
 		t.Run(stage, func(t *testing.T) {
 			c, events := openKruiseCluster(t, "testdata/openkruise/"+stage+".yaml"), record.NewFakeRecorder(100)
-			r := rollout.New(New(Gates{}, false), rollout.Clients{Client: c, Live: c, Events: events}, e, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}),
-				rollout.WithClock(func() time.Time { return time.Date(2026, 11, 22, 10, 52, 0, 0, time.UTC) }))
+			r := rollout.New(New(Gates{}, false), reconcile.Deps{
+				Client: c, Live: c, Events: events, Engine: e, Now: func() time.Time { return time.Date(2026, 11, 22, 10, 52, 0, 0, time.UTC) },
+			}, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}))
 			all := func() (sets kruise.CloneSetList, pods corev1.PodList, revisions appsv1.ControllerRevisionList, claims corev1.PersistentVolumeClaimList) {
 				for _, list := range []client.ObjectList{&sets, &pods, &revisions, &claims} {
 					if err := c.List(t.Context(), list); err != nil {

@@ -12,18 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
-	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
@@ -43,28 +37,16 @@ const podIndex = "spec.podName"
 
 // Reconciler works on one request at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	engine *engine.Engine
-	events record.EventRecorder
-	frame  step.Frame[*kruise.ContainerRecreateRequest]
+	reconcile.Deps
+	reconcile.Reconciler
 
 	budgets func(context.Context, *corev1.Pod) ([]points.Budget, error)
 	charge  func(context.Context, *corev1.Pod) (*decision.Hold, error)
 	agents  func(ctx context.Context, node string) (there bool, left time.Duration, err error)
-	now     func() time.Time
-	workers int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
-
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many requests are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 
 // WithBudgets tells policies of the budgets of a pod; they hear of none if unset.
 func WithBudgets(of func(context.Context, *corev1.Pod) ([]points.Budget, error)) Option {
@@ -83,20 +65,15 @@ func WithAgents(on func(ctx context.Context, node string) (there bool, left time
 	return func(r *Reconciler) { r.agents = on }
 }
 
-// WithRateLimiter sets how fast requests that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. live reads past the cache.
-func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, engine: e, events: events, now: time.Now, workers: 3}
+func New(deps reconcile.Deps, opts ...Option) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults()}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.frame = step.Frame[*kruise.ContainerRecreateRequest]{
-		Kind: "ContainerRecreateRequest", New: func() *kruise.ContainerRecreateRequest { return &kruise.ContainerRecreateRequest{} }, Take: r.reconcileRequest, Ending: r.reconcileRequest, Report: r.reportFailure,
-	}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ContainerRecreateRequest]{
+		Reconcile: r.reconcileRequest, Finalize: r.reconcileRequest, Report: r.reportFailure,
+	})
 	return r
 }
 
@@ -112,16 +89,20 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("indexing ContainerRecreateRequests: %w", err)
 	}
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named(component).
+	return r.CompleteController(r.NewController(mgr, component, r.unfinishedRequests).
 		For(&kruise.ContainerRecreateRequest{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)), r)
+}
+
+// unfinishedRequests lists the requests that have not ended.
+func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.ContainerRecreateRequestList{}, func(request *kruise.ContainerRecreateRequest) bool { return !isFinished(request) })
 }
 
 // ofPod are the requests of a pod that have not ended.
 func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	list := &kruise.ContainerRecreateRequestList{}
-	err := r.client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.MatchingFields{podIndex: pod.GetName()}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.MatchingFields{podIndex: pod.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Finding the requests of a pod; they are looked at again within seconds", "pod", client.ObjectKeyFromObject(pod))
 		return nil
@@ -131,9 +112,4 @@ func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.R
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return out
-}
-
-// Reconcile takes one request a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
 }

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -173,7 +173,7 @@ func TestTheController(t *testing.T) {
 			w.setPod(func(s *corev1.PodStatus) {
 				s.Conditions = []corev1.PodCondition{{Type: kruise.KruisePodReady, Status: corev1.ConditionTrue}}
 			})
-			w.r = New(api, api, e, w.events, WithClock(func() time.Time { return w.now }), WithBudgets(func(context.Context, *corev1.Pod) ([]points.Budget, error) {
+			w.r = New(reconcile.Deps{Client: api, Live: api, Events: w.events, Engine: e, Now: func() time.Time { return w.now }}, WithBudgets(func(context.Context, *corev1.Pod) ([]points.Budget, error) {
 				return []points.Budget{{Name: "web", Allowed: 0}}, nil
 			}))
 			f(w)

@@ -36,7 +36,7 @@ func (r *Reconciler) decideRestarts(ctx context.Context, request *kruise.Contain
 		return err
 	}
 	subject := decision.Subject{Kind: "ContainerRecreateRequest", Namespace: request.Namespace, Name: request.Name, UID: string(request.UID)}
-	out, _ := engine.Decide(ctx, r.engine, points.RestartsPoint(), subject, in)
+	out, _ := engine.Decide(ctx, r.Engine, points.RestartsPoint(), subject, in)
 	if denied := out.DeniedContainers(in); len(denied) > 0 {
 		return r.failDeniedContainers(ctx, request, denied)
 	}
@@ -58,7 +58,7 @@ func (r *Reconciler) decideRestarts(ctx context.Context, request *kruise.Contain
 	if err != nil || !added {
 		return err
 	}
-	if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("permitting the restarts of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 	}
 	return nil
@@ -90,7 +90,7 @@ func (r *Reconciler) buildRestartsInput(ctx context.Context, request *kruise.Con
 		}
 	}
 	in := points.RestartsInput{
-		Now: r.now().UnixNano(),
+		Now: r.Now().UnixNano(),
 		Request: points.Request{
 			Name: request.Name, Namespace: request.Namespace, Created: request.CreationTimestamp.UnixNano(), Labels: request.Labels, Annotations: annotations,
 			Ordered: s.OrderedRecreate, Force: s.ForceRecreate, FailFast: s.FailurePolicy != kruise.ContainerRecreateRequestFailurePolicyIgnore,
@@ -150,11 +150,11 @@ func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRe
 	err := r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: text,
-			LastTransitionTime: metav1.NewTime(r.now()),
+			LastTransitionTime: metav1.NewTime(r.Now()),
 		})
 	})
 	if err == nil && !told {
-		r.events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, text)
+		r.Events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, text)
 	}
 	return err
 }

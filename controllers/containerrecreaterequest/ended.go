@@ -72,7 +72,7 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 	case left > 0 && !waits: // it may be replaced at the moment
 		return left, nil
 	}
-	if waits && request.Spec.ActiveDeadlineSeconds == nil && r.now().Sub(was.LastTransitionTime.Time) >= agentTime {
+	if waits && request.Spec.ActiveDeadlineSeconds == nil && r.Now().Sub(was.LastTransitionTime.Time) >= agentTime {
 		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
 	}
 	if !waits && was != nil { // since when it waits for an agent is the time of the condition
@@ -94,7 +94,7 @@ func (r *Reconciler) findAgent(ctx context.Context, name string) (there bool, le
 	if err != nil || !there || name == "" {
 		return there, left, fmt.Sprintf("No node agent runs on node %s", name), err
 	}
-	node, err := nodes.FindNode(ctx, r.client, r.live, name)
+	node, err := nodes.FindNode(ctx, r.Client, r.Live, name)
 	if err != nil || node == nil { // the pod of the agent goes next
 		return true, 0, "", err
 	}
@@ -102,5 +102,5 @@ func (r *Reconciler) findAgent(ctx context.Context, name string) (there bool, le
 	if since.IsZero() {
 		return true, 0, "", nil
 	}
-	return false, since.Add(agents.Grace).Sub(r.now()), fmt.Sprintf("Node %s is not ready", name), nil
+	return false, since.Add(agents.Grace).Sub(r.Now()), fmt.Sprintf("Node %s is not ready", name), nil
 }

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -37,7 +37,7 @@ func alone(t *testing.T, there *bool) *world {
 		})
 	}
 	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(w.pod).WithStatusSubresource(&corev1.Pod{}, &kruise.ContainerRecreateRequest{}).Build()
-	w.r = New(w.api, w.api, rules.Engine(t, ""), w.events, WithClock(func() time.Time { return w.now }),
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: rules.Engine(t, ""), Now: func() time.Time { return w.now }},
 		WithAgents(func(_ context.Context, node string) (bool, time.Duration, error) {
 			if node != "n" {
 				t.Errorf("asked about node %q", node)

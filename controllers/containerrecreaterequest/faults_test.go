@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -44,7 +44,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: []client.Object{pod, request},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		Requests: faultinjection.RequestFor(request),
 		Others:   restartPermitted,
@@ -97,7 +97,7 @@ func TestARequestOfANodeThatIsGoneForGoodEnds(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))}}
 	s.Objects, s.Others = append(s.Objects, node), nil
 	s.New = func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-		return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock),
+		return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock},
 			WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
 	}
 	s.RunWait(t, faultinjection.Wait{

@@ -43,16 +43,16 @@ func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.Contai
 		if !controllerutil.ContainsFinalizer(request, finalizer) {
 			before := request.DeepCopy()
 			controllerutil.AddFinalizer(request, finalizer)
-			if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			if err := r.Client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 				return nil, fmt.Errorf("adding finalizer %s: %w", finalizer, err)
 			}
 		}
-		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), true); err != nil {
+		if _, err := (lifecycle.Writer{Client: r.Client, Now: r.Now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), true); err != nil {
 			return nil, err
 		}
 	}
 	return &metav1.Condition{
-		Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now()),
+		Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now()),
 		Reason: kruise.ContainerRecreateRequestPreRecreateGraceReason, Message: kruise.ContainerRecreateRequestPreRecreateGraceMessage,
 	}, nil
 }
@@ -71,7 +71,7 @@ func graceTimeLeft(request *kruise.ContainerRecreateRequest, now time.Time) time
 // request, and a request that is not kept goes when its time has come.
 func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
 	if pod != nil && inplace.FindCondition(pod, kruise.KruisePodReady) != nil {
-		if _, err := (lifecycle.Writer{Client: r.client, Now: r.now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), false); client.IgnoreNotFound(err) != nil {
+		if _, err := (lifecycle.Writer{Client: r.Client, Now: r.Now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), false); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
 	}
@@ -80,7 +80,7 @@ func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.Contai
 		before := request.DeepCopy()
 		delete(request.Labels, kruise.ContainerRecreateRequestActiveKey)
 		controllerutil.RemoveFinalizer(request, finalizer)
-		if err := r.client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.Client.Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return 0, fmt.Errorf("releasing ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 		}
 	}
@@ -88,10 +88,10 @@ func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.Contai
 	if request.DeletionTimestamp != nil || ttl == nil || request.Status.CompletionTime == nil {
 		return 0, nil
 	}
-	if left := request.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+	if left := request.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.Now()); left > 0 {
 		return left, nil
 	}
-	err := r.client.Delete(ctx, request, client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion})
+	err := r.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion})
 	if err != nil {
 		return 0, fmt.Errorf("deleting ContainerRecreateRequest %s, whose time is over: %w", client.ObjectKeyFromObject(request), err)
 	}

@@ -44,10 +44,10 @@ func isFinished(r *kruise.ContainerRecreateRequest) bool {
 // reportFailure has the status of a request say while its steps fail.
 func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.ContainerRecreateRequest, cause error) error {
 	before := request.DeepCopy()
-	if cause == nil && !failure.ClearCondition(&request.Status) || cause != nil && !failure.SetCondition(&request.Status, cause, request.Generation, r.now()) {
+	if cause == nil && !failure.ClearCondition(&request.Status) || cause != nil && !failure.SetCondition(&request.Status, cause, request.Generation, r.Now()) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if cause != nil && apierrors.IsConflict(err) { // the next round tells
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *Reconciler) reconcileRequest(ctx context.Context, request *kruise.Conta
 	if sidecarsEnded(request, pod) {
 		return 0, r.succeedRequest(ctx, request)
 	}
-	age := r.now().Sub(request.CreationTimestamp.Time)
+	age := r.Now().Sub(request.CreationTimestamp.Time)
 	if request.Status.Phase == "" && age >= responseTime {
 		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.Co
 		return 0, r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
 	}
 	graced, err := r.markPodNotReady(ctx, request, pod)
-	wait = max(graceTimeLeft(request, r.now()), 0)
+	wait = max(graceTimeLeft(request, r.Now()), 0)
 	if err != nil {
 		return wait, err
 	}
@@ -123,7 +123,7 @@ func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.Co
 			return wait, err
 		}
 	}
-	if wait = graceTimeLeft(request, r.now()); wait > 0 {
+	if wait = graceTimeLeft(request, r.Now()); wait > 0 {
 		return wait, nil
 	}
 	return 0, r.decideRestarts(ctx, request, pod)
@@ -161,9 +161,9 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 func (r *Reconciler) getPod(ctx context.Context, request *kruise.ContainerRecreateRequest) (*corev1.Pod, error) {
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}
 	pod := &corev1.Pod{}
-	err := r.client.Get(ctx, key, pod)
+	err := r.Client.Get(ctx, key, pod)
 	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, pod)
+		err = r.Live.Get(ctx, key, pod)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -178,7 +178,7 @@ func (r *Reconciler) getPod(ctx context.Context, request *kruise.ContainerRecrea
 func (r *Reconciler) completeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
 	why = message.Shorten(why)
 	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
-		now := metav1.NewTime(r.now())
+		now := metav1.NewTime(r.Now())
 		s.Phase, s.CompletionTime, s.Message = kruise.ContainerRecreateRequestCompleted, &now, why
 		for i := range request.Spec.Containers {
 			name := request.Spec.Containers[i].Name
@@ -206,7 +206,7 @@ func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bo
 // succeedRequest ends a request whose containers have ended for good.
 func (r *Reconciler) succeedRequest(ctx context.Context, request *kruise.ContainerRecreateRequest) error {
 	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
-		now := metav1.NewTime(r.now())
+		now := metav1.NewTime(r.Now())
 		s.Phase, s.CompletionTime = kruise.ContainerRecreateRequestCompleted, &now
 		killed := map[string]bool{}
 		for _, c := range s.ContainerRecreateStates {
@@ -228,7 +228,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, request *kruise.ContainerR
 	before := request.DeepCopy()
 	change(&request.Status)
 	removeStalled(&request.Status)
-	if err := r.client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 	}
 	return nil

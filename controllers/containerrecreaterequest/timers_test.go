@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -44,7 +44,7 @@ func TestARoundThatFailsKeepsTheEndOfTheGrace(t *testing.T) {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 			return refused
 		}}).Build()
-	reconciler := New(c, c, nil, record.NewFakeRecorder(10), WithClock(func() time.Time { return now }))
+	reconciler := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(10), Now: func() time.Time { return now }})
 	res, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 	if !errors.Is(err, refused) || res.RequeueAfter != 20*time.Second {
 		t.Errorf("it is looked at again after %s, want the end of the grace after 20s: %v", res.RequeueAfter, err)

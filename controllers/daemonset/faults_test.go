@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -32,8 +32,8 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 			}
 		},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return rollout.New(standard(), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
+			return rollout.New(standard(), reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock},
+				rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"DaemonSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges, "Node": faultinjection.NoChanges},

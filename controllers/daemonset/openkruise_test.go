@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
@@ -42,8 +42,9 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 				b = b.WithObjects(testNode(fmt.Sprint("node-", i+1)))
 			}
 			c, events := b.WithObjects(openkruise.Objects(t, s, "testdata/openkruise/"+stage+".yaml")...).Build(), record.NewFakeRecorder(100)
-			r := rollout.New(standard(), rollout.Clients{Client: c, Live: c, Events: events}, e, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}),
-				rollout.WithClock(func() time.Time { return time.Date(2026, 11, 22, 11, 0, 0, 0, time.UTC) }))
+			r := rollout.New(standard(), reconcile.Deps{
+				Client: c, Live: c, Events: events, Engine: e, Now: func() time.Time { return time.Date(2026, 11, 22, 11, 0, 0, 0, time.UTC) },
+			}, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}))
 			all := func() (sets kruise.DaemonSetList, pods corev1.PodList, revisions appsv1.ControllerRevisionList) {
 				for _, list := range []client.ObjectList{&sets, &pods, &revisions} {
 					if err := c.List(t.Context(), list); err != nil {

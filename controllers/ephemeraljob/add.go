@@ -109,7 +109,7 @@ func (r *Reconciler) addContainers(ctx context.Context, job *kruise.EphemeralJob
 		if refused[i] == nil {
 			continue
 		}
-		if m.recordRefusal(pods[i].UID, refused[i], r.now()); m.refused[pods[i].UID].final {
+		if m.recordRefusal(pods[i].UID, refused[i], r.Now()); m.refused[pods[i].UID].final {
 			failed = append(failed, refused[i])
 		} else {
 			again = append(again, refused[i])
@@ -128,13 +128,13 @@ func (r *Reconciler) addTo(ctx context.Context, pod *corev1.Pod, containers []co
 		return nil, fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
 	}
 	changed := pod.DeepCopy()
-	err = r.client.SubResource("ephemeralcontainers").Patch(ctx, changed, client.RawPatch(types.StrategicMergePatchType, body))
+	err = r.Client.SubResource("ephemeralcontainers").Patch(ctx, changed, client.RawPatch(types.StrategicMergePatchType, body))
 	if err == nil {
 		return changed, nil
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // an API server without the subresource says not found too
 		now := &corev1.Pod{}
-		failed := r.live.Get(ctx, client.ObjectKeyFromObject(pod), now)
+		failed := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), now)
 		switch {
 		case apierrors.IsNotFound(failed) || failed == nil && (now.UID != pod.UID || !isActive(now)):
 			return nil, nil

@@ -12,23 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
-	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=ephemeraljobs,verbs=get;list;watch;patch;delete
@@ -40,18 +29,12 @@ import (
 
 // Reconciler works on one EphemeralJob at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
-	engine *engine.Engine
+	reconcile.Deps
+	reconcile.Reconciler
 
-	memory *step.Memory[memory]
-	frame  step.Frame[*kruise.EphemeralJob]
+	memory *reconcile.Memory[memory]
 
-	kicks   <-chan event.GenericEvent
-	now     func() time.Time
-	writes  int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	writes int
 }
 
 // memory is what is known of a job between its steps.
@@ -74,52 +57,24 @@ func newMemory() memory {
 	return memory{patched: map[types.UID]*corev1.Pod{}, refused: map[types.UID]refusal{}}
 }
 
-// Option changes a Reconciler.
-type Option func(*Reconciler)
-
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithKicks has all jobs reconciled at an event, such as that other policies decide.
-func WithKicks(kicks <-chan event.GenericEvent) Option {
-	return func(r *Reconciler) { r.kicks = kicks }
-}
-
-// WithRateLimiter sets how fast jobs that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler.
-func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
+func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{
-		client: c.Client, live: c.Live, events: c.Events, engine: e,
-		memory: step.NewMemory(newMemory, nil), now: time.Now, writes: 32,
+		Deps:   deps.WithDefaults(),
+		memory: reconcile.NewMemory(newMemory, nil), writes: 32,
 	}
-	for _, opt := range opts {
-		opt(r)
-	}
-	r.frame = step.Frame[*kruise.EphemeralJob]{
-		Kind: "EphemeralJob", New: func() *kruise.EphemeralJob { return &kruise.EphemeralJob{} }, Take: r.reconcileJob, Ending: r.removeFinalizer, Gone: r.memory.ForgetObject,
-	}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.EphemeralJob]{
+		Reconcile: r.reconcileJob, Finalize: r.removeFinalizer, Forget: r.memory.ForgetObject,
+	})
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr)
-	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("ephemeraljob", r.unfinishedRequests))))
-	}
-	b = b.Named(kruise.EphemeralJobComponent).
-		For(&kruise.EphemeralJob{}, builder.WithPredicates(rollout.UserChanges())).
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	b := r.NewController(mgr, kruise.EphemeralJobComponent, r.unfinishedRequests).
+		For(&kruise.EphemeralJob{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, &podEvents{r})
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: 10, RateLimiter: r.limiter}, r)
-}
-
-// Reconcile takes one job a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
+	return r.CompleteController(b, r)
 }
 
 // removeFinalizer lets a job go that OpenKruise has put its finalizer on.
@@ -130,7 +85,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, job *kruise.EphemeralJ
 	}
 	changed := job.DeepCopy()
 	changed.Finalizers = slices.Delete(changed.Finalizers, i, i+1)
-	if err := r.client.Patch(ctx, changed, client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, fmt.Errorf("removing the finalizer of EphemeralJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
 	return 0, nil

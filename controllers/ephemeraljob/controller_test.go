@@ -16,12 +16,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
@@ -49,7 +48,7 @@ func (w *world) do(err error) {
 
 // restart is a new process with nothing in memory.
 func (w *world) restart() {
-	w.r = New(rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }))
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }})
 }
 
 func (w *world) pod(name string, labels map[string]string) {

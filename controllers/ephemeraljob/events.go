@@ -14,10 +14,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -55,7 +54,7 @@ func isRelevantChange(before, after *corev1.Pod) bool {
 // enqueueMatching enqueues the jobs that go on and match one state of a pod.
 func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...client.Object) {
 	list := &kruise.EphemeralJobList{}
-	if err := r.client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing EphemeralJobs after a change of a pod")
 		return
 	}
@@ -75,5 +74,5 @@ func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...cli
 
 // unfinishedRequests are the jobs that other policies may concern.
 func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.ListRequests(ctx, r.client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !isFinished(job) })
+	return reconcile.ListRequests(ctx, r.Client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !isFinished(job) })
 }

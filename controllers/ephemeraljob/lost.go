@@ -32,7 +32,7 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 		}
 		node, ok := known[name]
 		if !ok {
-			if node, err = nodes.FindNode(ctx, r.client, r.live, name); err != nil {
+			if node, err = nodes.FindNode(ctx, r.Client, r.Live, name); err != nil {
 				return 0, err
 			}
 			known[name] = node

@@ -116,9 +116,9 @@ func (r *Reconciler) listPods(ctx context.Context, job *kruise.EphemeralJob, m *
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
 	}
 	m.forgetRefusalsBeforeEdit(job)
-	var from client.Reader = r.client
+	var from client.Reader = r.Client
 	if !m.listed {
-		from = r.live
+		from = r.Live
 	}
 	list := &corev1.PodList{}
 	if err := from.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {

@@ -119,7 +119,7 @@ func TestPodsThatCannotHaveTheContainer(t *testing.T) {
 			refuses := true
 			watching, err := client.NewWithWatch(c.config, client.Options{Scheme: api.Scheme()})
 			w.do(err)
-			w.r.client = interceptor.NewClient(watching, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.r.Client = interceptor.NewClient(watching, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				if refuses && sub == "ephemeralcontainers" {
 					return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reasonOf(code), Message: "not you"}}
 				}

@@ -50,7 +50,7 @@ func (c *change) removeCondition(t v1beta1.JobConditionType) bool {
 }
 
 func (r *Reconciler) addEvent(c *change, kind, reason, message string) {
-	c.events = append(c.events, func() { r.events.Event(c.job, kind, reason, message) })
+	c.events = append(c.events, func() { r.Events.Event(c.job, kind, reason, message) })
 }
 
 // reportHeldAndDenied sets the conditions by which users see what policies keep from the job.
@@ -114,7 +114,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status
-		if err := r.client.Status().Update(ctx, changed); err != nil {
+		if err := r.Client.Status().Update(ctx, changed); err != nil {
 			return fmt.Errorf("writing the status of EphemeralJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 		}
 	}

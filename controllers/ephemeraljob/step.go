@@ -17,7 +17,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -51,7 +50,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob)
 	if err != nil {
 		return 0, err
 	}
-	s := &state{job: job, now: r.now(), candidates: pods, memory: m}
+	s := &state{job: job, now: r.Now(), candidates: pods, memory: m}
 	for _, pod := range pods {
 		s.states = append(s.states, m.stateOf(pod, job))
 	}
@@ -78,7 +77,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob)
 	final, err := r.addContainers(ctx, job, m, chosen)
 	r.reportCreation(m, next, errors.Join(final, err))
 	if final != nil { // they have failed, which the next round counts
-		again = requeue.EarliestDelay(again, step.Soon)
+		again = requeue.EarliestDelay(again, requeue.Soon)
 	}
 	return again, errors.Join(err, r.updateStatus(ctx, next))
 }
@@ -91,7 +90,7 @@ func (r *Reconciler) decidePods(ctx context.Context, s *state, m *memory, next *
 		return placement.EphemeralOutput{}, 0
 	}
 	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "EphemeralJob", Namespace: s.job.Namespace, Name: s.job.Name, UID: string(s.job.UID)}
-	out, record := engine.Decide(ctx, r.engine, placement.EphemeralPoint(), subject, s.in)
+	out, record := engine.Decide(ctx, r.Engine, placement.EphemeralPoint(), subject, s.in)
 	r.reportHeldAndDenied(next, out.ReportedHold(s.in), out.DeniedPods(s.in))
 	return out, requeue.DecisionDelay(record, s.now, out.RequeueTimes()...)
 }
@@ -258,7 +257,7 @@ func (s *state) timeToDeadline(next *change) time.Duration {
 	if seconds == nil || next.status.StartTime == nil {
 		return 0
 	}
-	return max(next.status.StartTime.Add(time.Duration(*seconds)*time.Second).Sub(s.now), step.Soon)
+	return max(next.status.StartTime.Add(time.Duration(*seconds)*time.Second).Sub(s.now), requeue.Soon)
 }
 
 // failPastDeadline fails a job whose time is over. One that is paused is not.
@@ -275,7 +274,7 @@ func (s *state) failPastDeadline(next *change) {
 }
 
 func (s *state) timeToExpiry() time.Duration {
-	return max(finishedTTL(s.job), step.Soon)
+	return max(finishedTTL(s.job), requeue.Soon)
 }
 
 func finishedTTL(job *kruise.EphemeralJob) time.Duration {
@@ -284,10 +283,10 @@ func finishedTTL(job *kruise.EphemeralJob) time.Duration {
 
 // deleteExpired is EJ-05: it deletes a job that ended ttlSecondsAfterFinished ago.
 func (r *Reconciler) deleteExpired(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
-	if left := job.Status.CompletionTime.Add(finishedTTL(job)).Sub(r.now()); left > 0 {
+	if left := job.Status.CompletionTime.Add(finishedTTL(job)).Sub(r.Now()); left > 0 {
 		return left, nil
 	}
-	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil {
 		return 0, fmt.Errorf("deleting EphemeralJob %s after its time: %w", client.ObjectKeyFromObject(job), err)
 	}

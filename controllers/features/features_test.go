@@ -66,7 +66,7 @@ func TestEachGateIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:on|Enabled)\(features\.(\w+)\)`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?:(?:on|Enabled)\(|gate: |{)features\.(\w+)`).FindAllStringSubmatch(string(source), -1) {
 			read = append(read, m[1])
 		}
 		for _, list := range regexp.MustCompile(`\[\]featuregate\.Feature\{([^}]*)\}`).FindAllString(string(source), -1) {

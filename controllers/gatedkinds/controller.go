@@ -20,10 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;uniteddeployments;workloadspreads,verbs=get;list;watch
@@ -33,23 +31,20 @@ import (
 
 // Reconciler writes the condition to objects of one kind.
 type Reconciler struct {
-	Client client.Client
-	// Live reads objects whole; the cache has only their metadata.
-	Live client.Reader
+	// Deps has Live, which reads objects whole; the cache has only their metadata.
+	reconcile.Deps
 	Kind schema.GroupVersionKind
 	// Message is the text of the condition; see DescribeMissing.
 	Message string
-	Now     func() time.Time
 }
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.Kind)
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("unserved-"+r.Kind.GroupKind().String()).
+	b := r.NewController(mgr, "unserved-"+r.Kind.GroupKind().String(), nil).
 		For(object, builder.OnlyMetadata) // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
-	return requeue.CompleteController(b, controller.Options{}, r)
+	return r.CompleteController(b, r)
 }
 
 // Reconcile writes the condition to one object that does not have it.

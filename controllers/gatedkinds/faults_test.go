@@ -7,9 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
@@ -18,7 +18,9 @@ func TestNoFailedCallLeavesAnObjectWithoutTheCondition(t *testing.T) {
 	faultinjection.Scenario{
 		Objects: []client.Object{job},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Client: e.Client, Live: e.Client, Kind: kruise.GroupVersion.WithKind("ImagePullJob"), Message: "a gate is off", Now: e.Clock}
+			return &Reconciler{
+				Deps: reconcile.Deps{Client: e.Client, Live: e.Client, Now: e.Clock}, Kind: kruise.GroupVersion.WithKind("ImagePullJob"), Message: "a gate is off",
+			}
 		},
 		Requests: faultinjection.RequestFor(job),
 	}.Run(t)

@@ -11,19 +11,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs,verbs=get;list;watch;patch;delete
@@ -37,53 +30,25 @@ const component = "imagelistpulljob-controller"
 
 // Reconciler works on one list at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
-	frame  step.Frame[*kruise.ImageListPullJob]
-
-	now     func() time.Time
-	workers int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
-}
-
-// Option changes a Reconciler.
-type Option func(*Reconciler)
-
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithRateLimiter sets how fast lists that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
+	reconcile.Deps
+	reconcile.Reconciler
 }
 
 // New makes a Reconciler. live reads past the cache.
-func New(c client.Client, live client.Reader, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, events: events, now: time.Now, workers: 3}
-	for _, opt := range opts {
-		opt(r)
-	}
-	r.frame = step.Frame[*kruise.ImageListPullJob]{
-		Kind: "ImageListPullJob", New: func() *kruise.ImageListPullJob { return &kruise.ImageListPullJob{} }, Take: r.reconcileJob, Ending: r.reconcileJob,
-		Report: func(ctx context.Context, list *kruise.ImageListPullJob, err error) error {
-			return failure.Write(ctx, r.client, list, func(list *kruise.ImageListPullJob) any { return &list.Status }, err, r.now())
-		},
-	}
+func New(deps reconcile.Deps) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults()}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ImageListPullJob]{
+		Reconcile: r.reconcileJob, Finalize: r.reconcileJob,
+		Status: func(list *kruise.ImageListPullJob) any { return &list.Status },
+	})
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named(component).
-		For(&kruise.ImageListPullJob{}, builder.WithPredicates(rollout.UserChanges())). // what it failed with is written in its status
-		Owns(&kruise.ImagePullJob{}), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
-}
-
-// Reconcile takes one list a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, component, nil).
+		For(&kruise.ImageListPullJob{}, builder.WithPredicates(reconcile.UserChanges())). // what it failed with is written in its status
+		Owns(&kruise.ImagePullJob{}), r)
 }
 
 // reconcileJob says when to look again; 0 for when something changes.
@@ -94,7 +59,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, list *kruise.ImageListPul
 	case list.Status.CompletionTime != nil:
 		return r.deleteExpired(ctx, list)
 	}
-	jobs, err := listChildren(ctx, r.client, list)
+	jobs, err := listChildren(ctx, r.Client, list)
 	if err != nil {
 		return 0, err
 	}
@@ -116,10 +81,10 @@ func (r *Reconciler) deleteExpired(ctx context.Context, list *kruise.ImageListPu
 	if ttl == nil {
 		return 0, nil
 	}
-	if left := list.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.now()); left > 0 {
+	if left := list.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(r.Now()); left > 0 {
 		return left, nil
 	}
-	err := r.client.Delete(ctx, list, client.Preconditions{UID: &list.UID, ResourceVersion: &list.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, list, client.Preconditions{UID: &list.UID, ResourceVersion: &list.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil {
 		return 0, fmt.Errorf("deleting ImageListPullJob %s, whose time is over: %w", client.ObjectKeyFromObject(list), err)
 	}

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -133,7 +133,7 @@ func TestTheController(t *testing.T) {
 			if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); err != nil {
 				t.Fatal(err)
 			}
-			w.r = New(api, api, w.events, WithClock(func() time.Time { return w.now }))
+			w.r = New(reconcile.Deps{Client: api, Live: api, Events: w.events, Now: func() time.Time { return w.now }})
 			f(w)
 		})
 	}
@@ -228,7 +228,7 @@ func TestTheController(t *testing.T) {
 
 	start("a cache that is behind makes no job twice", func(w *world) {
 		w.list(nil, "a:1", "b:1")
-		w.r.client = blind{api}
+		w.r.Client = blind{api}
 		w.reconcile()
 		w.reconcile()
 		if got := w.jobs(); len(got) != 2 {

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
@@ -24,7 +24,7 @@ func newFaultScenario() faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: []client.Object{list, extra},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock})
 		},
 		Requests: faultinjection.RequestFor(list),
 		Watches:  map[string]faultinjection.Changes{"ImageListPullJob": faultinjection.ChangesOfSpec},

@@ -21,7 +21,7 @@ import (
 // statusOf is IMG-12. Failed images are in the order of the list.
 func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) kruise.ImageListPullJobStatus {
 	s := *list.Status.DeepCopy()
-	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	now := metav1.NewTime(r.Now()).Rfc3339Copy()
 	if s.StartTime == nil {
 		s.StartTime = &now
 	}
@@ -79,7 +79,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, list *kruise.ImageListPull
 	before := list.DeepCopy()
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	list.Status = s
-	if err := r.client.Status().Patch(ctx, list, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, list, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ImageListPullJob %s: %w", client.ObjectKeyFromObject(list), err)
 	}
 	return nil

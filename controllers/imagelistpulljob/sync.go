@@ -36,7 +36,7 @@ func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob
 	keep, remove, create := planJobs(list, want, jobs)
 	if len(create) > 0 {
 		// Names are random, so a job that the cache does not show yet would be made twice.
-		if jobs, err = listChildren(ctx, r.live, list); err != nil {
+		if jobs, err = listChildren(ctx, r.Live, list); err != nil {
 			return nil, err
 		}
 		keep, remove, create = planJobs(list, want, jobs)
@@ -48,21 +48,21 @@ func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob
 		return nil, err
 	}
 	for _, job := range remove {
-		err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 		}
-		r.events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulDeleteImagePullJobReason, kruise.SuccessfulDeleteImagePullJobMessage, job.Name)
+		r.Events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulDeleteImagePullJobReason, kruise.SuccessfulDeleteImagePullJobMessage, job.Name)
 	}
 	made := 0
 	defer func() {
 		if made > 0 {
-			r.events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulCreateImagePullJobReason, kruise.SuccessfulCreateImagePullJobMessage, made)
+			r.Events.Eventf(list, corev1.EventTypeNormal, kruise.SuccessfulCreateImagePullJobReason, kruise.SuccessfulCreateImagePullJobMessage, made)
 		}
 	}()
 	for _, image := range create {
 		job := jobOf(list, image, want)
-		if err := r.client.Create(ctx, job); err != nil {
+		if err := r.Client.Create(ctx, job); err != nil {
 			return nil, fmt.Errorf("creating an ImagePullJob for image %s: %w", image, message.HideDrawnName(err, job.GenerateName))
 		}
 		made++
@@ -128,7 +128,7 @@ func (r *Reconciler) labelTemplateHash(ctx context.Context, list *kruise.ImageLi
 	before := list.DeepCopy()
 	list.Labels = maps.Clone(list.Labels)
 	metav1.SetMetaDataLabel(&list.ObjectMeta, hashLabel, want)
-	if err := r.client.Patch(ctx, list, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, list, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("labelling ImageListPullJob %s: %w", client.ObjectKeyFromObject(list), err)
 	}
 	return nil

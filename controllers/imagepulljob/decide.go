@@ -42,10 +42,10 @@ func (r *Reconciler) decideNodes(ctx context.Context, job *kruise.ImagePullJob, 
 	}
 	parallelism := parallelismOf(job)
 	in := points.ImagesInput{
-		Now: r.now().UnixNano(), Job: facts, Parallelism: parallelism, Free: max(min(parallelism-t.Pulling, t.Waiting), 0),
+		Now: r.Now().UnixNano(), Job: facts, Parallelism: parallelism, Free: max(min(parallelism-t.Pulling, t.Waiting), 0),
 		Counts: t.Nodes, Groups: t.groups, Registry: t.registry,
 	}
-	out, _ := engine.Decide(ctx, r.engine, points.ImagesPoint(), subject, in)
+	out, _ := engine.Decide(ctx, r.Engine, points.ImagesPoint(), subject, in)
 	if len(out.Denials) > 0 {
 		for n := range t.candidates {
 			if c := &t.candidates[n]; c.denied == nil {

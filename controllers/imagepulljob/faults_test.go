@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -36,7 +36,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: objects,
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock), WithRandom(func(int) int { return 0 }))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock}, WithRandom(func(int) int { return 0 }))
 		},
 		Requests:    faultinjection.RequestFor(job),
 		Watches:     map[string]faultinjection.Changes{"Secret": faultinjection.NoChanges, "ImagePullJob": faultinjection.ChangesOfSpec},

@@ -54,7 +54,7 @@ func (w *written) overlayWrites(cached []*kruise.NodeImage) {
 // listNodeImages are all NodeImages, by name. None of them may be changed.
 func (r *Reconciler) listNodeImages(ctx context.Context) ([]*kruise.NodeImage, error) {
 	list := &kruise.NodeImageList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodeImages: %w", err)
 	}
 	out := make([]*kruise.NodeImage, 0, len(list.Items))
@@ -104,7 +104,7 @@ func (r *Reconciler) nodesOfPods(ctx context.Context, job *kruise.ImagePullJob) 
 		return nil, fmt.Errorf("reading spec.podSelector: %w", err)
 	}
 	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods of spec.podSelector: %w", err)
 	}
 	out := sets.New[string]()

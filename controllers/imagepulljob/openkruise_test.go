@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 )
@@ -98,7 +98,9 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(e.Close)
-			r := New(c, c, e, record.NewFakeRecorder(10), WithClock(func() time.Time { return job.CreationTimestamp.Add(time.Minute) }))
+			r := New(reconcile.Deps{
+				Client: c, Live: c, Events: record.NewFakeRecorder(10), Engine: e, Now: func() time.Time { return job.CreationTimestamp.Add(time.Minute) },
+			})
 			for range 3 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
 					t.Fatal(err)

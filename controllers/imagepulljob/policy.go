@@ -69,7 +69,7 @@ func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePull
 	}
 	for _, ref := range others {
 		other := &kruise.ImagePullJob{}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, other)
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, other)
 		if err == nil && other.UID == ref.UID && neverCompletes(other) {
 			policy.TTLSecondsAfterFinished = ptr.To(*tag.PullPolicy.TTLSecondsAfterFinished)
 		}

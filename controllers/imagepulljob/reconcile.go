@@ -10,22 +10,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
 // lookAgain is how soon a job that is held is looked at again.
 const lookAgain = 5 * time.Second
-
-// Reconcile takes one job a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
-}
 
 // reconcileJob says when to look again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
@@ -52,7 +45,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob)
 	err = errors.Join(err, later)
 	t.faults = faults
 	status := r.statusOfJob(job, t, holds)
-	wait := r.paced.timeToWrite(job, status, r.now())
+	wait := r.paced.timeToWrite(job, status, r.Now())
 	if wait == 0 {
 		if later := r.patchStatus(ctx, job, status); err == nil {
 			err = later
@@ -62,7 +55,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob)
 		return 0, err // after a back-off: no timer is due before the end is written
 	}
 	if more {
-		wait = requeue.EarliestDelay(wait, step.Soon)
+		wait = requeue.EarliestDelay(wait, requeue.Soon)
 	}
 	return requeue.EarliestDelay(r.requeueAfter(job, holds), wait), err
 }
@@ -105,7 +98,7 @@ func (r *Reconciler) reportInvalidImage(ctx context.Context, job *kruise.ImagePu
 // requeueAfter is when to look at a job that goes on.
 func (r *Reconciler) requeueAfter(job *kruise.ImagePullJob, holds []points.Hold) time.Duration {
 	if job.Status.CompletionTime != nil {
-		return step.Soon // what it held is released then
+		return requeue.Soon // what it held is released then
 	}
 	after := r.timeToDeadline(job, job.Status.StartTime)
 	if len(holds) > 0 {
@@ -141,7 +134,7 @@ func (r *Reconciler) finalizeJob(ctx context.Context, job *kruise.ImagePullJob) 
 	if left > 0 {
 		return left, nil
 	}
-	err := r.client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion})
+	err := r.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion})
 	if err != nil {
 		return 0, fmt.Errorf("deleting ImagePullJob %s, whose time is over: %w", client.ObjectKeyFromObject(job), err)
 	}
@@ -154,7 +147,7 @@ func (r *Reconciler) untilExpiry(job *kruise.ImagePullJob) time.Duration {
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime == nil || ttl == nil {
 		return 0
 	}
-	return max(job.Status.CompletionTime.Add(time.Duration(*ttl)*time.Second).Sub(r.now()), 0)
+	return max(job.Status.CompletionTime.Add(time.Duration(*ttl)*time.Second).Sub(r.Now()), 0)
 }
 
 // patchFinalizer changes the finalizer of a job that has not ended.
@@ -163,7 +156,7 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, job *kruise.ImagePullJo
 	if !change(job, kruise.ImagePullJobFinalizer) {
 		return nil
 	}
-	if err := r.client.Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the finalizer of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
 	return nil

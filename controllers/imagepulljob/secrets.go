@@ -74,7 +74,7 @@ func (r *Reconciler) syncSecrets(ctx context.Context, job *kruise.ImagePullJob) 
 		r.copies.mu.Lock()
 		c, ok := r.copies.seen[key]
 		r.copies.mu.Unlock()
-		if !ok || c.version != version || !r.now().Before(c.at.Add(freshFor)) {
+		if !ok || c.version != version || !r.Now().Before(c.at.Add(freshFor)) {
 			if c, err = r.copySecret(ctx, job, name); err != nil {
 				return nil, nil, err
 			}
@@ -97,13 +97,13 @@ func (r *Reconciler) sourceVersion(ctx context.Context, source types.NamespacedN
 	r.copies.mu.Lock()
 	last, ok := r.copies.sources[source]
 	r.copies.mu.Unlock()
-	if ok && r.now().Before(last.at.Add(lookFor)) {
+	if ok && r.Now().Before(last.at.Add(lookFor)) {
 		return last.version, nil
 	}
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	last.at = r.now()
-	switch err := r.live.Get(ctx, source, o); {
+	last.at = r.Now()
+	switch err := r.Live.Get(ctx, source, o); {
 	case apierrors.IsNotFound(err):
 		last.version = "not found"
 	case apierrors.IsForbidden(err):
@@ -123,8 +123,8 @@ func (r *Reconciler) sourceVersion(ctx context.Context, source types.NamespacedN
 func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, name string) (compared, error) {
 	source := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: job.Namespace, Name: name}
-	out := compared{at: r.now()}
-	switch err := r.live.Get(ctx, key, source); {
+	out := compared{at: r.Now()}
+	switch err := r.Live.Get(ctx, key, source); {
 	case apierrors.IsNotFound(err):
 		out.fault = fmt.Sprintf("secret %s is not there", key)
 		return out, r.dropCopy(ctx, key)
@@ -164,15 +164,15 @@ func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, so
 	}
 	switch {
 	case target.UID != "" && target.Type != source.Type: // a type cannot be changed; the next round makes the copy anew
-		if err := r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, target, client.Preconditions{UID: &target.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("replacing the copy of pull secret %s: %w", key, err)
 		}
 		return fmt.Errorf("replacing the copy of pull secret %s: it has type %q, and the secret has %q", key, target.Type, source.Type)
 	case target.UID == "":
 		target.Type = source.Type
-		err = r.client.Create(ctx, target)
+		err = r.Client.Create(ctx, target)
 	case !equality.Semantic.DeepEqual(before, target):
-		err = r.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = r.Client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -193,7 +193,7 @@ func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) 
 	if err != nil || target.UID == "" {
 		return err
 	}
-	err = r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
+	err = r.Client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the copy of pull secret %s, which is gone: %w", source, err)
 	}
@@ -213,7 +213,7 @@ func (r *Reconciler) findSecretCopy(ctx context.Context, source types.Namespaced
 	for _, bytes := range []int{3, 16} {
 		name := source.Name[:min(len(source.Name), 220)] + "-" + hex.EncodeToString(digest[:bytes])
 		found := &corev1.Secret{}
-		err := r.live.Get(ctx, types.NamespacedName{Namespace: configNamespace, Name: name}, found)
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: configNamespace, Name: name}, found)
 		switch {
 		case apierrors.IsNotFound(err):
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: name}}, nil
@@ -258,10 +258,10 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, job *kruise.ImagePullJo
 		before, left := target.DeepCopy(), referringJobs(target, job, false)
 		switch {
 		case left == "":
-			err = r.client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
+			err = r.Client.Delete(ctx, target, client.Preconditions{UID: &target.UID, ResourceVersion: &target.ResourceVersion})
 		case left != target.Annotations[kruise.ImagePullJobReferencesKey]:
 			metav1.SetMetaDataAnnotation(&target.ObjectMeta, kruise.ImagePullJobReferencesKey, left)
-			err = r.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			err = r.Client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing the copy of pull secret %s/%s: %w", job.Namespace, name, err)

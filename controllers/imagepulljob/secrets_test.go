@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -197,7 +197,7 @@ func TestPullSecrets(t *testing.T) {
 
 	start("a secret that is not there, or that the manager may not read, is reported and left out", func(w *world) {
 		secret(w, w.ns, "mine", "one")
-		w.r.live = &refusing{api, types.NamespacedName{Namespace: w.ns, Name: "mine"}}
+		w.r.Live = &refusing{api, types.NamespacedName{Namespace: w.ns, Name: "mine"}}
 		w.job(with("none", "mine"))
 		w.reconcile()
 		w.expect([]int{0}, 1, 1, 0, 0, "job is running, no progress")
@@ -206,7 +206,7 @@ func TestPullSecrets(t *testing.T) {
 		if c == nil || !strings.Contains(c.Message, want) {
 			t.Errorf("got %+v", c)
 		}
-		w.r.live = api // it is bound
+		w.r.Live = api // it is bound
 		w.now = w.now.Add(freshFor + time.Second)
 		w.reconcile()
 		if got := w.image(0).Spec.Images["nginx"]; len(got.PullSecrets) != 1 || got.Tags[0].Version != 0 {

@@ -24,7 +24,7 @@ import (
 // statusOfJob is IMG-05: the status of a job that has not ended yet, by its tally.
 func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []points.Hold) kruise.ImagePullJobStatus {
 	s := *job.Status.DeepCopy()
-	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	now := metav1.NewTime(r.Now()).Rfc3339Copy()
 	if s.StartTime == nil {
 		s.StartTime = &now
 	}
@@ -67,7 +67,7 @@ func (r *Reconciler) timeToDeadline(job *kruise.ImagePullJob, start *metav1.Time
 	if neverCompletes(job) || deadline == nil || start == nil {
 		return 0
 	}
-	left := start.Add(time.Duration(*deadline) * time.Second).Sub(r.now())
+	left := start.Add(time.Duration(*deadline) * time.Second).Sub(r.Now())
 	if left == 0 {
 		return -1
 	}
@@ -117,7 +117,7 @@ func (r *Reconciler) setCondition(s *kruise.ImagePullJobStatus, kind string, w *
 		return
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: message.Shorten(w.message), LastTransitionTime: metav1.NewTime(r.now()),
+		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: message.Shorten(w.message), LastTransitionTime: metav1.NewTime(r.Now()),
 	})
 }
 
@@ -130,14 +130,14 @@ func (r *Reconciler) patchStatus(ctx context.Context, job *kruise.ImagePullJob, 
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	was := job.Status
 	job.Status = s
-	if err := r.client.Status().Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, job, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}
-	r.paced.recordWrite(job.UID, r.now())
+	r.paced.recordWrite(job.UID, r.Now())
 	for _, kind := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied, kruise.ImagePullJobSecretMissing} {
 		now, then := meta.FindStatusCondition(s.Conditions, kind), meta.FindStatusCondition(was.Conditions, kind)
 		if now != nil && (then == nil || then.Reason != now.Reason) {
-			r.events.Event(job, corev1.EventTypeWarning, kind, now.Message)
+			r.Events.Event(job, corev1.EventTypeWarning, kind, now.Message)
 		}
 	}
 	return nil

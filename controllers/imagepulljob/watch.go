@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -90,7 +90,7 @@ func everyJob(*kruise.ImagePullJob) bool { return true }
 // enqueueActive has those jobs looked at that have not ended and are wanted.
 func (r *Reconciler) enqueueActive(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
 	list := &kruise.ImagePullJobList{}
-	if err := r.client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Finding the ImagePullJobs that go on; they are looked at when one of their nodes changes")
 		return
 	}
@@ -99,6 +99,11 @@ func (r *Reconciler) enqueueActive(ctx context.Context, q queue, want func(*krui
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 		}
 	}
+}
+
+// activeRequests lists the jobs that have not ended.
+func (r *Reconciler) activeRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.ImagePullJobList{}, func(job *kruise.ImagePullJob) bool { return job.Status.CompletionTime == nil })
 }
 
 // activeIndex finds the jobs that have not ended.

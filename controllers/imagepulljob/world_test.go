@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
@@ -72,7 +72,7 @@ func begin(t *testing.T, api client.Client, ns string, nodes int, rules ...strin
 
 // restart is what a manager knows after its start.
 func (w *world) restart() {
-	w.r = New(w.api, w.api, w.engine, w.events, WithClock(func() time.Time { return w.now }), WithRandom(func(int) int { return 0 }))
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }}, WithRandom(func(int) int { return 0 }))
 }
 
 func (w *world) node(i int) string { return fmt.Sprintf("%s-n%d", w.ns, i) }

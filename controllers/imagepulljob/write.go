@@ -75,7 +75,7 @@ func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, chan
 		if equality.Semantic.DeepEqual(before.Spec, image.Spec) {
 			return image, nil
 		}
-		err := r.client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.Client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		switch {
 		case err == nil:
 			return image, nil
@@ -85,7 +85,7 @@ func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, chan
 			return nil, err
 		}
 		fresh := &kruise.NodeImage{}
-		if err := r.live.Get(ctx, types.NamespacedName{Name: node.Name}, fresh); err != nil || fresh.DeletionTimestamp != nil {
+		if err := r.Live.Get(ctx, types.NamespacedName{Name: node.Name}, fresh); err != nil || fresh.DeletionTimestamp != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 		image = fresh
@@ -106,7 +106,7 @@ func (r *Reconciler) mergeOrder(ctx context.Context, node *kruise.NodeImage, o o
 	owner := corev1.ObjectReference{
 		APIVersion: kruise.GroupVersion.String(), Kind: "ImagePullJob", Namespace: o.job.Namespace, Name: o.job.Name, UID: o.job.UID,
 	}
-	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	now := metav1.NewTime(r.Now()).Rfc3339Copy()
 	switch {
 	case tag != nil && isOwnedBy(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // a pull secret alone is new
 	case tag == nil:

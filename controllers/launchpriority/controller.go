@@ -14,15 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
@@ -33,29 +31,19 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconciler opens the barriers of pods.
-type Reconciler struct {
-	// Client reads pods, from a cache, and writes. Live reads ConfigMaps, which no cache has.
-	Client client.Client
-	Live   client.Reader
-	Events record.EventRecorder
-	Now    func() time.Time
-}
-
-// workers is how many pods are written to at once.
-const workers = 4
+type Reconciler struct{ reconcile.Deps }
 
 // lookAgain is when a pod is looked at again some of whose barriers are not open: no event tells that another client has deleted its
 // ConfigMap.
 const lookAgain = time.Minute
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("container-launch-priority-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, "container-launch-priority-controller", nil).
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
 			return ok && HasPendingBarriers(pod)
-		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
+		}))), r)
 }
 
 // Reconcile takes one step for a pod. The next one follows when a container becomes ready or ends.

@@ -18,9 +18,9 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
 
@@ -40,7 +40,7 @@ func newWorld(priorities map[string]int64, objects ...client.Object) *world {
 	}
 	c := fake.NewClientBuilder().WithObjects(append(objects, pod)...).WithStatusSubresource(pod).Build()
 	events := record.NewFakeRecorder(10)
-	return &world{api: c, r: &Reconciler{Client: c, Live: c, Events: events, Now: time.Now}, name: client.ObjectKeyFromObject(pod), events: events}
+	return &world{api: c, r: &Reconciler{reconcile.Deps{Client: c, Live: c, Events: events, Now: time.Now}}, name: client.ObjectKeyFromObject(pod), events: events}
 }
 
 type tb interface {

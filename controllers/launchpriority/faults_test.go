@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
@@ -31,7 +31,7 @@ func newFaultScenario() faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: []client.Object{pod, old},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock}
+			return &Reconciler{reconcile.Deps{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock}}
 		},
 		Requests: faultinjection.RequestFor(pod),
 		Watches:  map[string]faultinjection.Changes{"ConfigMap": faultinjection.NoChanges},
@@ -86,7 +86,7 @@ func TestABarrierThatIsRefusedIsTold(t *testing.T) {
 		},
 	}).Build()
 	events := record.NewFakeRecorder(9)
-	r := &Reconciler{Client: c, Live: c, Events: events, Now: time.Now}
+	r := &Reconciler{reconcile.Deps{Client: c, Live: c, Events: events, Now: time.Now}}
 	if _, err := r.Reconcile(t.Context(), s.Requests[0]); err == nil || len(events.Events) != 1 {
 		t.Errorf("%d events tell of %v", len(events.Events), err)
 	}

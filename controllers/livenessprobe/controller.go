@@ -10,26 +10,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/agents"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
@@ -40,53 +37,35 @@ import (
 
 // Reconciler works on one pod at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
+	reconcile.Deps
 
 	namespace string
-	now       func() time.Time
 	grace     time.Duration
 
 	absences *agents.Absences
-
-	workers int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
 // WithGrace sets how long a node may be without an agent before its pods say so; 20 s if
 // unset, since agents are updated.
 func WithGrace(d time.Duration) Option { return func(r *Reconciler) { r.grace = d } }
 
-// WithWorkers sets how many pods are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
-// WithRateLimiter sets how fast pods that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. The client's cache must have the index nodes.Index; live reads past
 // it. The namespace is that of the node agents.
-func New(c client.Client, live client.Reader, events record.EventRecorder, namespace string, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, events: events, namespace: namespace, now: time.Now, grace: agents.Grace, workers: 3}
+func New(deps reconcile.Deps, namespace string, opts ...Option) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults(), namespace: namespace, grace: agents.Grace}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.absences = agents.NewAbsences(r.now, r.grace)
+	r.absences = agents.NewAbsences(r.Now, r.grace)
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("livenessprobe-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, "livenessprobe-controller", nil).
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
 		}))).
@@ -94,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.NodePodProbe{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { onResults(nil, e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { onResults(e.ObjectOld, e.ObjectNew, q) },
-		}), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+		}), r)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -144,7 +123,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconc
 		return nil
 	}
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.MatchingFields{nodes.Index: agent.Spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{nodes.Index: agent.Spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
 		klog.FromContext(ctx).Error(err, "Finding the pods of a node agent; they are late to say whether it runs", "agent", klog.KObj(agent))
 		return nil
 	}
@@ -159,7 +138,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconc
 // Reconcile restarts what has failed in one pod, and reports whether its probes are run at all.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
-	if err := r.client.Get(ctx, req.NamespacedName, pod); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !availability.IsActive(pod) || pod.Spec.NodeName == "" {
@@ -167,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	saved, err := Read(pod)
 	if err != nil {
-		r.events.Event(pod, corev1.EventTypeWarning, "InvalidAnnotation", err.Error()+"; no liveness probe is run")
+		r.Events.Event(pod, corev1.EventTypeWarning, "InvalidAnnotation", err.Error()+"; no liveness probe is run")
 		return reconcile.Result{RequeueAfter: failure.TellAgain}, nil
 	}
 	if len(saved) == 0 {
@@ -183,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		err = fmt.Errorf("running the liveness probes of pod %s: %w", req, err)
 	}
-	result, err := step.ReconcileResult(ctx, pod, after, err)
-	failure.RecordFailure(r.events, pod, err)
+	result, err := requeue.ReconcileResult(ctx, pod, after, err)
+	failure.RecordFailure(r.Events, pod, err)
 	return result, err
 }

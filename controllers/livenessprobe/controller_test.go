@@ -22,6 +22,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/engine"
@@ -53,11 +54,12 @@ func newStage(t *testing.T) *stage {
 	if err := nodes.AddIndex(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("nodepodprobe-controller"), nodepodprobe.WithLiveness(true)),
-		livenessprobe.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor("livenessprobe-controller"), "agents", livenessprobe.WithGrace(time.Second)),
+	deps := reconcile.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test"), Engine: e}
+	for _, c := range []reconcile.Controller{
+		nodepodprobe.New(deps, nodepodprobe.WithLiveness(true)),
+		livenessprobe.New(deps, "agents", livenessprobe.WithGrace(time.Second)),
 	} {
-		if err := c.SetupWithManager(mgr); err != nil {
+		if err := c.SetupWithManager(t.Context(), mgr); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
@@ -43,7 +43,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Objects: []client.Object{pod, agent, probes},
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, env.Events, "agents", WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Now: env.Clock}, "agents")
 		},
 		Requests: faultinjection.RequestFor(pod),
 		Watches:  map[string]faultinjection.Changes{"ContainerRecreateRequest": faultinjection.NoChanges},

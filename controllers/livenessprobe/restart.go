@@ -44,7 +44,7 @@ const (
 // fails keeps no other one from its restart.
 func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
 	o := &v1alpha1.NodePodProbe{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
 	var failed []error
@@ -107,24 +107,24 @@ func (r *Reconciler) requestRestart(ctx context.Context, pod *corev1.Pod, saved 
 		FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyFail, TerminationGracePeriodSeconds: saved.LivenessProbe.TerminationGracePeriodSeconds,
 	}
 	existing := &kruise.ContainerRecreateRequest{}
-	switch err := r.client.Get(ctx, key, existing); {
+	switch err := r.Client.Get(ctx, key, existing); {
 	case err == nil:
-		if wait, due := restartrequest.NextTry(existing, r.now()); !due {
+		if wait, due := restartrequest.NextTry(existing, r.Now()); !due {
 			return wait, nil
 		}
-		if err := restartrequest.ReplaceEnded(ctx, r.client, existing, next); err != nil {
+		if err := restartrequest.ReplaceEnded(ctx, r.Client, existing, next); err != nil {
 			return 0, err
 		}
 	case !apierrors.IsNotFound(err):
 		return 0, fmt.Errorf("reading ContainerRecreateRequest %s: %w", key, err)
 	}
-	if err := r.client.Create(ctx, next); err != nil {
+	if err := r.Client.Create(ctx, next); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return restartrequest.PollInterval, nil
 		}
 		return 0, fmt.Errorf("creating ContainerRecreateRequest %s: %w", key, err)
 	}
-	r.events.Eventf(pod, corev1.EventTypeWarning, UnhealthyReason, "Liveness probe failed: %s; container %s is restarted by ContainerRecreateRequest %s", state.Message, status.Name, key.Name)
+	r.Events.Eventf(pod, corev1.EventTypeWarning, UnhealthyReason, "Liveness probe failed: %s; container %s is restarted by ContainerRecreateRequest %s", state.Message, status.Name, key.Name)
 	return restartrequest.PollInterval, nil
 }
 
@@ -133,13 +133,13 @@ func (r *Reconciler) requestRestart(ctx context.Context, pod *corev1.Pod, saved 
 func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) error {
 	o := &kruise.ContainerRecreateRequest{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
-	if err := r.client.Get(ctx, key, o); err != nil {
+	if err := r.Client.Get(ctx, key, o); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if permits, err := permit.ReadPermits(o); err != nil || len(permits) > 0 || o.Status.CompletionTime != nil || o.DeletionTimestamp != nil {
 		return nil
 	}
-	err := r.client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
+	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ContainerRecreateRequest %s, whose container is well again: %w", key, err)
 	}
@@ -155,7 +155,7 @@ func (r *Reconciler) updateProbeCondition(ctx context.Context, pod *corev1.Pod) 
 	}
 	left := r.absences.RemainingGrace(pod.Spec.NodeName, there)
 	was := inplace.FindCondition(pod, ConditionType)
-	next := corev1.PodCondition{Type: ConditionType, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now())}
+	next := corev1.PodCondition{Type: ConditionType, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now())}
 	switch {
 	case there && (was == nil || was.Status == corev1.ConditionTrue):
 		return 0, nil
@@ -177,18 +177,18 @@ func (r *Reconciler) updateProbeCondition(ctx context.Context, pod *corev1.Pod) 
 		return 0, fmt.Errorf("writing condition %s: %w", ConditionType, err)
 	}
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	if err := r.client.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+	if err := r.Client.Status().Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
 		return 0, fmt.Errorf("writing condition %s: %w", ConditionType, err)
 	}
 	if !there {
-		r.events.Event(pod, corev1.EventTypeWarning, AgentMissingReason, next.Message)
+		r.Events.Event(pod, corev1.EventTypeWarning, AgentMissingReason, next.Message)
 	}
 	return 0, nil
 }
 
 // agentOf reports whether a node has an agent that is ready.
 func (r *Reconciler) agentOf(ctx context.Context, node string) (bool, error) {
-	pods, err := agents.PodsOnNode(ctx, r.client, r.namespace, node)
+	pods, err := agents.PodsOnNode(ctx, r.Client, r.namespace, node)
 	if err != nil {
 		return false, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -48,7 +49,7 @@ func TestARestartThatCannotBeAskedForKeepsNoOtherContainerWaiting(t *testing.T) 
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	r := New(c, c, record.NewFakeRecorder(9), "agents")
+	r := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(9)}, "agents")
 	after, err := r.requestRestarts(t.Context(), pod, saved)
 	list := &kruise.ContainerRecreateRequestList{}
 	if listed := c.List(t.Context(), list); listed != nil || err == nil || after != restartrequest.PollInterval || len(list.Items) != 2 {
@@ -66,7 +67,7 @@ func TestARestartThatCannotBeAskedForIsTold(t *testing.T) {
 	})
 	s.Build(b)
 	c, events := b.Build(), record.NewFakeRecorder(9)
-	if _, err := New(c, c, events, "agents").Reconcile(t.Context(), s.Requests[0]); err == nil {
+	if _, err := New(reconcile.Deps{Client: c, Live: c, Events: events}, "agents").Reconcile(t.Context(), s.Requests[0]); err == nil {
 		t.Fatal("there was no error")
 	}
 	select {

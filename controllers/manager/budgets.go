@@ -8,22 +8,25 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/accounting"
 	policyv1beta1 "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/containerrecreaterequest"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/launchpriority"
-	"github.com/regatta-sh/regatta/controllers/podreadiness"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/engine/decision/node"
 )
 
 // budgetDeps is what keeps PodUnavailableBudgets.
@@ -87,47 +90,44 @@ func (p components) podHandlers(decided <-chan struct{}) map[string]http.Handler
 	}
 }
 
-// addBudgetController adds the controller of budgets once there is their CRD.
-func (s *startup) addBudgetController(ctx context.Context) {
-	if !s.p.countsBudgets() {
-		return
-	}
-	s.waitForKind(ctx, policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), "no budget has a status")
-	if ctx.Err() != nil {
-		return
-	}
-	if err := s.p.budgetsTo(ctx); err != nil {
-		klog.ErrorS(err, "PodUnavailableBudgets have no status, so that they hold nothing back")
-	}
+// newBudgetController makes the controller of PodUnavailableBudgets.
+func (p components) newBudgetController(_ context.Context, d reconcile.Deps) (reconcile.Controller, error) {
+	return podunavailablebudget.New(d, p.budgeting.finder, podunavailablebudget.WithNamespaces(p.guards.Writer)), nil
 }
 
-func (p components) budgetsTo(ctx context.Context) error {
-	if err := podunavailablebudget.AddIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
-		return err
+// newRestartController makes the controller of ContainerRecreateRequests.
+func (p components) newRestartController(_ context.Context, d reconcile.Deps) (reconcile.Controller, error) {
+	var opts []containerrecreaterequest.Option
+	if p.countsBudgets() {
+		opts = append(opts, containerrecreaterequest.WithBudgets(p.budgetsOf))
 	}
-	r := podunavailablebudget.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.budgeting.finder, p.recorderFor("podunavailablebudget-controller"),
-		podunavailablebudget.WithWorkers(p.PodUnavailableBudgetWorkers),
-		podunavailablebudget.WithRateLimiter(p.rateLimiter()),
-		podunavailablebudget.WithNamespaces(p.guards.Writer))
-	if err := r.SetupWithManager(ctx, p.mgr); err != nil {
-		return fmt.Errorf("adding the PodUnavailableBudget controller: %w", err)
+	if p.Gates.Enabled(features.EnhancedLivenessProbe) && p.countsBudgets() {
+		opts = append(opts, containerrecreaterequest.WithCharge(p.budgeting.ledger.NewUpdateCheck(accounting.ManagerUser(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())))
 	}
-	return nil
+	if p.agents != nil {
+		opts = append(opts, containerrecreaterequest.WithAgents(p.agents.HasAgent))
+	}
+	return containerrecreaterequest.New(d, opts...), nil
 }
 
-// readinessTo adds the controllers that open the readiness gates and the barriers which the
-// webhook of pods adds.
-func (p components) readinessTo() error {
-	if !p.Gates.Enabled(features.PodWebhook) {
-		return nil
+// budgetsOf are the budgets of a pod as policies see them.
+func (p components) budgetsOf(ctx context.Context, pod *corev1.Pod) ([]node.Budget, error) {
+	names, err := p.budgeting.finder.FindForPod(ctx, pod.Namespace, pod)
+	if err != nil {
+		return nil, err
 	}
-	if err := (&launchpriority.Reconciler{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor("container-launch-priority-controller"), Now: time.Now,
-	}).SetupWithManager(p.mgr); err != nil {
-		return fmt.Errorf("adding the container launch priority controller: %w", err)
+	var out []node.Budget
+	for _, name := range names {
+		b := &policyv1beta1.PodUnavailableBudget{}
+		if err := p.mgr.GetClient().Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, b); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				continue
+			}
+			return nil, fmt.Errorf("reading PodUnavailableBudget %s: %w", name, err)
+		}
+		out = append(out, node.Budget{
+			Name: name, Allowed: int(b.Status.UnavailableAllowed), Desired: int(b.Status.DesiredAvailable), Current: int(b.Status.CurrentAvailable),
+		})
 	}
-	if err := (&podreadiness.Reconciler{Client: p.mgr.GetClient(), Events: p.recorderFor("pod-readiness-controller"), Now: time.Now}).SetupWithManager(p.mgr); err != nil {
-		return fmt.Errorf("adding the pod readiness controller: %w", err)
-	}
-	return nil
+	return out, nil
 }

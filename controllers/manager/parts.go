@@ -17,14 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/accounting"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
-	"github.com/regatta-sh/regatta/controllers/kinds"
-	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
@@ -37,7 +34,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/rank"
@@ -165,63 +161,15 @@ func (p components) newPeerFinder(name string) (func(context.Context) ([]replica
 	return peers.ListPeers, nil
 }
 
-func (p components) controllersTo(mgr ctrl.Manager) error {
-	for _, w := range kinds.ActingWorkloads() {
-		kind, err := adapters.New(w, adapters.Settings{On: p.Gates.Enabled, ExcludePreparingDelete: p.ExcludePreparingDelete, PodsByScheduler: p.PodsByScheduler})
-		if err != nil {
-			return fmt.Errorf("making the %s controller: %w", w.Kind, err)
-		}
-		if err := p.addRolloutController(mgr, kind, p.recorderFor(w.Component), *p.Workers[w.Kind]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// statusEvery is what is between two writes of a workload's status while its pods move.
-const statusEvery = 500 * time.Millisecond
-
-// addRolloutController adds a controller of the rollout loop, which records events by recorder.
-func (p components) addRolloutController(mgr ctrl.Manager, kind rollout.Kind, recorder record.EventRecorder, workers int) error {
-	on, name := p.Gates.Enabled, kind.WorkloadType().Kind
-	var budget rollout.Budget
-	if on(features.PodUnavailableBudgetUpdateGate) {
-		budget = p.budgeting.ledger.NewUpdateCheck(accounting.ManagerUser(p.webhooks.namespace), p.budgeting.recent, p.webhookPatience())
-	}
-	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder}
-	opts := p.leaks.countLeaksOf(name)
-	ahead := on(features.PreDownloadImageForInPlaceUpdate)
-	if name == "DaemonSet" {
-		ahead = on(features.PreDownloadImageForDaemonSetUpdate)
-	}
-	if k, ok := kind.(predownload.Kind); ok && ahead {
-		opts = append(opts, rollout.WithAhead(predownload.NewAheadFunc(k)))
-	}
-	if p.agents != nil {
-		opts = append(opts, rollout.WithAgents(p.agents.HasAgent))
-	}
-	err := rollout.New(kind, clients, p.host.Engine(), append(opts,
-		rollout.WithWorkers(workers),
-		rollout.WithWindow(p.writes),
-		rollout.WithStatusEvery(statusEvery),
-		rollout.WithRounds(p.rounds),
-		rollout.WithRanker(p.ranker),
-		rollout.WithKicks(p.events.workloads[name]),
-		rollout.WithRateLimiter(p.rateLimiter()),
-		rollout.WithServices(),
-		rollout.WithBudget(budget),
-		rollout.WithExpectationTimeout(p.ExpectationTimeout),
-		rollout.WithGates(rollout.GatesOf(on)))...).SetupWithManager(mgr)
-	if err != nil {
-		return fmt.Errorf("adding the %s controller: %w", name, err)
-	}
-	return nil
-}
-
-// rateLimiter is how fast what failed is tried again: each object slower and
+// newRateLimiter makes what says how fast the objects of a controller are tried again that failed: each object slower and
 // slower, all together not faster than the flags say, but none later than they say.
-func (p components) rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+func (p components) newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
+}
+
+// runsProbes reports whether node agents run probes.
+func (p components) runsProbes() bool {
+	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
 }
 
 // recorderFor records events of a component, whose messages are bounded.

@@ -66,10 +66,7 @@ func (s *startup) Start(ctx context.Context) error {
 	if err := s.addGuards(ctx); err != nil {
 		return err
 	}
-	if err := s.p.readinessTo(); err != nil {
-		return err
-	}
-	recovery.GoUntilDone(ctx, "startup", s.addBudgetController)
+	s.addControllers(ctx, false)
 	for _, w := range kinds.ActingWorkloads() {
 		s.waitForKind(ctx, w.GroupVersionKind, w.Kind+"s are not reconciled")
 	}
@@ -81,16 +78,12 @@ func (s *startup) Start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := s.p.controllersTo(s.p.mgr); err != nil {
-		return err
+	for _, row := range s.p.listWorkloadControllers() {
+		if err := s.p.addController(ctx, row); err != nil {
+			return err
+		}
 	}
-	recovery.GoUntilDone(ctx, "startup", s.addNodeControllers)
-	recovery.GoUntilDone(ctx, "startup", s.addJobControllers)
-	recovery.GoUntilDone(ctx, "startup", s.addSubsetControllers)
-	recovery.GoUntilDone(ctx, "startup", s.sidecarSets)
-	recovery.GoUntilDone(ctx, "startup", s.addDistributions)
-	recovery.GoUntilDone(ctx, "startup", s.addProbeControllers)
-	recovery.GoUntilDone(ctx, "startup", s.addTerminatorController)
+	s.addControllers(ctx, true)
 	recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
 		s.addGatedKinds(ctx, gatedkinds.ListUnserved(s.p.mgr.GetScheme(), s.p.Gates.Enabled))
 	})
@@ -104,6 +97,26 @@ func (s *startup) Start(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// addControllers adds the controllers that decide, or those that do not, each once its kinds are installed.
+func (s *startup) addControllers(ctx context.Context, decides bool) {
+	for _, row := range s.p.listControllers() {
+		if row.decides != decides || !s.p.isEnabled(row) {
+			continue
+		}
+		recovery.GoUntilDone(ctx, "startup", func(ctx context.Context) {
+			for _, kind := range s.p.requiredKinds(row) {
+				s.waitForKind(ctx, kind, row.without)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err := s.p.addController(ctx, row); err != nil {
+				klog.ErrorS(err, "A controller does not run", "controller", row.name, "so", row.without)
+			}
+		})
+	}
 }
 
 func (s *startup) tooLate() error {
@@ -157,9 +170,9 @@ func (s *startup) addGatedKinds(ctx context.Context, kinds []schema.GroupVersion
 				return false
 			}
 			r := &gatedkinds.Reconciler{
-				Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kind: kind, Message: gatedkinds.DescribeMissing(kind.Kind, s.p.Gates.Enabled), Now: time.Now,
+				Deps: s.p.newDeps("gated-kinds-controller", 1), Kind: kind, Message: gatedkinds.DescribeMissing(kind.Kind, s.p.Gates.Enabled),
 			}
-			if err := r.SetupWithManager(mgr); err != nil {
+			if err := r.SetupWithManager(ctx, mgr); err != nil {
 				klog.ErrorS(err, "No condition says that a feature gate of the kind is off", "kind", kind.Kind)
 			}
 			return true

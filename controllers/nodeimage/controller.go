@@ -14,21 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;create;patch;delete
@@ -39,37 +35,21 @@ import (
 
 // Reconciler works on the NodeImage of one node at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
+	reconcile.Deps
 
-	delay   time.Duration
-	now     func() time.Time
-	workers int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	delay time.Duration
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many NodeImages are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
 // WithCreationDelay sets how long a node must be ready before it has a NodeImage; 30 s
 // if unset.
 func WithCreationDelay(d time.Duration) Option { return func(r *Reconciler) { r.delay = d } }
 
-// WithRateLimiter sets how fast NodeImages that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. live reads past the cache.
-func New(c client.Client, live client.Reader, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, events: events, delay: 30 * time.Second, now: time.Now, workers: 3}
+func New(deps reconcile.Deps, opts ...Option) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults(), delay: 30 * time.Second}
 	for _, opt := range opts {
 		opt(r)
 	}
@@ -78,16 +58,15 @@ func New(c client.Client, live client.Reader, events record.EventRecorder, opts 
 
 // SetupWithManager starts the Reconciler with a manager. A node is written to all the
 // time; only its labels and whether it is ready count.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("nodeimage-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, "nodeimage-controller", nil).
 		For(&kruise.NodeImage{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
 			// What a job wants is written by its own controller. Here it counts that it is gone, or asks for another image.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: anotherImage,
-		})), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+		})), r)
 }
 
 func anotherImage(e event.UpdateEvent) bool {
@@ -104,12 +83,12 @@ func isRelevantUpdate(e event.UpdateEvent) bool {
 
 // Reconcile brings the NodeImage of one node up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	node, err := nodes.Get(ctx, r.client, r.live, req.Name)
+	node, err := nodes.Get(ctx, r.Client, r.Live, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	image := &kruise.NodeImage{}
-	err = r.client.Get(ctx, req.NamespacedName, image)
+	err = r.Client.Get(ctx, req.NamespacedName, image)
 	switch {
 	case apierrors.IsNotFound(err):
 		after, err := r.createNodeImage(ctx, node)
@@ -119,11 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case image.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
 	case node == nil && image.Labels[kruise.FakeNodeImageKey] == "":
-		err := r.client.Delete(ctx, image, client.Preconditions{UID: &image.UID})
+		err := r.Client.Delete(ctx, image, client.Preconditions{UID: &image.UID})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	after, err := r.reconcileNodeImage(ctx, image, node)
-	return step.ReconcileResult(ctx, image, after, err)
+	return requeue.ReconcileResult(ctx, image, after, err)
 }
 
 // createNodeImage makes the NodeImage of a node that has been ready for long enough.
@@ -135,11 +114,11 @@ func (r *Reconciler) createNodeImage(ctx context.Context, node *corev1.Node) (ti
 	if since.IsZero() {
 		return 0, nil
 	}
-	if left := since.Add(r.delay).Sub(r.now()); left > 0 {
+	if left := since.Add(r.delay).Sub(r.Now()); left > 0 {
 		return left, nil
 	}
 	image := &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
-	if err := r.client.Create(ctx, image); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, image); err != nil && !apierrors.IsAlreadyExists(err) {
 		return 0, fmt.Errorf("creating NodeImage %s: %w", node.Name, err)
 	}
 	return 0, nil

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -25,7 +25,7 @@ func TestTheController(t *testing.T) {
 	begun := time.Now().Truncate(time.Second)
 	now := begun
 	events := record.NewFakeRecorder(20)
-	r := New(api, api, events, WithClock(func() time.Time { return now }))
+	r := New(reconcile.Deps{Client: api, Live: api, Events: events, Now: func() time.Time { return now }})
 	n := 0
 	name := func() string { n++; return fmt.Sprintf("node-%d", n) }
 	node := func(name string, ready bool, labels map[string]string) *corev1.Node {

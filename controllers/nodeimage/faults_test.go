@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
@@ -44,7 +44,7 @@ func TestNoFailedCallLeavesANodeImageBehind(t *testing.T) {
 			faultinjection.Scenario{
 				Objects: tc.objects,
 				New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-					return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
+					return New(reconcile.Deps{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock})
 				},
 				Requests: []reconcile.Request{{NamespacedName: client.ObjectKey{Name: tc.node}}},
 				Watches:  map[string]faultinjection.Changes{"ImagePullJob": faultinjection.NoChanges},
@@ -63,7 +63,7 @@ func TestAPullOfANodeThatIsGoneForGoodFails(t *testing.T) {
 	faultinjection.Scenario{
 		Objects: []client.Object{node, image},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return New(e.Client, e.Client, e.Events, WithClock(e.Clock))
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client, Events: e.Events, Now: e.Clock})
 		},
 		Requests: []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(node)}},
 	}.RunWait(t, faultinjection.Wait{

@@ -42,7 +42,7 @@ func (r *Reconciler) reconcileNodeImage(ctx context.Context, image *kruise.NodeI
 		return after, err
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, image.Spec) || !maps.Equal(before.Labels, image.Labels) {
-		if err := r.client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.Client.Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return after, fmt.Errorf("writing NodeImage %s: %w", image.Name, err)
 		}
 	}
@@ -59,14 +59,14 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, n
 		return again, nil
 	}
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
-	if err := r.client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return again, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)
 	}
 	for _, l := range late {
 		text := fmt.Sprintf(kruise.PullImageFailedMessage, l.image+":"+l.tag.Tag, image.Name, l.why)
-		r.events.Event(image, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
+		r.Events.Event(image, corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		for i := range l.tag.OwnerReferences {
-			r.events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
+			r.Events.Event(&l.tag.OwnerReferences[i], corev1.EventTypeWarning, kruise.PullImageFailedReason, text)
 		}
 	}
 	return again, nil
@@ -90,7 +90,7 @@ func (r *Reconciler) pruneImages(image *kruise.NodeImage, jobs owners) (after ti
 			if s == nil || s.Version != tag.Version || s.CompletionTime == nil || tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil {
 				return false
 			}
-			left := s.CompletionTime.Add(time.Duration(*tag.PullPolicy.TTLSecondsAfterFinished) * time.Second).Sub(r.now())
+			left := s.CompletionTime.Add(time.Duration(*tag.PullPolicy.TTLSecondsAfterFinished) * time.Second).Sub(r.Now())
 			switch {
 			case left > 0:
 				after = requeue.EarliestDelay(after, left)
@@ -132,7 +132,7 @@ func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (ou
 			if until.IsZero() {
 				continue
 			}
-			if left := until.Sub(r.now()); left > 0 {
+			if left := until.Sub(r.Now()); left > 0 {
 				after = requeue.EarliestDelay(after, left)
 				continue
 			}
@@ -157,7 +157,7 @@ func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why st
 
 // failTag writes into the status that a tag could not be pulled.
 func (r *Reconciler) failTag(image *kruise.NodeImage, name string, tag kruise.ImageTagSpec, why string) {
-	now := metav1.NewTime(r.now()).Rfc3339Copy()
+	now := metav1.NewTime(r.Now()).Rfc3339Copy()
 	status := kruise.ImageTagStatus{Tag: tag.Tag, Version: tag.Version, Phase: kruise.ImagePhaseFailed, CompletionTime: &now, Message: message.Shorten(why)}
 	if image.Status.ImageStatuses == nil {
 		image.Status.ImageStatuses = map[string]kruise.ImageStatus{}

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -52,7 +52,7 @@ func TestTimersOfANodeImageSurviveErrors(t *testing.T) {
 	} {
 		node, image := newPulls(now)
 		c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, image).WithStatusSubresource(image).WithInterceptorFuncs(fails).Build()
-		r := New(c, c, record.NewFakeRecorder(9), WithClock(func() time.Time { return now }))
+		r := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(9), Now: func() time.Time { return now }})
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(image)})
 		if err == nil || result.RequeueAfter != 20*time.Second {
 			t.Errorf("%s: again in %s: %v", what, result.RequeueAfter, err)
@@ -66,7 +66,7 @@ func TestANodeImageIsStalledNoMoreOnceItsGateIsOn(t *testing.T) {
 	node, image := newPulls(now)
 	image.Spec.Images = nil
 	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, image).WithStatusSubresource(image).Build()
-	r := New(c, c, record.NewFakeRecorder(9), WithClock(func() time.Time { return now }))
+	r := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(9), Now: func() time.Time { return now }})
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(image)}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // unfinishedAgain is how soon a tag is looked at again that is kept for a job that has not
@@ -57,10 +57,10 @@ func (r *Reconciler) ownersOf(ctx context.Context, image *kruise.NodeImage) (own
 				}
 				var err error
 				if !known {
-					job, err = ownerIn(ctx, r.client, ref)
+					job, err = ownerIn(ctx, r.Client, ref)
 				}
 				if err == nil && (job == nil || !asksFor(job, name, spec.Tags[i].Tag)) {
-					job, err = ownerIn(ctx, r.live, ref)
+					job, err = ownerIn(ctx, r.Live, ref)
 					read[ref.UID] = true
 				}
 				if err != nil {
@@ -90,7 +90,7 @@ func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReferen
 // ofJob are the NodeImages with tags of a job.
 func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconcile.Request) {
 	list := &kruise.NodeImageList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // what reads the same cache reports it
 	}
 	for i := range list.Items {
@@ -122,7 +122,7 @@ func (r *Reconciler) dropSecrets(ctx context.Context, image *kruise.NodeImage) e
 		for _, ref := range spec.PullSecrets {
 			if ref.Mode != kruise.PullSecretModeBatch {
 				key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-				switch err := r.live.Get(ctx, key, &corev1.Secret{}); {
+				switch err := r.Live.Get(ctx, key, &corev1.Secret{}); {
 				case apierrors.IsNotFound(err):
 					continue
 				case err != nil && !apierrors.IsForbidden(err): // what may not be read may be there

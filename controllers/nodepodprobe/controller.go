@@ -17,20 +17,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
-	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch;create;patch;delete
@@ -53,16 +49,12 @@ const (
 
 // Reconciler works on the NodePodProbe of one node at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
-	marks  podmeta.Writer
+	reconcile.Deps
+
+	marks podmeta.Writer
 
 	markers  bool
 	liveness bool
-	workers  int
-	kicks    <-chan event.GenericEvent
-	limiter  workqueue.TypedRateLimiter[reconcile.Request]
 	window   *inflight.Window
 	// working bounds the nodes that are worked on. Those that wait for writes do not count: the
 	// window bounds them.
@@ -92,16 +84,9 @@ type decided struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.marks.Now = now } }
-
 // WithWindow has writes share a bound with all others of the process; without it the bound is
 // that of a Window that has just been made.
 func WithWindow(w *inflight.Window) Option { return func(r *Reconciler) { r.window = w } }
-
-// WithWorkers sets how many NodePodProbes are worked on at once, without those that wait for
-// their writes; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
 
 // WithLiveness has nodes run the liveness probes that were taken out of pods.
 func WithLiveness(on bool) Option { return func(r *Reconciler) { r.liveness = on } }
@@ -109,27 +94,18 @@ func WithLiveness(on bool) Option { return func(r *Reconciler) { r.liveness = on
 // WithMarkers has nodes run the probes of PodProbeMarkers; they do if unset.
 func WithMarkers(on bool) Option { return func(r *Reconciler) { r.markers = on } }
 
-// WithKicks has all NodePodProbes looked at for each event: other policies decide.
-func WithKicks(kicks <-chan event.GenericEvent) Option {
-	return func(r *Reconciler) { r.kicks = kicks }
-}
-
-// WithRateLimiter sets how fast NodePodProbes that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. The client's cache must have nodes.Index; live reads past
 // it.
-func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
+func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, events: events, workers: 3, markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
-		marks: podmeta.Writer{Client: c, Engine: e, Now: time.Now},
+		Deps:    deps.WithDefaults(),
+		markers: true, known: map[string]memory{}, window: inflight.New(time.Now),
 	}
+	r.marks = podmeta.Writer{Client: r.Client, Engine: r.Engine, Now: r.Now}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.working = make(chan struct{}, max(r.workers, 1))
+	r.working = make(chan struct{}, max(r.Workers, 1))
 	return r
 }
 
@@ -138,12 +114,12 @@ func New(c client.Client, live client.Reader, e *engine.Engine, events record.Ev
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.working <- struct{}{}
 	defer func() { <-r.working }()
-	node, err := nodes.Get(ctx, r.client, r.live, req.Name)
+	node, err := nodes.Get(ctx, r.Client, r.Live, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	probes := &v1alpha1.NodePodProbe{}
-	err = r.client.Get(ctx, req.NamespacedName, probes)
+	err = r.Client.Get(ctx, req.NamespacedName, probes)
 	switch {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, r.createNodePodProbe(ctx, node, req.Name)
@@ -153,10 +129,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	case node == nil || nodes.IsVirtual(node):
 		r.forgetNode(req.Name)
-		return reconcile.Result{}, client.IgnoreNotFound(r.client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
+		return reconcile.Result{}, client.IgnoreNotFound(r.Client.Delete(ctx, probes, client.Preconditions{UID: &probes.UID}))
 	}
 	after, err := r.reconcileProbes(ctx, r.newestProbes(probes))
-	return step.ReconcileResult(ctx, probes, after, err)
+	return requeue.ReconcileResult(ctx, probes, after, err)
 }
 
 // runWrites does writes of one node, as many at once as the window lets it, and waits for them.
@@ -181,9 +157,9 @@ func (r *Reconciler) createNodePodProbe(ctx context.Context, node *corev1.Node, 
 		return nil
 	}
 	o := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 		err = fmt.Errorf("creating NodePodProbe %s: %w", name, err)
-		failure.RecordFailure(r.events, node, err)
+		failure.RecordFailure(r.Events, node, err)
 		return err
 	}
 	return nil

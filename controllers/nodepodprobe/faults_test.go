@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -62,7 +62,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Objects: objects,
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		Requests: []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "n1"}}},
 		Others:   succeedProbes,

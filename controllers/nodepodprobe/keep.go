@@ -60,7 +60,7 @@ func (r *Reconciler) reconcileProbes(ctx context.Context, o *v1alpha1.NodePodPro
 		before := o.DeepCopy()
 		o.Spec.PodProbes = want
 		err := r.runWrites(func() error {
-			return r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		})
 		if err != nil { // such as a conflict with the agent, which has written its status
 			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
@@ -77,7 +77,7 @@ func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) 
 		return nil
 	}
 	err := r.runWrites(func() error {
-		return r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return r.Client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		return fmt.Errorf("writing the status of NodePodProbe %s: %w", o.Name, err)
@@ -89,7 +89,7 @@ func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) 
 // listPods are those of a node that are probed, by namespace and name.
 func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error) {
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
@@ -105,7 +105,7 @@ func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error
 		all, ok := markers[pod.Namespace]
 		if !ok && r.markers {
 			var err error
-			if all, err = podmeta.List(ctx, r.client, pod.Namespace); err != nil {
+			if all, err = podmeta.List(ctx, r.Client, pod.Namespace); err != nil {
 				return nil, err
 			}
 			markers[pod.Namespace] = all
@@ -258,7 +258,7 @@ func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pod
 				return nil
 			}
 			if err != nil {
-				failure.RecordFailure(r.events, p.pod, err)
+				failure.RecordFailure(r.Events, p.pod, err)
 				return err
 			}
 			mu.Lock()

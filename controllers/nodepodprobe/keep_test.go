@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -26,7 +26,7 @@ func TestANodePodProbeIsStalledNoMoreOnceItsGateIsOn(t *testing.T) {
 	probes.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "shop", Name: "gone", UID: "u"}}
 	probes.Status.Conditions = []metav1.Condition{{Type: gatedkinds.Stalled, Status: metav1.ConditionTrue, Reason: gatedkinds.FeatureGateOff}}
 	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(node, probes).WithStatusSubresource(probes).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue).Build()
-	r := New(c, c, rules.Engine(t, ""), record.NewFakeRecorder(100))
+	r := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(100), Engine: rules.Engine(t, "")})
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(probes)}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
@@ -64,7 +64,7 @@ func TestTakingOverFromOpenKruiseWritesNothing(t *testing.T) {
 			return written(o)
 		},
 	}).Build()
-	r := New(c, c, e, record.NewFakeRecorder(100))
+	r := New(reconcile.Deps{Client: c, Live: c, Events: record.NewFakeRecorder(100), Engine: e})
 	for _, name := range names {
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
 			t.Error(err)

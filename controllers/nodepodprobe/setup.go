@@ -15,37 +15,31 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
-	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts the Reconciler with a manager. All that is reconciled is named
 // after a node.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr)
-	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("nodepodprobe", r.allRequests))))
-	}
-	b = b.Named("nodepodprobe-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	b := r.NewController(mgr, "nodepodprobe-controller", r.allRequests).
 		For(&v1alpha1.NodePodProbe{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers())
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.window.MaxLimit(), RateLimiter: r.limiter}, r)
+	all := r.Deps
+	all.Workers = r.window.MaxLimit() // those that wait for writes are not working, see Reconciler
+	return all.CompleteController(b, r)
 }
 
 func isRelevantUpdate(e event.UpdateEvent) bool {
@@ -68,7 +62,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 			return
 		}
 		if pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness {
-			if some, err := podmeta.List(ctx, r.client, pod.Namespace); err == nil && len(some) == 0 {
+			if some, err := podmeta.List(ctx, r.Client, pod.Namespace); err == nil && len(some) == 0 {
 				return // what there was of the namespace goes with its markers
 			}
 		}
@@ -131,7 +125,7 @@ func (r *Reconciler) markerAffectsNode(ctx context.Context, node string, o clien
 		return false
 	}
 	probes := &v1alpha1.NodePodProbe{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil || HasProbes(probes, marker) {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil || HasProbes(probes, marker) {
 		return true
 	}
 	m, err := podmeta.Read(marker)
@@ -139,7 +133,7 @@ func (r *Reconciler) markerAffectsNode(ctx context.Context, node string, o clien
 		return false
 	}
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.InNamespace(marker.Namespace), client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(marker.Namespace), client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return true
 	}
 	for i := range list.Items {
@@ -169,7 +163,7 @@ func HasProbes(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
 // allRequests lists every NodePodProbe.
 func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) (out []reconcile.Request) {
 	list := &v1alpha1.NodePodProbeList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		klog.FromContext(ctx).Error(err, "Listing NodePodProbes; each is looked at when it changes")
 		return nil
 	}

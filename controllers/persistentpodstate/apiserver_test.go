@@ -17,9 +17,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -50,11 +50,10 @@ func TestKindsOfTheWhiteList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &customs{mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}, Options: Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Finder: scale.NewFinder(mgr.GetClient(), nil), Workers: 1,
-		Limiter:       workqueue.DefaultTypedControllerRateLimiter[reconcile.Request],
-		Configuration: rules.Configuration{Reader: mgr.GetAPIReader(), Namespace: "default"},
-	}}
+	k := &customs{mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}, Reconciler: New(
+		reconcile.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), NewRateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]},
+		Options{Finder: scale.NewFinder(mgr.GetClient(), nil), Configuration: rules.Configuration{Reader: mgr.GetAPIReader(), Namespace: "default"}},
+	)}
 	apiserver.Run(t, mgr)
 	do := func(err error) {
 		t.Helper()

@@ -18,26 +18,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates,verbs=get;list;watch;create;patch;delete
@@ -52,67 +48,58 @@ type Finder interface {
 	FindWorkload(ctx context.Context, namespace string, ref scale.Reference) (*scale.Workload, error)
 }
 
-// Options are what the controllers need.
+// Options are what these controllers need beside the Deps of all.
 type Options struct {
-	// Client reads from the cache, which must have the index rollout.OwnerIndex of pods.
-	Client client.Client
-	// Live reads past the cache.
-	Live   client.Reader
 	Finder Finder
 	// Configuration has the white list of kinds beside StatefulSets.
 	Configuration rules.Configuration
 	// StartOrdinal is whether Advanced StatefulSets may begin at another ordinal than 0.
 	StartOrdinal bool
-	// Workers is how many objects are reconciled at once.
-	Workers int
-	// Limiter makes what says how fast objects that failed are tried again.
-	Limiter func() workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-func (o Options) controllerOptions() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: o.Limiter()}
+// Reconciler remembers the pods of one workload at a time.
+type Reconciler struct {
+	reconcile.Deps
+	reconcile.Reconciler
+	Options
 }
 
-// SetupWithManager starts the controllers: one that remembers pods, and one for each kind of
+// New makes a Reconciler. The client's cache must have the index rollout.OwnerIndex of pods.
+func New(deps reconcile.Deps, o Options) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults(), Options: o}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.PersistentPodState]{
+		Reconcile: r.reconcileState,
+		Status:    func(state *kruise.PersistentPodState) any { return &state.Status },
+	})
+	return r
+}
+
+// SetupWithManager adds the controllers to a manager: one that remembers pods, and one for each kind of
 // workload whose annotations ask for that, kinds of the white list among them.
-func SetupWithManager(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{o}
-	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-controller").
-		For(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())).
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	err := r.CompleteController(r.NewController(mgr, "persistentpodstate-controller", nil).
+		For(&kruise.PersistentPodState{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&appsv1.StatefulSet{}, r.onWorkloads(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))).
-		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))), o.controllerOptions(), r)
+		Watches(&kruise.StatefulSet{}, r.onWorkloads(kruise.GroupVersion.WithKind("StatefulSet"))), r)
 	if err != nil {
 		return fmt.Errorf("remembering pods: %w", err)
 	}
 	for _, g := range []*Generator{
-		{Client: o.Client, New: func() client.Object { return &appsv1.StatefulSet{} }, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
-		{Client: o.Client, New: func() client.Object { return &kruise.StatefulSet{} }, Kind: kruise.GroupVersion.WithKind("StatefulSet")},
+		{Client: r.Client, New: func() client.Object { return &appsv1.StatefulSet{} }, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet")},
+		{Client: r.Client, New: func() client.Object { return &kruise.StatefulSet{} }, Kind: kruise.GroupVersion.WithKind("StatefulSet")},
 	} {
-		err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).Named("persistentpodstate-of-"+g.Kind.GroupKind().String()).
+		err := r.CompleteController(r.NewController(mgr, "persistentpodstate-of-"+g.Kind.GroupKind().String(), nil).
 			For(g.New(), builder.WithPredicates(requestPredicate())).
-			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(rollout.UserChanges())), o.controllerOptions(), g)
+			Owns(&kruise.PersistentPodState{}, builder.WithPredicates(reconcile.UserChanges())), g)
 		if err != nil {
 			return fmt.Errorf("making PersistentPodStates of %s: %w", g.Kind.GroupKind(), err)
 		}
 	}
-	if err := mgr.Add(crecovery.WrapRunnable("persistentpodstate", &customs{Options: o, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}})); err != nil {
+	if err := mgr.Add(crecovery.WrapRunnable("persistentpodstate", &customs{Reconciler: r, mgr: mgr, running: map[schema.GroupVersionKind]context.CancelFunc{}})); err != nil {
 		return fmt.Errorf("making PersistentPodStates of the kinds of the white list: %w", err)
 	}
 	return nil
-}
-
-// Reconciler remembers the pods of one workload at a time.
-type Reconciler struct{ Options }
-
-// Reconcile brings what is remembered up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return step.Frame[*kruise.PersistentPodState]{
-		Kind: "PersistentPodState", New: func() *kruise.PersistentPodState { return &kruise.PersistentPodState{} }, Take: r.reconcileState,
-		Report: func(ctx context.Context, state *kruise.PersistentPodState, err error) error {
-			return failure.Write(ctx, r.Client, state, func(state *kruise.PersistentPodState) any { return &state.Status }, err, time.Now())
-		},
-	}.Reconcile(ctx, r.Client, req)
 }
 
 // reconcileState brings what is remembered up to date. It says when to look again; 0 for when something changes.
@@ -127,7 +114,7 @@ func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.Persisten
 	case err != nil:
 		return 0, err
 	case !current:
-		return step.Soon, nil
+		return requeue.Soon, nil
 	case workload == nil:
 		next.PodStates = nil
 	default:

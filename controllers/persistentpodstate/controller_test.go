@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	return &world{T: t, api: api, r: &Reconciler{Options{Client: api, Live: api, Finder: scale.NewFinder(api, nil), StartOrdinal: true}}}
+	return &world{T: t, api: api, r: New(reconcile.Deps{Client: api, Live: api}, Options{Finder: scale.NewFinder(api, nil), StartOrdinal: true})}
 }
 
 func advanced(replicas int32) *kruise.StatefulSet {

@@ -18,12 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -33,7 +32,7 @@ const listAgain = 10 * time.Second
 // customs runs a Generator for each kind of the white list. Of their objects the metadata alone
 // is read. The administrator who lists a kind grants the manager get, list and watch on it.
 type customs struct {
-	Options
+	*Reconciler
 	mgr ctrl.Manager
 	// running ends the controller of a kind.
 	running map[schema.GroupVersionKind]context.CancelFunc
@@ -92,7 +91,7 @@ func (c *customs) syncWhiteList(ctx context.Context) error {
 
 // startGenerator starts the Generator of a kind.
 func (c *customs) startGenerator(ctx context.Context, kind schema.GroupVersionKind) error {
-	o := c.controllerOptions()
+	o := c.ControllerOptions()
 	o.Reconciler = &Generator{Client: c.Client, New: func() client.Object { return newPartialObject(kind) }, Kind: kind}
 	o.SkipNameValidation = ptr.To(true) // it may be taken off the list, and put on it again
 	o.CacheSyncTimeout = forever
@@ -102,7 +101,7 @@ func (c *customs) startGenerator(ctx context.Context, kind schema.GroupVersionKi
 	}
 	for _, from := range []source.Source{
 		source.Kind[client.Object](c.mgr.GetCache(), newPartialObject(kind), &handler.EnqueueRequestForObject{}, requestPredicate()),
-		source.Kind[client.Object](c.mgr.GetCache(), &kruise.PersistentPodState{}, handler.EnqueueRequestsFromMapFunc(ownerOf(kind.GroupKind())), rollout.UserChanges()),
+		source.Kind[client.Object](c.mgr.GetCache(), &kruise.PersistentPodState{}, handler.EnqueueRequestsFromMapFunc(ownerOf(kind.GroupKind())), reconcile.UserChanges()),
 	} {
 		if err := worker.Watch(from); err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -34,7 +34,7 @@ func TestNoFailedCallForgetsWherePodsAre(t *testing.T) {
 		Objects: objects,
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Options{Client: e.Client, Live: e.Client, Finder: scale.NewFinder(e.Client, nil), StartOrdinal: true}}
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client}, Options{Finder: scale.NewFinder(e.Client, nil), StartOrdinal: true})
 		},
 		Requests: faultinjection.RequestFor(objects[1]),
 		Watches:  map[string]faultinjection.Changes{"PersistentPodState": faultinjection.ChangesOfSpec, "Node": faultinjection.NoChanges},
@@ -79,7 +79,7 @@ func TestATargetWithoutScaleIsTold(t *testing.T) {
 	faultinjection.Scenario{
 		Objects: []client.Object{s},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Options{Client: e.Client, Live: e.Client, Finder: scale.NewFinder(e.Client, nil)}}
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client}, Options{Finder: scale.NewFinder(e.Client, nil)})
 		},
 		Requests: faultinjection.RequestFor(s),
 		Watches:  map[string]faultinjection.Changes{"PersistentPodState": faultinjection.ChangesOfSpec},

@@ -13,22 +13,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
-	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=podprobemarkers,verbs=get;list;watch;patch
@@ -54,49 +50,31 @@ const InvalidSelectorReason = "InvalidSelector"
 
 // Reconciler works on one PodProbeMarker at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
-	frame  step.Frame[*v1alpha1.PodProbeMarker]
-	marks  podmeta.Writer
+	reconcile.Deps
+	reconcile.Reconciler
+
+	marks podmeta.Writer
 
 	serverless bool
-	workers    int
-	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.marks.Now = now } }
-
-// WithWorkers sets how many PodProbeMarkers are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
 // WithServerless gives serverless pods what their own conditions mean.
 func WithServerless(on bool) Option { return func(r *Reconciler) { r.serverless = on } }
 
-// WithRateLimiter sets how fast PodProbeMarkers that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. live reads past the cache.
-func New(c client.Client, live client.Reader, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, live: live, events: events, workers: 3, marks: podmeta.Writer{Client: c, Engine: e, Now: time.Now}}
+func New(deps reconcile.Deps, opts ...Option) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults()}
+	r.marks = podmeta.Writer{Client: r.Client, Engine: r.Engine, Now: r.Now}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.frame = step.Frame[*v1alpha1.PodProbeMarker]{
-		Kind: "PodProbeMarker", New: func() *v1alpha1.PodProbeMarker { return &v1alpha1.PodProbeMarker{} }, Take: r.reconcileMarker, Ending: r.reconcileMarker, Report: r.reportFailure,
-	}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*v1alpha1.PodProbeMarker]{
+		Reconcile: r.reconcileMarker, Finalize: r.reconcileMarker, Report: r.reportFailure,
+	})
 	return r
-}
-
-// Reconcile brings one marker up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
 }
 
 func (r *Reconciler) reconcileMarker(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
@@ -110,7 +88,7 @@ func (r *Reconciler) reconcileMarker(ctx context.Context, o *v1alpha1.PodProbeMa
 	}
 	m, err := podmeta.Read(o)
 	if err != nil {
-		r.events.Event(o, corev1.EventTypeWarning, InvalidSelectorReason, err.Error()+"; no pod is probed")
+		r.Events.Event(o, corev1.EventTypeWarning, InvalidSelectorReason, err.Error()+"; no pod is probed")
 		return 0, r.patchStatus(ctx, o, 0)
 	}
 	matched, after, err := r.reconcilePods(ctx, m)
@@ -126,7 +104,7 @@ func (r *Reconciler) finalizeMarker(ctx context.Context, o *v1alpha1.PodProbeMar
 		return 0, nil
 	}
 	list := &v1alpha1.NodePodProbeList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, fmt.Errorf("listing NodePodProbes: %w", err)
 	}
 	for i := range list.Items {
@@ -140,7 +118,7 @@ func (r *Reconciler) finalizeMarker(ctx context.Context, o *v1alpha1.PodProbeMar
 func (r *Reconciler) patchFinalizer(ctx context.Context, o *v1alpha1.PodProbeMarker, change func(client.Object, string) bool) error {
 	before := o.DeepCopy()
 	change(o, kruise.NodePodProbeCleanupFinalizer)
-	if err := r.client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the finalizer of PodProbeMarker %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	return nil
@@ -149,7 +127,7 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, o *v1alpha1.PodProbeMar
 // reconcilePods counts the pods of a marker, and gives the serverless ones among them their marks.
 func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (matched int64, after time.Duration, err error) {
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return 0, 0, fmt.Errorf("listing the pods of namespace %s: %w", m.Namespace, err)
 	}
 	known := map[string]*corev1.Node{}
@@ -162,7 +140,7 @@ func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (match
 		}
 		node, ok := known[pod.Spec.NodeName]
 		if !ok {
-			if node, err = nodes.Get(ctx, r.client, r.live, pod.Spec.NodeName); err != nil {
+			if node, err = nodes.Get(ctx, r.Client, r.Live, pod.Spec.NodeName); err != nil {
 				return 0, 0, err
 			}
 			known[pod.Spec.NodeName] = node
@@ -184,7 +162,7 @@ func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (match
 
 // markServerlessPod gives a serverless pod what its conditions mean, by all markers that it has.
 func (r *Reconciler) markServerlessPod(ctx context.Context, pod *corev1.Pod, held *atomic.Bool) error {
-	all, err := podmeta.List(ctx, r.client, pod.Namespace)
+	all, err := podmeta.List(ctx, r.Client, pod.Namespace)
 	if err != nil {
 		return err
 	}
@@ -212,7 +190,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMark
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // as in status
-	err := r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if !failure.IsReported(err) {
 		return nil
 	}
@@ -229,7 +207,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // the schema requires the number, so it is in every patch
-	if err := r.client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of PodProbeMarker %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
@@ -56,11 +57,12 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{T: t, Client: direct, kicks: make(chan event.GenericEvent, 1)}
-	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		nodepodprobe.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("nodepodprobe-controller"), nodepodprobe.WithKicks(s.kicks)),
-		podprobemarker.New(mgr.GetClient(), mgr.GetAPIReader(), e, mgr.GetEventRecorderFor("podprobemarker-controller"), podprobemarker.WithServerless(true)),
+	deps := reconcile.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test"), Engine: e, PolicyChanges: s.kicks}
+	for _, c := range []reconcile.Controller{
+		nodepodprobe.New(deps),
+		podprobemarker.New(deps, podprobemarker.WithServerless(true)),
 	} {
-		if err := c.SetupWithManager(mgr); err != nil {
+		if err := c.SetupWithManager(t.Context(), mgr); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -40,7 +40,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: objects,
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock), WithServerless(true))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock}, WithServerless(true))
 		},
 		Requests: faultinjection.RequestFor(marker),
 		Watches:  map[string]faultinjection.Changes{"PodProbeMarker": faultinjection.ChangesOfSpec, "Node": faultinjection.NoChanges},

@@ -13,14 +13,12 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // together is how long changes of pods are gathered before a marker counts them: each change
@@ -28,11 +26,15 @@ import (
 const together = 500 * time.Millisecond
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("podprobemarker-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, "podprobemarker-controller", r.allRequests).
 		For(&v1alpha1.PodProbeMarker{}).
-		Watches(&corev1.Pod{}, r.onPods()), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+		Watches(&corev1.Pod{}, r.onPods()), r)
+}
+
+// allRequests lists all markers.
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return reconcile.ListRequests(ctx, r.Client, &v1alpha1.PodProbeMarkerList{}, reconcile.AllObjects[*v1alpha1.PodProbeMarker])
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -56,7 +58,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 }
 
 func (r *Reconciler) enqueueMarkers(ctx context.Context, q queue, pods ...client.Object) {
-	all, err := podmeta.List(ctx, r.client, pods[0].GetNamespace())
+	all, err := podmeta.List(ctx, r.Client, pods[0].GetNamespace())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Finding the PodProbeMarkers of a pod; their counts are late", "pod", klog.KObj(pods[0]))
 		return

@@ -9,27 +9,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -37,27 +33,19 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconciler writes the first value of the condition.
-type Reconciler struct {
-	Client client.Client
-	Events record.EventRecorder
-	Now    func() time.Time
-}
+type Reconciler struct{ reconcile.Deps }
 
 // fieldOwner owns the condition in metadata.managedFields until another client writes it.
 const fieldOwner = "kruise-pod-readiness"
 
-// workers is how many pods are written to at once.
-const workers = 8
-
 // SetupWithManager starts the Reconciler with a manager. What it waits for is in
 // every pod that a new leader lists.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("pod-readiness-controller").
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	return r.CompleteController(r.NewController(mgr, "pod-readiness-controller", nil).
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
 			return ok && needsGateOpened(pod)
-		}))), controller.Options{MaxConcurrentReconciles: workers}, r)
+		}))), r)
 }
 
 // needsGateOpened reports whether a pod's gate was never opened. The controller of a workload opens
@@ -89,12 +77,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	opened := applycorev1.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(applycorev1.PodStatus().WithConditions(condition))
 	err := r.Client.Status().Apply(ctx, opened, client.FieldOwner(fieldOwner))
 	if isUIDConflict(err) {
-		return reconcile.Result{RequeueAfter: step.Soon}, nil
+		return reconcile.Result{RequeueAfter: requeue.Soon}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("opening %s of pod %s: %w", kruise.KruisePodReady, req, err)
 	}
-	result, err := step.ReconcileResult(ctx, pod, 0, err)
+	result, err := requeue.ReconcileResult(ctx, pod, 0, err)
 	failure.RecordFailure(r.Events, pod, err)
 	return result, err
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -71,7 +72,7 @@ func TestReconcile(t *testing.T) {
 				return c.SubResource(sub).Apply(ctx, o, opts...)
 			},
 		}).Build()
-		r := &Reconciler{Client: c, Events: record.NewFakeRecorder(9), Now: time.Now}
+		r := &Reconciler{reconcile.Deps{Client: c, Events: record.NewFakeRecorder(9), Now: time.Now}}
 		for range 3 {
 			if got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || writes == 1 && got.RequeueAfter == 0 {
 				t.Errorf("%s: %v, %v", name, got, err)
@@ -89,7 +90,7 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%s: %q after %d writes; %v", name, status, writes, got.Status.Conditions)
 		}
 	}
-	if _, err := (&Reconciler{Client: fake.NewClientBuilder().Build(), Events: record.NewFakeRecorder(9), Now: time.Now}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
+	if _, err := (&Reconciler{reconcile.Deps{Client: fake.NewClientBuilder().Build(), Events: record.NewFakeRecorder(9), Now: time.Now}}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }
@@ -140,7 +141,7 @@ func TestWhatOthersWrite(t *testing.T) {
 			if err := tc.write(pod); err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{Client: behind{api, before}, Events: record.NewFakeRecorder(9), Now: time.Now}
+			r := &Reconciler{reconcile.Deps{Client: behind{api, before}, Events: record.NewFakeRecorder(9), Now: time.Now}}
 			if got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || (got.RequeueAfter > 0) != tc.tryAgain {
 				t.Errorf("%v, %v", got, err)
 			}

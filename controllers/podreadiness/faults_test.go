@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 )
 
@@ -28,7 +28,7 @@ func TestNoFailedCallLeavesAReadinessGateClosed(t *testing.T) {
 		Applies: true,
 		Objects: []client.Object{pod},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Client: e.Client, Events: e.Events, Now: e.Clock}
+			return &Reconciler{reconcile.Deps{Client: e.Client, Events: e.Events, Now: e.Clock}}
 		},
 		Requests: faultinjection.RequestFor(pod),
 	}.Run(t)
@@ -44,7 +44,7 @@ func TestAReadinessGateThatCannotBeOpenedIsTold(t *testing.T) {
 		},
 	}).Build()
 	events := record.NewFakeRecorder(9)
-	r := &Reconciler{Client: c, Events: events, Now: time.Now}
+	r := &Reconciler{reconcile.Deps{Client: c, Events: events, Now: time.Now}}
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err == nil || len(events.Events) != 1 {
 		t.Errorf("%d events tell of %v", len(events.Events), err)
 	}
@@ -57,7 +57,7 @@ func TestAPodTellsThatItsReadinessGateCannotBeOpenedWhileItLasts(t *testing.T) {
 		Applies: true,
 		Objects: []client.Object{pod},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return &Reconciler{Client: e.Client, Events: e.Events, Now: e.Clock}
+			return &Reconciler{reconcile.Deps{Client: e.Client, Events: e.Events, Now: e.Clock}}
 		},
 		Requests: faultinjection.RequestFor(pod),
 	}.RunWait(t, faultinjection.Wait{

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -45,10 +46,8 @@ func newStage(t *testing.T) *stage {
 	if err := rollout.AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
-		t.Fatal(err)
-	}
-	r := New(mgr.GetClient(), mgr.GetAPIReader(), NewFinder(mgr.GetClient(), scale.NewFinder(mgr.GetClient(), discovery.NewDiscoveryClientForConfigOrDie(env.Config))), mgr.GetEventRecorderFor("test"))
+	finder := NewFinder(mgr.GetClient(), scale.NewFinder(mgr.GetClient(), discovery.NewDiscoveryClientForConfigOrDie(env.Config)))
+	r := New(reconcile.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test")}, finder)
 	if err := r.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}

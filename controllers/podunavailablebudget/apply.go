@@ -35,12 +35,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *state, next outcome) er
 		}
 		b := w.budget.DeepCopy()
 		b.Status = next.status
-		if err := r.client.Status().Update(ctx, b); err != nil {
+		if err := r.Client.Status().Update(ctx, b); err != nil {
 			return fmt.Errorf("writing the status: %w", err)
 		}
 	}
 	for _, pod := range next.stayed {
-		r.events.Event(pod, corev1.EventTypeWarning, policy.BudgetNotDeletedReason,
+		r.Events.Event(pod, corev1.EventTypeWarning, policy.BudgetNotDeletedReason,
 			fmt.Sprintf(policy.BudgetNotDeletedMessage, w.budget.Namespace, w.budget.Name))
 	}
 	return nil
@@ -69,7 +69,7 @@ func (r *Reconciler) annotatePod(ctx context.Context, budget string, pod *corev1
 	}
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	if err := r.client.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+	if err := r.Client.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
 		return fmt.Errorf("annotating pod %s with its budget: %w", pod.Name, err)
 	}
 	return nil

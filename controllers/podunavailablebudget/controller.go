@@ -16,12 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -35,16 +32,12 @@ type Namespaces interface {
 
 // Reconciler keeps the status of budgets.
 type Reconciler struct {
-	client     client.Client
-	live       client.Reader
+	reconcile.Deps
+
 	finder     *Finder
 	workloads  *scale.Finder
-	events     record.EventRecorder
 	namespaces Namespaces
-	now        func() time.Time
-	workers    int
 	writes     int
-	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu     sync.Mutex
 	told   map[types.NamespacedName]string // the last event of each budget
@@ -55,27 +48,17 @@ type Reconciler struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many budgets are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
 // WithParallelWrites bounds the API writes one reconcile has under way; 16 if unset.
 func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = n } }
 
 // WithNamespaces sets n, whose Cover is called with the namespace of a budget before the budget has an effect.
 func WithNamespaces(n Namespaces) Option { return func(r *Reconciler) { r.namespaces = n } }
 
-// WithRateLimiter sets how fast budgets that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. live reads past the cache.
-func New(c client.Client, live client.Reader, finder *Finder, recorder record.EventRecorder, opts ...Option) *Reconciler {
+func New(deps reconcile.Deps, finder *Finder, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, live: live, finder: finder, workloads: finder.workloads, events: recorder, now: time.Now, workers: 3, writes: 16,
+		Deps:   deps.WithDefaults(),
+		finder: finder, workloads: finder.workloads, writes: 16,
 		told: map[types.NamespacedName]string{}, checks: map[types.UID]podCheck{}, drops: map[types.NamespacedName]time.Time{},
 	}
 	for _, o := range opts {
@@ -87,7 +70,7 @@ func New(c client.Client, live client.Reader, finder *Finder, recorder record.Ev
 // Reconcile brings the status of one budget up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	budget := &policy.PodUnavailableBudget{}
-	err := r.client.Get(ctx, req.NamespacedName, budget)
+	err := r.Client.Get(ctx, req.NamespacedName, budget)
 	if apierrors.IsNotFound(err) || err == nil && budget.DeletionTimestamp != nil {
 		r.shouldReport(req.NamespacedName, "")
 		return reconcile.Result{}, nil
@@ -98,14 +81,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	w, err := r.gatherState(ctx, budget)
 	if err != nil {
 		if r.shouldReport(req.NamespacedName, err.Error()) {
-			r.events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
+			r.Events.Event(budget, corev1.EventTypeWarning, policy.BudgetCalculateExpectedPodFailReason, fmt.Sprintf("Failed to calculate the number of expected pods: %v", err))
 		}
 		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
 	if len(w.active) > 0 {
 		r.shouldReport(req.NamespacedName, "")
 	} else if r.shouldReport(req.NamespacedName, policy.BudgetNoPodsReason) {
-		r.events.Event(budget, corev1.EventTypeNormal, policy.BudgetNoPodsReason, policy.BudgetNoPodsMessage)
+		r.Events.Event(budget, corev1.EventTypeNormal, policy.BudgetNoPodsReason, policy.BudgetNoPodsMessage)
 	}
 	next, err := r.computeStatus(ctx, w)
 	if err != nil {
@@ -113,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	repaired := r.repairAnnotations(ctx, w)
 	if failure.IsReported(repaired) { // a pod that is not marked is not protected
-		failure.RecordFailure(r.events, budget, repaired)
+		failure.RecordFailure(r.Events, budget, repaired)
 	}
 	err = errors.Join(r.writeStatus(ctx, w, next), repaired)
 	if isLostRace(err) {
@@ -129,7 +112,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, budget *policy.PodUnavai
 	if budget.Status.ObservedGeneration == 0 || !failure.IsReported(cause) { // from its first status on a budget refuses
 		return cause
 	}
-	return errors.Join(cause, failure.Write(ctx, r.client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.now()))
+	return errors.Join(cause, failure.Write(ctx, r.Client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.Now()))
 }
 
 // shouldReport reports whether something is new to be told of a budget; nothing is always

@@ -17,9 +17,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
@@ -160,7 +160,7 @@ func (h *workloadEvents) bySelector(ctx context.Context, o client.Object) ([]str
 	}
 	for _, uid := range owners {
 		list := &corev1.PodList{}
-		err := h.r.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		err := h.r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil || len(list.Items) > 0 {
 			if err != nil {
 				return nil, err

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -31,7 +31,7 @@ func TestNoFailedCallLeavesABudgetWithAnOldStatus(t *testing.T) {
 				Objects: objects,
 				Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 				New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-					return New(env.Client, env.Client, NewFinder(env.Client, scale.NewFinder(env.Client, nil)), env.Events, WithClock(env.Clock))
+					return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Now: env.Clock}, NewFinder(env.Client, scale.NewFinder(env.Client, nil)))
 				},
 				Requests: faultinjection.RequestFor(budget),
 				Watches:  map[string]faultinjection.Changes{"PodUnavailableBudget": faultinjection.ChangesOfSpec},
@@ -47,7 +47,7 @@ func TestABudgetTellsThatItsPodsCannotBeMarked(t *testing.T) {
 		Objects: []client.Object{budget, stateful(2), pod("web-0"), unmarked},
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, NewFinder(env.Client, scale.NewFinder(env.Client, nil)), env.Events, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Now: env.Clock}, NewFinder(env.Client, scale.NewFinder(env.Client, nil)))
 		},
 		Requests: faultinjection.RequestFor(budget),
 		Watches:  map[string]faultinjection.Changes{"PodUnavailableBudget": faultinjection.ChangesOfSpec},

@@ -119,7 +119,7 @@ func (r *Reconciler) workloadReplicas(ctx context.Context, namespace string, ref
 
 func (r *Reconciler) bySelector(ctx context.Context, w *state, selector labels.Selector) error {
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	w.addPods(list.Items)
@@ -155,7 +155,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference
 	}
 	for _, uid := range owners {
 		list := &corev1.PodList{}
-		if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.MatchingFields{rollout.OwnerIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing pods: %w", err)
 		}
 		w.addPods(list.Items)
@@ -173,7 +173,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference
 
 func (r *Reconciler) replicaSets(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
 	list := &appsv1.ReplicaSetList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{rollout.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{rollout.OwnerIndex: string(deployment)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
 	out := make([]types.UID, len(list.Items))
@@ -186,7 +186,7 @@ func (r *Reconciler) replicaSets(ctx context.Context, namespace string, deployme
 // byReference finds the pods of a workload that cannot be read.
 func (r *Reconciler) byReference(ctx context.Context, w *state, ref scale.Reference) error {
 	list := &corev1.PodList{}
-	if err := r.client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(w.budget.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	var pods []corev1.Pod

@@ -13,26 +13,26 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
 
 // SetupWithManager starts the Reconciler with a manager, which has the indexes of
-// this package and those of CloneSets.
+// rollout.AddIndexes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.ReplicaSet{}, rollout.OwnerIndex, ownerUID)
 	if err != nil {
 		return fmt.Errorf("indexing ReplicaSets by owner: %w", err)
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("podunavailablebudget-controller").
+	b := r.NewController(mgr, "podunavailablebudget-controller", nil).
 		For(&policy.PodUnavailableBudget{}).
 		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			b = b.Watches(object, &workloadEvents{r, w.GroupVersionKind}, as...)
 		}
 	}
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+	return r.CompleteController(b, r)
 }
 
 // PodEvents returns a handler that enqueues the budgets of the pods of its events. It

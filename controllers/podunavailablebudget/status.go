@@ -53,7 +53,7 @@ type podCount struct {
 
 // computeStatus works out the status (PUB-06, PUB-07).
 func (r *Reconciler) computeStatus(ctx context.Context, w *state) (outcome, error) {
-	c := &podCount{state: w, r: r, now: r.now()}
+	c := &podCount{state: w, r: r, now: r.Now()}
 	s := &c.out.status
 	*s = *w.budget.Status.DeepCopy()
 	desired, err := desiredAvailable(w.budget, int(w.expected))
@@ -165,7 +165,7 @@ func (c *podCount) isCacheCurrent(ctx context.Context, name string, pod *corev1.
 	key := types.NamespacedName{Namespace: c.budget.Namespace, Name: name}
 	if pod == nil {
 		pod = &corev1.Pod{}
-		err := c.r.client.Get(ctx, key, pod)
+		err := c.r.Client.Get(ctx, key, pod)
 		if err == nil {
 			return true, nil // there it is, and the budget does not select it
 		}
@@ -178,7 +178,7 @@ func (c *podCount) isCacheCurrent(ctx context.Context, name string, pod *corev1.
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	err := c.r.live.Get(ctx, key, found)
+	err := c.r.Live.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
 		return pod.UID == "" && (expired || c.r.wasDropped(key, recorded)), nil
 	}
@@ -219,7 +219,7 @@ func (r *Reconciler) isAvailable(pod *corev1.Pod) bool {
 
 // recordDrop notes that the cache dropped a pod.
 func (r *Reconciler) recordDrop(key types.NamespacedName, pod types.UID) {
-	now := r.now()
+	now := r.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.checks, pod)

@@ -25,6 +25,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
@@ -130,7 +131,7 @@ func newCluster(t *testing.T, past client.Reader, on interceptor.Funcs, objects 
 	if past == nil {
 		past = c
 	}
-	c.r = New(c, past, NewFinder(c, scale.NewFinder(c, nil)), c.events, WithClock(func() time.Time { return noon }), WithNamespaces(c))
+	c.r = New(reconcile.Deps{Client: c, Live: past, Events: c.events, Now: func() time.Time { return noon }}, NewFinder(c, scale.NewFinder(c, nil)), WithNamespaces(c))
 	return c
 }
 

@@ -17,13 +17,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=resourcedistributions,verbs=get;list;watch
@@ -51,45 +49,22 @@ const (
 
 // Reconciler works on one ResourceDistribution at a time.
 type Reconciler struct {
-	client client.Client
-	engine *engine.Engine
-	events record.EventRecorder
-
-	now     func() time.Time
-	workers int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	reconcile.Deps
 
 	known known
 	told  sync.Map // of a distribution's UID: what the last event said
 }
 
-// Option changes a Reconciler.
-type Option func(*Reconciler)
-
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many ResourceDistributions are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
-// WithRateLimiter sets how fast ResourceDistributions that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler.
-func New(c client.Client, e *engine.Engine, events record.EventRecorder, opts ...Option) *Reconciler {
-	r := &Reconciler{client: c, engine: e, events: events, now: time.Now, workers: 3}
-	for _, opt := range opts {
-		opt(r)
-	}
+func New(deps reconcile.Deps) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults()}
 	return r
 }
 
 // Reconcile brings the copies and the status of one ResourceDistribution up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	d := &kruise.ResourceDistribution{}
-	if err := r.client.Get(ctx, req.NamespacedName, d); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, d); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if d.DeletionTimestamp != nil { // the garbage collector deletes the copies
@@ -97,13 +72,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.told.Delete(d.UID)
 		return reconcile.Result{}, nil
 	}
+	if r.IsBehind(d) {
+		return reconcile.Result{RequeueAfter: requeue.Soon}, nil
+	}
 	want, err := newTemplate(d)
 	if err != nil { // admission refuses it, so it was stored before there was one
 		r.recordEventOnce(d, "InvalidResource", err.Error())
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	all := &corev1.NamespaceList{}
-	if err := r.client.List(ctx, all); err != nil {
+	if err := r.Client.List(ctx, all); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing namespaces: %w", err)
 	}
 	plan, err := r.decidePlan(ctx, d, want, all.Items)
@@ -135,7 +113,7 @@ func (r *Reconciler) recordEventOnce(d *kruise.ResourceDistribution, reason, mes
 	if was, _ := r.told.Swap(d.UID, text); was == text {
 		return
 	}
-	r.events.Event(d, corev1.EventTypeWarning, reason, message)
+	r.Events.Event(d, corev1.EventTypeWarning, reason, message)
 }
 
 // failures are the namespaces where something went wrong, by condition.

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
@@ -153,7 +153,7 @@ func (c *cases) run(name string, f func(w *world), rules ...string) {
 		}
 		t.Cleanup(e.Close)
 		w := &world{T: t, api: c.api, e: e, events: record.NewFakeRecorder(20), now: time.Now().Truncate(time.Second), name: fmt.Sprintf("%s%d", c.prefix, c.n)}
-		w.r = New(c.api, e, w.events, WithClock(func() time.Time { return w.now }))
+		w.r = New(reconcile.Deps{Client: c.api, Events: w.events, Engine: e, Now: func() time.Time { return w.now }})
 		if len(rules) > 0 {
 			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": rules[0]})
 			w.do(err)
@@ -243,7 +243,7 @@ func TestTheController(t *testing.T) {
 		a, b := w.namespace("a"), w.namespace("b")
 		w.distribute(secret, included(a, b))
 		w.settle()
-		w.r = New(w.api, w.e, w.events, WithClock(func() time.Time { return w.now }))
+		w.r = New(reconcile.Deps{Client: w.api, Events: w.events, Engine: w.e, Now: func() time.Time { return w.now }})
 		w.edit(func(d *kruise.ResourceDistribution) { d.Spec.Targets = included(b) })
 		w.settle()
 		if w.secret(a) != nil || w.secret(b) == nil {
@@ -275,7 +275,7 @@ func TestTheController(t *testing.T) {
 		w.distribute(secret, included(a))
 		w.settle()
 		copied, d := w.secret(a).ResourceVersion, w.get().ResourceVersion
-		w.r = New(w.api, w.e, w.events, WithClock(func() time.Time { return w.now }))
+		w.r = New(reconcile.Deps{Client: w.api, Events: w.events, Engine: w.e, Now: func() time.Time { return w.now }})
 		w.settle()
 		if w.secret(a).ResourceVersion != copied || w.get().ResourceVersion != d {
 			w.Error("a restart writes")

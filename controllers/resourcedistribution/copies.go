@@ -51,13 +51,13 @@ func (w *work) ensureCopies(ctx context.Context, matched []string, there map[str
 			continue
 		}
 		s, ok := w.r.known.getCopy(w.d.UID, ns.UID)
-		if ok && s.hash == w.want.hash && w.r.now().Sub(s.at) < w.want.recheckAfter() {
+		if ok && s.hash == w.want.hash && w.r.Now().Sub(s.at) < w.want.recheckAfter() {
 			continue
 		}
-		none := w.d.Status.ObservedGeneration == 0 || !ok && w.r.now().Sub(ns.CreationTimestamp.Time) < newFor // most likely
+		none := w.d.Status.ObservedGeneration == 0 || !ok && w.r.Now().Sub(ns.CreationTimestamp.Time) < newFor // most likely
 		acts = append(acts, func() error {
 			if ok && s.hash == w.want.hash && w.isUnchanged(ctx, ns.Name, s) {
-				s.at = w.r.now()
+				s.at = w.r.Now()
 				w.r.known.setCopy(w.d.UID, ns.UID, s)
 				return nil
 			}
@@ -68,7 +68,7 @@ func (w *work) ensureCopies(ctx context.Context, matched []string, there map[str
 				return nil // the others are tried as well
 			}
 			w.r.known.setCopy(w.d.UID, ns.UID, sight{
-				hash: w.want.hash, at: w.r.now(), copied: &metav1.ObjectMeta{UID: copied.GetUID(), ResourceVersion: copied.GetResourceVersion()},
+				hash: w.want.hash, at: w.r.Now(), copied: &metav1.ObjectMeta{UID: copied.GetUID(), ResourceVersion: copied.GetResourceVersion()},
 			})
 			return nil
 		})
@@ -108,7 +108,7 @@ func (w *work) ensureCopy(ctx context.Context, namespace string, none bool) (cli
 	if w.want.mustReplace(before) {
 		return w.replaceCopy(ctx, before, copied)
 	}
-	if err := w.r.client.Update(ctx, copied); err != nil {
+	if err := w.r.Client.Update(ctx, copied); err != nil {
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.want.kind, copied.GetName(), err)
 	}
 	return copied, "", nil
@@ -122,14 +122,14 @@ func (w *work) replaceCopy(ctx context.Context, is, wanted client.Object) (clien
 	wanted.SetCreationTimestamp(metav1.Time{})
 	wanted.SetManagedFields(nil)
 	try := wanted.DeepCopyObject().(client.Object)
-	if err := w.r.client.Create(ctx, try, client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.r.Client.Create(ctx, try, client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("trying whether %s %s can be created again: %w", w.want.kind, is.GetName(), err)
 	}
-	err := w.r.client.Delete(ctx, is, client.Preconditions{UID: ptr.To(is.GetUID()), ResourceVersion: ptr.To(is.GetResourceVersion())})
+	err := w.r.Client.Delete(ctx, is, client.Preconditions{UID: ptr.To(is.GetUID()), ResourceVersion: ptr.To(is.GetResourceVersion())})
 	if client.IgnoreNotFound(err) != nil {
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, fmt.Errorf("deleting %s %s, to create it again: %w", w.want.kind, is.GetName(), err)
 	}
-	err = w.r.client.Create(ctx, wanted)
+	err = w.r.Client.Create(ctx, wanted)
 	switch {
 	case apierrors.IsAlreadyExists(err): // it has finalizers, or another client was faster
 		return nil, kruise.ResourceDistributionUpdateResourceFailed, errBeingDeleted
@@ -149,7 +149,7 @@ func (w *work) isUnchanged(ctx context.Context, namespace string, s sight) bool 
 	o.SetName(w.want.object.GetName())
 	o.SetNamespace(namespace)
 	tests, err := w.testOwnership()
-	return err == nil && w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests)) == nil &&
+	return err == nil && w.r.Client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests)) == nil &&
 		o.UID == s.copied.GetUID() && o.ResourceVersion == s.copied.GetResourceVersion()
 }
 
@@ -163,7 +163,7 @@ func (w *work) concealSecret(err error) error {
 
 func (w *work) createCopy(ctx context.Context, namespace string) (client.Object, error) {
 	o := w.want.newCopy(namespace)
-	if err := w.r.client.Create(ctx, o); err != nil {
+	if err := w.r.Client.Create(ctx, o); err != nil {
 		return nil, fmt.Errorf("creating %s %s: %w", w.want.kind, o.GetName(), err)
 	}
 	return o, nil
@@ -178,7 +178,7 @@ func (w *work) readCopy(ctx context.Context, namespace string) (client.Object, e
 	if err != nil {
 		return nil, err
 	}
-	err = w.r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests))
+	err = w.r.Client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, tests))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, errNoneThere
@@ -222,7 +222,7 @@ func (w *work) deleteLeftovers(ctx context.Context, p plan, found *failures) (le
 				found.addFailure(kruise.ResourceDistributionDeleteResourceFailed, name, w.concealSecret(err))
 				return nil
 			}
-			w.r.known.setCopy(w.d.UID, ns.UID, sight{at: w.r.now()})
+			w.r.known.setCopy(w.d.UID, ns.UID, sight{at: w.r.Now()})
 			return nil
 		})
 	}
@@ -238,7 +238,7 @@ func (w *work) deleteCopy(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	err = w.r.client.Delete(ctx, copied, client.Preconditions{UID: ptr.To(copied.GetUID()), ResourceVersion: ptr.To(copied.GetResourceVersion())})
+	err = w.r.Client.Delete(ctx, copied, client.Preconditions{UID: ptr.To(copied.GetUID()), ResourceVersion: ptr.To(copied.GetResourceVersion())})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", w.want.kind, copied.GetName(), err)
 	}

@@ -44,7 +44,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, d *kruise.ResourceDistribut
 		}
 	}
 	in := points.DistributionInput{
-		Now:          r.now().UnixNano(),
+		Now:          r.Now().UnixNano(),
 		Distribution: points.Distribution{Name: d.Name, Labels: d.Labels, Annotations: facts.VisibleAnnotations(d.Annotations), Kind: want.kind, Object: want.object.GetName()},
 	}
 	var err error
@@ -52,7 +52,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, d *kruise.ResourceDistribut
 		return p, err
 	}
 	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ResourceDistribution", Name: d.Name, UID: string(d.UID)}
-	out, _ := engine.Decide(ctx, r.engine, points.DistributionPoint(), subject, in)
+	out, _ := engine.Decide(ctx, r.Engine, points.DistributionPoint(), subject, in)
 	if len(out.Holds) > 0 {
 		first := slices.MinFunc(out.Holds, func(a, b decision.Hold) int {
 			return slices.Compare([]string{a.Rule, a.Message}, []string{b.Rule, b.Message})

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -38,7 +38,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: objects,
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, e, env.Events, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		Requests: faultinjection.RequestFor(d),
 		// The patch of a Secret is how one is read: what it does not find is not there.

@@ -10,33 +10,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts the Reconciler with a manager. ConfigMaps are watched by their
 // metadata, so that a copy that is changed or deleted is mended at once. Secrets are not.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	copies := &metav1.PartialObjectMetadata{}
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
-		Named("resourcedistribution-controller").
+	return r.CompleteController(r.NewController(mgr, "resourcedistribution-controller", r.allRequests).
 		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
-		Watches(copies, r.onCopies(), builder.OnlyMetadata), controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+		Watches(copies, r.onCopies(), builder.OnlyMetadata), r)
 }
 
 func isRelevantUpdate(e event.UpdateEvent) bool {
@@ -44,19 +40,16 @@ func isRelevantUpdate(e event.UpdateEvent) bool {
 }
 
 // ofNamespace are all distributions: any of them may ask for the namespace.
-func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetDeletionTimestamp() != nil {
 		r.known.forgetNamespace(o.GetUID())
 	}
-	all := &kruise.ResourceDistributionList{}
-	if err := r.client.List(ctx, all); err != nil {
-		klog.FromContext(ctx).Error(err, "Listing ResourceDistributions", "namespace", o.GetName())
-		return nil
-	}
-	for i := range all.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return out
+	return r.allRequests(ctx, o)
+}
+
+// allRequests lists all distributions.
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.ResourceDistributionList{}, reconcile.AllObjects[*kruise.ResourceDistribution])
 }
 
 // onCopies has a copy looked at that was changed or deleted, but not for our own writes.
@@ -82,7 +75,7 @@ func (r *Reconciler) enqueueCopyOwner(ctx context.Context, o client.Object, q qu
 		return
 	}
 	ns := &corev1.Namespace{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
 		return // it is gone, and its own event comes
 	}
 	if s, ok := r.known.getCopy(owner.UID, ns.UID); ok && !lost && s.matchesCopy(o) {

@@ -49,7 +49,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, d *kruise.ResourceDistribu
 	}
 	before := d.DeepCopy()
 	d.Status = status
-	if err := r.client.Status().Patch(ctx, d, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, d, client.MergeFrom(before)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status: %w", err))
 	}
 	return nil
@@ -57,7 +57,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, d *kruise.ResourceDistribu
 
 func (r *Reconciler) buildCondition(d *kruise.ResourceDistribution, kind kruise.ResourceDistributionConditionType, found *failures) kruise.ResourceDistributionCondition {
 	out := kruise.ResourceDistributionCondition{
-		Type: kind, Status: corev1.ConditionFalse, Reason: kruise.ResourceDistributionSucceededReason, LastTransitionTime: metav1.NewTime(r.now()).Rfc3339Copy(),
+		Type: kind, Status: corev1.ConditionFalse, Reason: kruise.ResourceDistributionSucceededReason, LastTransitionTime: metav1.NewTime(r.Now()).Rfc3339Copy(),
 	}
 	if names := found.of[kind]; len(names) > 0 {
 		out.Status, out.Reason, out.FailedNamespaces = corev1.ConditionTrue, message.Shorten(found.why[kind]), names

@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
@@ -37,8 +37,8 @@ func newFaultScenario(t *testing.T, set *kruise.SidecarSet) faultinjection.Scena
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			judge := sidecars.NewJudge(sidecars.Options{Cached: env.Client, Live: env.Client, Engine: e, Namespace: "kruise-system"})
 			missed := &MissedPodFinder{Given: judge.DecideSidecars, Live: env.Client, Count: func(string, map[string]int) {}, Sent: func(string, map[string]string) bool { return true }}
-			return rollout.New(New(env.Client, "kruise-system", env.Events, WithMissed(missed)), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-				rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
+			return rollout.New(New(env.Client, "kruise-system", env.Events, WithMissed(missed)), reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock},
+				rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 		},
 		Requests: faultinjection.RequestFor(set),
 		Watches:  map[string]faultinjection.Changes{"SidecarSet": faultinjection.ChangesOfSpec, "ControllerRevision": faultinjection.NoChanges},

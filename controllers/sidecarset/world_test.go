@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/sidecars"
@@ -108,8 +108,8 @@ func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world
 
 // start starts a controller that writes by a client, and remembers nothing.
 func (w *world) start(writes client.Client) {
-	w.c = rollout.New(w.kind, rollout.Clients{Client: writes, Live: w.api, Events: w.events}, w.engine,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithParallelWrites(1), rollout.WithBudget(w.budget), rollout.WithRounds(w.rounds))
+	w.c = rollout.New(w.kind, reconcile.Deps{Client: writes, Live: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: func() time.Time { return w.now }},
+		rollout.WithParallelWrites(1), rollout.WithBudget(w.budget))
 }
 
 // list counts what a list answers.

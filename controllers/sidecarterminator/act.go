@@ -48,23 +48,23 @@ func (r *Reconciler) replaceImages(ctx context.Context, pod *corev1.Pod, images 
 		containers = append(containers, map[string]string{"name": name, "image": images[name]})
 	}
 	change := map[string]any{"spec": map[string]any{"containers": containers}}
-	err := r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Patch(ctx, o, p) })
+	err := r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.Client.Patch(ctx, o, p) })
 	if err == nil {
-		r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byImage, names)
+		r.Events.Eventf(pod, corev1.EventTypeNormal, Reason, byImage, names)
 	}
 	return err
 }
 
 // patchPhase ends a pod as its main containers did. The kubelet keeps a phase at the end of a pod.
 func (r *Reconciler) patchPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
-	now := metav1.NewTime(r.now())
+	now := metav1.NewTime(r.Now())
 	change := map[string]any{"status": map[string]any{
 		"phase": phase,
 		"conditions": []corev1.PodCondition{{
 			Type: kruise.SidecarTerminatedConditionType, Status: corev1.ConditionTrue, Message: conditionMessage, LastProbeTime: now, LastTransitionTime: now,
 		}},
 	}}
-	return r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.client.Status().Patch(ctx, o, p) })
+	return r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.Client.Status().Patch(ctx, o, p) })
 }
 
 // patchPod changes a pod, but no other one that has its name by now.
@@ -90,14 +90,14 @@ func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []s
 	for _, suffix := range []string{"", "-ignored"} {
 		name := kruise.SidecarTerminationRequestPrefix + string(pod.UID) + suffix
 		existing := &kruise.ContainerRecreateRequest{}
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, existing)
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, existing)
 		if apierrors.IsNotFound(err) {
 			return restartrequest.PollInterval, r.createRequest(ctx, pod, newRequest(pod, name, names), names)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("reading ContainerRecreateRequest %s/%s: %w", pod.Namespace, name, err)
 		}
-		wait, due := restartrequest.NextTry(existing, r.now())
+		wait, due := restartrequest.NextTry(existing, r.Now())
 		asked := slices.ContainsFunc(existing.Spec.Containers, func(c kruise.ContainerRecreateRequestContainer) bool { return slices.Contains(names, c.Name) })
 		if asked && !due {
 			return wait, nil
@@ -113,7 +113,7 @@ func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []s
 		return restartrequest.PollInterval, nil
 	}
 	next := newRequest(pod, ended.Name, names)
-	if err := restartrequest.ReplaceEnded(ctx, r.client, ended, next); err != nil {
+	if err := restartrequest.ReplaceEnded(ctx, r.Client, ended, next); err != nil {
 		return 0, err
 	}
 	return restartrequest.PollInterval, r.createRequest(ctx, pod, next, names)
@@ -133,9 +133,9 @@ func newRequest(pod *corev1.Pod, name string, containers []string) *kruise.Conta
 }
 
 func (r *Reconciler) createRequest(ctx context.Context, pod *corev1.Pod, o *kruise.ContainerRecreateRequest, containers []string) error {
-	if err := r.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating ContainerRecreateRequest %s/%s: %w", pod.Namespace, o.Name, err)
 	}
-	r.events.Eventf(pod, corev1.EventTypeNormal, Reason, byRequest, containers)
+	r.Events.Eventf(pod, corev1.EventTypeNormal, Reason, byRequest, containers)
 	return nil
 }

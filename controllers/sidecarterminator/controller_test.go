@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -164,7 +164,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n++
 			w := &world{T: t, api: api, events: record.NewFakeRecorder(20), key: client.ObjectKey{Namespace: fmt.Sprintf("ns-%d", n), Name: "report-1"}}
-			w.r = New(api, api, e, w.events)
+			w.r = New(reconcile.Deps{Client: api, Live: api, Events: w.events, Engine: e})
 			if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.key.Namespace}}); err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 	})
 	start("a sidecar that runs after its request has ended is asked to end again, less and less often", "n1", never, []corev1.Container{sidecar("proxy")}, func(w *world) {
 		now := time.Now().Add(time.Minute) // no request ends in the second before it was made
-		w.r.now = func() time.Time { return now }
+		w.r.Now = func() time.Time { return now }
 		w.ends(map[string]int32{"main": 0})
 		for i, delay := range []time.Duration{30 * time.Second, time.Minute} {
 			attempt := i + 2
@@ -215,7 +215,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 	})
 	start("a sidecar that runs when both requests of the pod are of others is asked to end as well", "n1", onFailure, []corev1.Container{sidecar("a"), sidecar("b"), sidecar("c")}, func(w *world) {
 		now := time.Now()
-		w.r.now = func() time.Time { return now }
+		w.r.Now = func() time.Time { return now }
 		w.ends(map[string]int32{"main": 0, "b": 1, "c": 1}) // the kubelet starts b and c again
 		w.completes(w.request(""), now)
 		w.ends(map[string]int32{"main": 0, "a": 0, "c": 1})
@@ -255,7 +255,7 @@ func TestTheSidecarTerminator(t *testing.T) {
 				{Name: "proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 			}
 			in := w.r.buildTerminationInput(o, false)
-			answer, _ := engine.Decide(w.Context(), w.r.engine, points.TerminationPoint(), decision.Subject{Kind: "Pod", Namespace: o.Namespace, Name: o.Name}, in)
+			answer, _ := engine.Decide(w.Context(), w.r.Engine, points.TerminationPoint(), decision.Subject{Kind: "Pod", Namespace: o.Namespace, Name: o.Name}, in)
 			if got := answer.ClampAnswer(in).Stop; len(got) != want {
 				w.Errorf("after exit code %d it ends %v", code, got)
 			}

@@ -17,7 +17,7 @@ import (
 // buildTerminationInput are what the decision about a pod is made from.
 func (r *Reconciler) buildTerminationInput(pod *corev1.Pod, virtual bool) points.TerminationInput {
 	in := points.TerminationInput{
-		Now: r.now().UnixNano(), Namespace: pod.Namespace, Virtual: virtual, RestartPolicy: string(pod.Spec.RestartPolicy), Phase: string(pod.Status.Phase),
+		Now: r.Now().UnixNano(), Namespace: pod.Namespace, Virtual: virtual, RestartPolicy: string(pod.Spec.RestartPolicy), Phase: string(pod.Status.Phase),
 		Pod: points.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Labels: pod.Labels, Annotations: pod.Annotations},
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {

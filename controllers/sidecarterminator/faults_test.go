@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/faultinjection"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -47,7 +47,7 @@ func newFaultScenario(t *testing.T, virtual bool) faultinjection.Scenario {
 	return faultinjection.Scenario{
 		Objects: []client.Object{node, pod},
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
-			return New(env.Client, env.Client, e, env.Events, WithClock(env.Clock))
+			return New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		Requests: faultinjection.RequestFor(pod),
 		Watches:  map[string]faultinjection.Changes{"ContainerRecreateRequest": faultinjection.NoChanges, "Node": faultinjection.NoChanges},
@@ -98,7 +98,7 @@ func TestAnEndThatCannotBeAskedForIsTold(t *testing.T) {
 		},
 	}).Build()
 	events := record.NewFakeRecorder(9)
-	if _, err := New(c, c, rules.Engine(t, ""), events).Reconcile(t.Context(), s.Requests[0]); err == nil {
+	if _, err := New(reconcile.Deps{Client: c, Live: c, Events: events, Engine: rules.Engine(t, "")}).Reconcile(t.Context(), s.Requests[0]); err == nil {
 		t.Fatal("there was no error")
 	}
 	select {

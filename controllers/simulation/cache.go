@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -181,7 +182,7 @@ func (c *cluster) tellOf(some, was, now client.Object) {
 	}
 	of := reflect.TypeOf(some)
 	if of == reflect.TypeOf(c.workload) {
-		c.queue.dirty = c.queue.dirty || was == nil || now == nil || rollout.UserChanges().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: now})
+		c.queue.dirty = c.queue.dirty || was == nil || now == nil || reconcile.UserChanges().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: now})
 	}
 	if slices.ContainsFunc(c.typ.Owned, func(o client.Object) bool { return reflect.TypeOf(o) == of }) {
 		c.queue.dirty = true

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -164,9 +164,9 @@ func (l *Harness) RestartController() {
 	c.catchUp()
 	l.Events = record.NewFakeRecorder(100_000)
 	options := append([]rollout.Option{
-		rollout.WithGates(l.Gates), rollout.WithClock(c.now), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithTurn(l.Turn),
+		rollout.WithGates(l.Gates), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithTurn(l.Turn),
 	}, l.Options...)
-	l.controller = rollout.New(l.Kind(), rollout.Clients{Client: c.cachedClient(), Live: c.liveReader(), Events: l.Events}, l.Engine, options...)
+	l.controller = rollout.New(l.Kind(), reconcile.Deps{Client: c.cachedClient(), Live: c.liveReader(), Events: l.Events, Engine: l.Engine, Now: c.now}, options...)
 	l.retrier = requeue.NewRetrier(l.controller, nil, c.now)
 	c.watchers = append([]watcher{{l.controller.PodEvents(), &c.queue}}, l.guards...)
 	if c.typ.NodeOf != nil {

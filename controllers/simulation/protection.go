@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/regatta-sh/regatta/controllers/accounting"
@@ -26,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 	"github.com/regatta-sh/regatta/controllers/protection"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	webhookpod "github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
@@ -87,8 +87,8 @@ func (s *Simulation) setupProtection(ctx context.Context, f ClusterState, clock 
 	if !gates.BudgetDelete && !gates.BudgetUpdate {
 		return nil, nil
 	}
-	s.counters.reconciler = podunavailablebudget.New(c, s.cluster.server, finder, &record.FakeRecorder{},
-		podunavailablebudget.WithClock(clock), podunavailablebudget.WithParallelWrites(1))
+	s.counters.reconciler = podunavailablebudget.New(reconcile.Deps{Client: c, Live: s.cluster.server, Events: &record.FakeRecorder{}, Now: clock}, finder,
+		podunavailablebudget.WithParallelWrites(1))
 	if len(f.Budgets) > 0 {
 		s.cluster.watchers = append(s.cluster.watchers, watcher{s.counters.reconciler.PodEvents(), s.counters.agenda})
 	}

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -108,8 +108,8 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		return nil, err
 	}
 	c := s.cluster.cachedClient()
-	s.reconciler = rollout.New(kind, rollout.Clients{Client: c, Live: c, Events: &record.FakeRecorder{}}, s.engine,
-		rollout.WithClock(clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithRounds(s.rounds), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
+	s.reconciler = rollout.New(kind, reconcile.Deps{Client: c, Live: c, Events: &record.FakeRecorder{}, Engine: s.engine, Rounds: s.rounds, Now: clock},
+		rollout.WithWindow(inflight.NewFixed(1)), rollout.WithGates(rollout.GatesOf(s.gates.Enabled)), rollout.WithBudget(budget))
 	s.retrier = requeue.NewRetrier(s.reconciler, nil, clock)
 	s.cluster.watchers = append(s.cluster.watchers, watcher{s.reconciler.PodEvents(), &s.cluster.queue})
 	s.cluster.asked = func(before invariant.Observation, was, now *corev1.Pod) {

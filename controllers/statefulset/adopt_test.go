@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -133,7 +133,7 @@ func TestAdoptsOnly(t *testing.T) {
 					return err
 				},
 			})
-			r := rollout.New(New(Gates{}), rollout.Clients{Client: w.c, Live: live, Events: w.events}, testEngine(t))
+			r := rollout.New(New(Gates{}), reconcile.Deps{Client: w.c, Live: live, Events: w.events, Engine: testEngine(t)})
 			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
 			if tc.live != nil && err == nil {
 				t.Errorf("got no error, so nobody tries again")

@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
@@ -31,8 +32,8 @@ func TestAClaimGrowsOnAnAPIServer(t *testing.T) {
 	if err := rollout.AddIndexes(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	clients := rollout.Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test")}
-	if err := rollout.New(New(Gates{AutoResizePVC: true}), clients, testEngine(t)).SetupWithManager(mgr); err != nil {
+	deps := reconcile.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor("test"), Engine: testEngine(t)}
+	if err := rollout.New(New(Gates{AutoResizePVC: true}), deps).SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	apiserver.Run(t, mgr)

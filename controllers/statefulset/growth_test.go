@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
@@ -414,7 +415,7 @@ func TestARestartWaitsForAClaimThatGrows(t *testing.T) {
 		claims1Gi("full", kruise.OnPodRollingUpdateVolumeClaimUpdateStrategyType)(set)
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
 	})
-	s.r = rollout.New(New(Gates{AutoResizePVC: true}), rollout.Clients{Client: s.c, Live: s.c, Events: s.events}, e, rollout.WithClock(func() time.Time { return s.now }),
+	s.r = rollout.New(New(Gates{AutoResizePVC: true}), reconcile.Deps{Client: s.c, Live: s.c, Events: s.events, Engine: e, Now: func() time.Time { return s.now }},
 		rollout.WithWindow(inflight.NewFixed(1)), rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }))
 	run := func() {
 		for range 6 {

@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -78,8 +78,8 @@ func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object)
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	w.r = rollout.New(New(g), rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, e,
-		rollout.WithClock(func() time.Time { return w.now }), rollout.WithWindow(inflight.NewFixed(1)))
+	w.r = rollout.New(New(g), reconcile.Deps{Client: w.c, Live: w.c, Events: w.events, Engine: e, Now: func() time.Time { return w.now }},
+		rollout.WithWindow(inflight.NewFixed(1)))
 	return w
 }
 

@@ -18,7 +18,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -110,7 +110,7 @@ func (t *reconcileRound) createChildren(ctx context.Context) error {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
+		t.r.Events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.CreateSubsetMessage, len(names), strings.Join(names, ", "))
 	}
 	return message.JoinErrors(errs...)
 }
@@ -125,7 +125,7 @@ func (t *reconcileRound) planChild(ctx context.Context, p *subsetState) (act fun
 	}
 	list := t.kind.makeList()
 	subset := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{kruise.SubsetNameKey: p.Name})}
-	if err := t.r.live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
+	if err := t.r.Live.List(ctx, list, client.InNamespace(t.d.Namespace), subset); err != nil {
 		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
 	}
 	there, err := ownedChildren(t.d, t.kind, list)
@@ -133,13 +133,13 @@ func (t *reconcileRound) planChild(ctx context.Context, p *subsetState) (act fun
 		return nil, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, p.Name, err)
 	}
 	if len(there) > 0 {
-		t.requeueWithin(step.Soon)
+		t.requeueWithin(requeue.Soon)
 		return nil, nil
 	}
 	return func() error {
 		o, err := buildChild(d, t.kind, p.Subset, revision, desiredChild{replicas: p.replicas, partition: p.partition})
 		if err == nil {
-			err = t.r.client.Create(ctx, o)
+			err = t.r.Client.Create(ctx, o)
 		}
 		if err != nil {
 			p.refused = fmt.Errorf("creating the %s of subset %s: %w", t.kind.Kind, p.Name, message.HideDrawnName(err, o.GetGenerateName()))
@@ -178,7 +178,7 @@ func (t *reconcileRound) deleteAll(ctx context.Context, all []*child) (gone []*c
 	for i, c := range all {
 		acts[i] = func() error {
 			uid := c.GetUID()
-			err := t.r.client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			err := t.r.Client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting %s %s of subset %s: %w", c.kind.Kind, c.GetName(), c.subsetName(), err)
 			}
@@ -229,7 +229,7 @@ func (t *reconcileRound) updateChildren(ctx context.Context) error {
 			if err := fillChild(o, t.d, t.kind, p.Subset, t.history.Update.Name, w, true); err != nil {
 				return err
 			}
-			if err := t.r.client.Update(ctx, o); err != nil {
+			if err := t.r.Client.Update(ctx, o); err != nil {
 				return fmt.Errorf("updating the %s of subset %s: %w", t.kind.Kind, p.Name, err)
 			}
 			written := t.kind.read(o)
@@ -325,7 +325,7 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 		}
 		acts = append(acts, func() error {
 			// The pod as it was seen: it may have become ready since. The webhook of pods asks its budget.
-			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+			err := t.r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 			if apierrors.IsConflict(err) {
 				return nil // it has changed, and that brings the next round
 			}

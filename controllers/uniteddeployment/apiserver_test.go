@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -97,8 +98,11 @@ func (c *cluster) control() {
 	})
 	c.do(err)
 	c.do(rollout.AddIndexes(c.Context(), mgr.GetFieldIndexer()))
-	clients := rollout.Clients{Client: counting{mgr.GetClient(), c.statuses}, Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(kruise.UnitedDeploymentComponent)}
-	c.do(New(clients, newEngine(c.T), WithStatusEvery(500*time.Millisecond)).SetupWithManager(c.Context(), mgr))
+	deps := reconcile.Deps{
+		Client: counting{mgr.GetClient(), c.statuses}, Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorderFor(kruise.UnitedDeploymentComponent),
+		Engine: newEngine(c.T), StatusInterval: 500 * time.Millisecond,
+	}
+	c.do(New(deps).SetupWithManager(c.Context(), mgr))
 	apiserver.Run(c, mgr)
 }
 

@@ -14,25 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/explain"
-	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
-	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments,verbs=get;list;watch
@@ -51,29 +42,19 @@ func OwnerKind() schema.GroupVersionKind { return kruise.GroupVersion.WithKind("
 
 // Reconciler works on one UnitedDeployment at a time.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events record.EventRecorder
-	engine *engine.Engine
-	rounds *explain.Store
+	reconcile.Deps
+	reconcile.Reconciler
 
-	memory *step.Memory[memory]
-	frame  step.Frame[*kruise.UnitedDeployment]
+	memory *reconcile.Memory[memory]
 
-	kicks   <-chan event.GenericEvent
-	now     func() time.Time
-	every   time.Duration
-	workers int
-	writes  int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	writes int
 }
 
 // memory is what is remembered of an object.
 type memory struct {
-	warnings step.RecordedEvents
-	// written is when the status was, and replaced the version of the object that it was written over.
-	written  time.Time
-	replaced string
+	warnings reconcile.RecordedEvents
+	// written is when the status was.
+	written time.Time
 	// marks are the conditions of subsets that were written last, until the cache shows them.
 	marks map[string]kruise.UnitedDeploymentSubsetCondition
 	// gaveUp is the child that was given up last for the room of another one, and gaveUpAt when.
@@ -83,58 +64,22 @@ type memory struct {
 	usedRoom bool
 }
 
-// Option changes a Reconciler.
-type Option func(*Reconciler)
-
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many objects are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
-// WithStatusEvery sets how much time is between two writes of a status of which only counts
-// change; none if unset. The last counts are always written.
-func WithStatusEvery(d time.Duration) Option { return func(r *Reconciler) { r.every = d } }
-
-// WithRounds sets where the explanations of rounds are kept.
-func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
-
-// WithKicks has all objects reconciled at an event, such as that other policies decide.
-func WithKicks(kicks <-chan event.GenericEvent) Option {
-	return func(r *Reconciler) { r.kicks = kicks }
-}
-
-// WithRateLimiter sets how fast objects that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
 // New makes a Reconciler. The client's cache must have the indexes of SetupWithManager and of
 // rollout.AddIndexes.
-func New(c rollout.Clients, e *engine.Engine, opts ...Option) *Reconciler {
-	r := &Reconciler{
-		client: c.Client, live: c.Live, events: c.Events, engine: e, rounds: explain.NewStore(),
-		now: time.Now, workers: 3, writes: 32,
-	}
-	for _, opt := range opts {
-		opt(r)
-	}
-	r.memory = step.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.rounds.ForgetWorkload(string(uid)) })
+func New(deps reconcile.Deps) *Reconciler {
+	r := &Reconciler{Deps: deps.WithDefaults(), writes: 32}
+	r.memory = reconcile.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	// The garbage collector deletes the children of an object that is deleted.
-	r.frame = step.Frame[*kruise.UnitedDeployment]{
-		Kind: "UnitedDeployment", New: func() *kruise.UnitedDeployment { return &kruise.UnitedDeployment{} }, Take: r.reconcileSubsets, Gone: r.memory.ForgetObject,
-	}
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.UnitedDeployment]{
+		Reconcile: r.reconcileSubsets, Forget: r.memory.ForgetObject,
+	})
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr)
-	if r.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(r.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("uniteddeployment", r.allRequests))))
-	}
-	b = b.Named(kruise.UnitedDeploymentComponent).
-		For(&kruise.UnitedDeployment{}, builder.WithPredicates(rollout.UserChanges()))
+	b := r.NewController(mgr, kruise.UnitedDeploymentComponent, r.allRequests).
+		For(&kruise.UnitedDeployment{}, builder.WithPredicates(reconcile.UserChanges()))
 	for _, k := range allKinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)
@@ -142,7 +87,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(ownerRequests))
 	}
 	b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(subsetPodPredicate()))
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+	return r.CompleteController(b, r)
 }
 
 // OwnsObject reports whether an object is a child of a UnitedDeployment.
@@ -182,7 +127,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}
 	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind() {
 		set := &appsv1.ReplicaSet{}
-		if err := r.client.Get(ctx, key, set); err != nil {
+		if err := r.Client.Get(ctx, key, set); err != nil {
 			return nil // it is gone, and the Deployment's own event comes
 		}
 		if ref = metav1.GetControllerOfNoCopy(set); ref == nil {
@@ -193,7 +138,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	for _, k := range allKinds() {
 		if k.Kind == ref.Kind && k.Group == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group {
 			above := k.make()
-			if err := r.client.Get(ctx, key, above); err != nil {
+			if err := r.Client.Get(ctx, key, above); err != nil {
 				return nil
 			}
 			return ownerRequests(ctx, above)
@@ -203,17 +148,12 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 }
 
 func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	return step.ListRequests(ctx, r.client, &kruise.UnitedDeploymentList{}, step.AllObjects[*kruise.UnitedDeployment])
-}
-
-// Reconcile takes one object a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
+	return reconcile.ListRequests(ctx, r.Client, &kruise.UnitedDeploymentList{}, reconcile.AllObjects[*kruise.UnitedDeployment])
 }
 
 // recordEventOnce records a warning of a reason unless the last one of that reason said the same.
 func (r *Reconciler) recordEventOnce(d *kruise.UnitedDeployment, reason, message string) {
-	r.memory.GetOrCreate(d).warnings.RecordOnce(r.events, d, corev1.EventTypeWarning, reason, message)
+	r.memory.GetOrCreate(d).warnings.RecordOnce(r.Events, d, corev1.EventTypeWarning, reason, message)
 }
 
 // resetRecordedEvent has the next warning of a reason recorded, whatever it says.

@@ -21,10 +21,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
@@ -167,7 +167,7 @@ func reason(s *kruise.UnitedDeploymentStatus, kind kruise.UnitedDeploymentCondit
 // While only counts change the status is written now and then, and its last state always.
 func TestManyPodsCostFewWrites(t *testing.T) {
 	w := newWorld(t, nil)
-	w.r.every = 500 * time.Millisecond
+	w.r.StatusInterval = 500 * time.Millisecond
 	w.reconcile()
 	w.run()
 	version := w.get().ResourceVersion
@@ -186,29 +186,32 @@ func TestManyPodsCostFewWrites(t *testing.T) {
 // within the delay of the cache are written twice.
 func TestAStatusIsNotComparedWithAnOldOne(t *testing.T) {
 	w := newWorld(t, nil)
+	var cached *kruise.UnitedDeployment // nil while the cache is not late
+	w.r = New(reconcile.Deps{
+		Client: interceptor.NewClient(w.api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if d, ok := o.(*kruise.UnitedDeployment); ok && cached != nil {
+				cached.DeepCopyInto(d)
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		}}),
+		Live: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: func() time.Time { return w.now },
+	})
 	w.reconcile()
 	w.run()
 	w.reconcile()
-	cached := w.get()
+	before := w.get()
 	w.setReady("a", 2)
 	w.reconcile()
 	if s := w.get().Status; s.ReadyReplicas != 9 {
 		t.Fatalf("the status is %+v", s)
 	}
 	w.setReady("a", 3)
-	live := w.api
-	late := true
-	w.r.client = interceptor.NewClient(live, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-		if d, ok := o.(*kruise.UnitedDeployment); ok && late {
-			cached.DeepCopyInto(d)
-			return nil
-		}
-		return c.Get(ctx, key, o, opts...)
-	}})
+	cached = before
 	if again := w.reconcile(); again == 0 {
 		t.Error("nothing has it looked at again when the cache has caught up")
 	}
-	late = false
+	cached = nil
 	w.reconcile()
 	if s := w.get().Status; s.ReadyReplicas != 10 {
 		t.Errorf("the status is %+v", s)
@@ -403,7 +406,7 @@ func TestARescheduledSubsetIsMarkedBeforeItsPodsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := true
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 		if broken {
 			return errors.New("the process ends")
 		}
@@ -674,7 +677,7 @@ func TestTakingOverFromOpenKruise(t *testing.T) {
 func TestARefusedWorkloadIsToldOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	drawn := 0
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if _, ok := o.(*kruise.CloneSet); !ok {
 			return c.Create(ctx, o, opts...)
 		}

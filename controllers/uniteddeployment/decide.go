@@ -38,7 +38,7 @@ func (t *reconcileRound) decideAllocation(ctx context.Context) allocated {
 		a.out = placement.AllocationOutput{Holds: []placement.Hold{{Rule: ineffective, Reason: "Ineffective", Message: err.Error()}}}
 	} else {
 		a.in = in
-		a.out, a.record = engine.Decide(ctx, t.r.engine, placement.AllocationPoint(), decisionSubject(t.d), in)
+		a.out, a.record = engine.Decide(ctx, t.r.Engine, placement.AllocationPoint(), decisionSubject(t.d), in)
 		t.requeueWithin(requeue.DecisionDelay(a.record, t.now, a.out.RequeueTimes()...))
 	}
 	a.held, t.placement = a.out.GlobalHold(), a.out

@@ -13,7 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // compareChildren orders children: the first of a subset stays. One that is being deleted does not, and one that has pods goes before one
@@ -49,7 +49,7 @@ func (t *reconcileRound) deleteDuplicates(ctx context.Context) error {
 		case stays:
 			remove = append(remove, c)
 		default:
-			t.requeueWithin(step.Soon)
+			t.requeueWithin(requeue.Soon)
 		}
 	}
 	_, err := t.deleteAll(ctx, remove)
@@ -66,7 +66,7 @@ func (t *reconcileRound) hasLivingChild(ctx context.Context, subset string) (boo
 		return false, nil
 	}
 	c, found := t.parts[i].child, t.kind.make()
-	if err := t.r.live.Get(ctx, client.ObjectKeyFromObject(c), found); client.IgnoreNotFound(err) != nil {
+	if err := t.r.Live.Get(ctx, client.ObjectKeyFromObject(c), found); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("looking for the %s of subset %s: %w", t.kind.Kind, subset, err)
 	} else if err != nil {
 		return false, nil

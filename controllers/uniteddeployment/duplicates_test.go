@@ -105,7 +105,7 @@ func TestADuplicateStaysWhileTheCacheIsBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			end(w, first)
-			w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if sets, ok := list.(*kruise.CloneSetList); ok {
 					seen.DeepCopyInto(sets)
 					return nil
@@ -115,7 +115,7 @@ func TestADuplicateStaysWhileTheCacheIsBehind(t *testing.T) {
 			if again := w.reconcile(); again <= 0 || again > time.Second {
 				t.Errorf("the controller looks again after %s", again)
 			}
-			w.r.client = w.api
+			w.r.Client = w.api
 			if n := w.countLiving("a"); n != 1 {
 				t.Errorf("%d living children are left", n)
 			}

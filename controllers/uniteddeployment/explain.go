@@ -33,7 +33,7 @@ func (t *reconcileRound) storeExplanation(a allocated) {
 			e.children[p.Name] = p.child.GetName()
 		}
 	}
-	t.r.rounds.PutRound(e.subject, e)
+	t.r.Rounds.PutRound(e.subject, e)
 }
 
 // ExplainWorkload implements explain.Round.

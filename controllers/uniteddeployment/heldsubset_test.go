@@ -86,7 +86,7 @@ func TestRoomIsMadeAgainBesideAHeldChildOfAnotherKind(t *testing.T) {
 		t.Fatalf("the subsets have %s", got)
 	}
 	others := 0
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(2, func(own int) int { return own + others })})
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(2, func(own int) int { return own + others })})
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[1].Name = "d" })
 	w.runRefused(1)
 	others = 1 // another client takes the room of b

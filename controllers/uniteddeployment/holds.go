@@ -48,7 +48,7 @@ func (t *reconcileRound) askHolds(ctx context.Context) (disruption.Result, error
 	for _, p := range t.replaced {
 		old = append(old, p.pods...)
 	}
-	topology, err := disruption.ReadPlaces(ctx, t.r.client, old)
+	topology, err := disruption.ReadPlaces(ctx, t.r.Client, old)
 	if err != nil {
 		return disruption.Result{}, err
 	}
@@ -62,7 +62,7 @@ func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, t
 	for _, p := range t.parts {
 		partition += int(p.partition)
 	}
-	a := disruption.EvaluatePods(ctx, t.r.engine, disruption.Request{
+	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{
 		Subject: decisionSubject(t.d), Now: t.now, Pods: old, Topology: topology,
 		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
 		Workload: rollout.Workload{
@@ -168,7 +168,7 @@ func (t *reconcileRound) scaleChild(ctx context.Context, c *child, replicas int3
 	case *kruise.StatefulSet:
 		set.Spec.Replicas = &replicas
 	}
-	if err := t.r.client.Update(ctx, o); err != nil {
+	if err := t.r.Client.Update(ctx, o); err != nil {
 		return nil, fmt.Errorf("scaling the %s of subset %s: %w", c.kind.Kind, c.subsetName(), err)
 	}
 	written := c.kind.read(o)

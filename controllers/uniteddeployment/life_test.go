@@ -21,12 +21,11 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -65,7 +64,7 @@ func newLife(t *testing.T, w *world) *life {
 			return c.Delete(ctx, o, opts...)
 		},
 	})
-	w.r = New(rollout.Clients{Client: judged, Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }))
+	w.r = New(reconcile.Deps{Client: judged, Live: w.api, Events: w.events, Engine: w.engine, Now: func() time.Time { return w.now }})
 	w.r.writes = 1
 	for _, zone := range []string{"a", "b", "c"} {
 		if err := w.api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}); err != nil {

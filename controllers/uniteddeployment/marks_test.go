@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // A round that fails says when pods that wait for a node are late, so that they are looked at in time.
@@ -38,7 +38,7 @@ func TestARoundThatFailsKeepsItsTimers(t *testing.T) {
 			w.room["a"] = 2
 			w.settle(5 * time.Second)
 			w.edit(func(d *kruise.UnitedDeployment) { image(d, "nginx:2") })
-			w.r.client = interceptor.NewClient(w.api, refuse(w))
+			w.r.Client = interceptor.NewClient(w.api, refuse(w))
 			res, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
 			if err == nil {
 				t.Fatal("the write was not refused")
@@ -68,7 +68,7 @@ func TestASubsetThatGrowsIsMarkedBeforeItsPodsCome(t *testing.T) {
 	}
 	was := int32(0)
 	unmarked, grew := false, false
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 		if set, ok := o.(*kruise.CloneSet); ok && set.Labels[kruise.SubsetNameKey] == "a" && *set.Spec.Replicas > was {
 			grew, unmarked = true, !marked(w.get())
 		}

@@ -101,7 +101,7 @@ const nodesAgain = 30 * time.Second
 
 // selectsNoNode reports whether no node has the labels that a subset requires, and has them looked for again if so.
 func (t *reconcileRound) selectsNoNode(ctx context.Context, p *subsetState) (bool, error) {
-	nowhere, err := subset.MatchesNoNode(ctx, t.r.client, p.NodeSelectorTerm)
+	nowhere, err := subset.MatchesNoNode(ctx, t.r.Client, p.NodeSelectorTerm)
 	if nowhere {
 		t.requeueWithin(nodesAgain)
 	}

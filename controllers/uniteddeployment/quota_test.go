@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // While a quota refuses the workload of a subset that has another name, the old one waits for the new one, and this for the quota.
@@ -92,7 +92,7 @@ func TestASubsetThatIsRenamedUnderAQuotaOfWorkloads(t *testing.T) {
 				}
 				return own
 			})
-			w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if tc.err != nil && o.GetGenerateName() != "" {
 					return tc.err
 				}
@@ -119,7 +119,7 @@ func TestAChildThatIsGivenUpIsNotScaledInFirst(t *testing.T) {
 	w.zoneNodes("a", "b", "c")
 	w.settle(2 * time.Second)
 	var written []string
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{
 		Create: w.createWithinQuota(3, func(own int) int { return own }),
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			written = append(written, "update "+o.GetLabels()[kruise.SubsetNameKey])
@@ -147,7 +147,7 @@ func TestRoomIsMadeAgainAfterASubsetThatGotNone(t *testing.T) {
 	w.zoneNodes("a", "b", "c")
 	w.settle(2 * time.Second)
 	others := 0
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(3, func(own int) int { return own + others })})
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(3, func(own int) int { return own + others })})
 	w.edit(func(d *kruise.UnitedDeployment) { d.Spec.Topology.Subsets[2].Name = "d" })
 	_, _ = w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
 	others = 1 // another client takes the room of c
@@ -171,7 +171,7 @@ func TestADuplicateThatIsHeldMakesNoRoom(t *testing.T) {
 	w.zoneNodes("a", "b", "c")
 	w.settle(2 * time.Second)
 	w.duplicateChild("a")
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(4, func(own int) int { return own })})
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Create: w.createWithinQuota(4, func(own int) int { return own })})
 	w.edit(func(d *kruise.UnitedDeployment) {
 		d.Annotations = map[string]string{"held": "yes"}
 		d.Spec.Topology.Subsets[2].Name = "d"

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // refusal has writes of the children of subsets fail, by the verb and the name of the subset, such as "create c".
@@ -27,7 +27,7 @@ func (w *world) refusal(errs map[string]error) {
 		}
 		return errs[verb+" "+o.GetLabels()[kruise.SubsetNameKey]]
 	}
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := of("create", o); err != nil {
 				return err

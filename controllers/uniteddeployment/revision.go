@@ -63,7 +63,7 @@ func decodeTemplate(raw []byte) (*kruise.SubsetTemplate, error) {
 // resolveRevisions finds or makes the revision of the template.
 func (r *Reconciler) resolveRevisions(ctx context.Context, d *kruise.UnitedDeployment) (revision.History, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
 		return revision.History{}, fmt.Errorf("listing revisions: %w", err)
 	}
 	existing := make([]*appsv1.ControllerRevision, len(list.Items))
@@ -74,8 +74,8 @@ func (r *Reconciler) resolveRevisions(ctx context.Context, d *kruise.UnitedDeplo
 	if err != nil {
 		return revision.History{}, err
 	}
-	return revision.ResolveHistory(ctx, r.client, revision.Owner{
-		Object: d, Kind: OwnerKind(), Collisions: ptr.Deref(d.Status.CollisionCount, 0), Current: d.Status.CurrentRevision, Live: r.live,
+	return revision.ResolveHistory(ctx, r.Client, revision.Owner{
+		Object: d, Kind: OwnerKind(), Collisions: ptr.Deref(d.Status.CollisionCount, 0), Current: d.Status.CurrentRevision, Live: r.Live,
 		Document: &revision.Document{Data: data, Namespace: d.Namespace, HashLabel: hashLabel, Bare: true, Same: isSameTemplate},
 	}, existing)
 }

@@ -15,7 +15,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -83,7 +83,7 @@ func (t *reconcileRound) recordMarks(ctx context.Context) error {
 	if !differ {
 		return nil
 	}
-	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+	if err := t.r.Client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("writing which subsets of UnitedDeployment %s have room: %w", client.ObjectKeyFromObject(t.d), err)
 	}
 	t.d.ResourceVersion, t.d.Status = changed.ResourceVersion, changed.Status
@@ -157,7 +157,7 @@ func (t *reconcileRound) reservePods(ctx context.Context, p *subsetState) error 
 		t.requeueWithin(time.Second)
 	case p.marked:
 		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
-		t.requeueWithin(step.Soon) // those who stood in go
+		t.requeueWithin(requeue.Soon) // those who stood in go
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (t *reconcileRound) updatingSince() time.Time {
 func (t *reconcileRound) labelReserved(ctx context.Context, pod *corev1.Pod, value string) error {
 	changed := pod.DeepCopy()
 	metav1.SetMetaDataLabel(&changed.ObjectMeta, kruise.UnitedDeploymentReservedPodKey, value)
-	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+	if err := t.r.Client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling pod %s: %w", pod.Name, err)
 	}
 	return nil

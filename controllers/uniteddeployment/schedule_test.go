@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/engine"
 	_ "github.com/regatta-sh/regatta/test/proptest"
@@ -57,7 +58,7 @@ func amount(t *rapid.T, label string, replicas int32) *intstr.IntOrString {
 }
 
 func drawSchedule(t *rapid.T, e *engine.Engine) *schedule {
-	s := &schedule{r: &Reconciler{engine: e}, now: time.Unix(1_700_000_000, 0)}
+	s := &schedule{r: New(reconcile.Deps{Engine: e}), now: time.Unix(1_700_000_000, 0)}
 	s.d = &kruise.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "ud"}}
 	limits(s.d, &kruise.AdaptiveUnitedDeploymentStrategy{
 		RescheduleCriticalSeconds: ptr.To(int32(critical / time.Second)), UnschedulableDuration: ptr.To(int32(duration / time.Second)),

@@ -36,19 +36,16 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 		return nil
 	}
 	known := t.r.memory.GetOrCreate(t.d)
-	if wait := statusthrottle.WriteDelay(&t.d.Status, &t.status, t.r.every, t.now.Sub(known.written)); wait > 0 {
+	if wait := statusthrottle.WriteDelay(&t.d.Status, &t.status, t.r.StatusInterval, t.now.Sub(known.written)); wait > 0 {
 		t.requeueWithin(wait)
 		return nil
 	}
 	changed := t.d.DeepCopy()
 	changed.Status = t.status
-	if err := t.r.client.Status().Update(ctx, changed); err != nil {
+	if err := t.r.Client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("writing the status of UnitedDeployment %s: %w", client.ObjectKeyFromObject(t.d), err)
 	}
 	known.written = t.now
-	if changed.ResourceVersion != t.d.ResourceVersion {
-		known.replaced = t.d.ResourceVersion
-	}
 	return nil
 }
 

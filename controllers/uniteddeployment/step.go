@@ -24,7 +24,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -96,12 +95,7 @@ func (r *Reconciler) reconcileSubsets(ctx context.Context, d *kruise.UnitedDeplo
 		r.recordEventOnce(d, kruise.FailedUpdateSubsetReason, "spec.template: should provide one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")
 		return 0, nil
 	}
-	if r.memory.GetOrCreate(d).replaced == d.ResourceVersion {
-		// The cache does not show the last status yet. A status that is as the one before it would not be written, and no
-		// event would follow.
-		return step.Soon, nil
-	}
-	t := &reconcileRound{r: r, d: d, now: r.now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
+	t := &reconcileRound{r: r, d: d, now: r.Now(), kind: k, strategy: strategyOf(&d.Spec), status: *d.Status.DeepCopy()}
 	var err error
 	if t.history, err = r.resolveRevisions(ctx, d); err != nil {
 		r.recordEventOnce(d, kruise.FailedRevisionProvisionReason, err.Error())
@@ -243,7 +237,7 @@ func schedulableCondition(s *kruise.UnitedDeploymentSubsetStatus) *kruise.United
 // listChildren are those of one kind, from the cache.
 func (r *Reconciler) listChildren(ctx context.Context, d *kruise.UnitedDeployment, k kind) ([]*child, error) {
 	list := k.makeList()
-	if err := r.client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
 		return nil, fmt.Errorf("listing %ss: %w", k.Kind, err)
 	}
 	return ownedChildren(d, k, list)
@@ -273,7 +267,7 @@ func (t *reconcileRound) podsOf(ctx context.Context, p *subsetState) error {
 	if !deployment {
 		in = append(in, client.MatchingFields{rollout.OwnerIndex: string(p.child.GetUID())})
 	}
-	if err := t.r.client.List(ctx, list, in...); err != nil {
+	if err := t.r.Client.List(ctx, list, in...); err != nil {
 		return fmt.Errorf("listing pods of subset %s: %w", p.Name, err)
 	}
 	sets := map[types.UID]bool{}
@@ -301,7 +295,7 @@ func (t *reconcileRound) ofDeployment(ctx context.Context, pod *corev1.Pod, c *c
 		return is
 	}
 	set := &appsv1.ReplicaSet{}
-	err := t.r.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}, set)
+	err := t.r.Client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}, set)
 	known[ref.UID] = err == nil && metav1.IsControlledBy(set, c)
 	return known[ref.UID]
 }
@@ -343,5 +337,5 @@ func (t *reconcileRound) truncateHistory(ctx context.Context, failed bool) error
 			used[pod.Labels[kruise.ControllerRevisionHashKey]] = true
 		}
 	}
-	return history.Truncate(ctx, t.r.client, limit, func(rev *appsv1.ControllerRevision) bool { return used[rev.Name] })
+	return history.Truncate(ctx, t.r.Client, limit, func(rev *appsv1.ControllerRevision) bool { return used[rev.Name] })
 }

@@ -58,7 +58,7 @@ func (t *reconcileRound) reduceSurplus(ctx context.Context) error {
 			names[i] = c.subsetName()
 		}
 		slices.Sort(names)
-		t.r.events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
+		t.r.Events.Eventf(t.d, corev1.EventTypeNormal, kruise.SuccessfulUpdateSubsetReason, kruise.DeleteSubsetMessage, len(names), strings.Join(names, ", "))
 	}
 	return message.JoinErrors(append(errs, err)...)
 }

@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // A subset that has another name, and children of another kind, go as pods that take their places become available.
@@ -114,7 +114,7 @@ func TestALostRaceWithAChildThatIsToGoIsNotTold(t *testing.T) {
 	w.run()
 	w.told()
 	raced := false
-	w.r.client = interceptor.NewClient(w.api, interceptor.Funcs{Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+	w.r.Client = interceptor.NewClient(w.api, interceptor.Funcs{Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
 		raced = true
 		return apierrors.NewConflict(schema.GroupResource{Group: kruise.GroupVersion.Group, Resource: "clonesets"}, o.GetName(), nil)
 	}})

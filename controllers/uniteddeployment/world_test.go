@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -131,7 +131,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.UnitedDeployme
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}
 	w.api = b.Build()
-	w.r = New(rollout.Clients{Client: w.api, Live: w.api, Events: w.events}, w.engine, WithClock(func() time.Time { return w.now }), WithRounds(w.rounds))
+	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: func() time.Time { return w.now }})
 	return w
 }
 

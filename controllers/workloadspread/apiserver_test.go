@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -80,7 +81,8 @@ func install(t *testing.T, replicas int) *installation {
 		versions := spread.ParseVersions("deployment,replicaset")
 		r.book = spread.NewBook(counted, mgr.GetAPIReader(), e, r.targets, versions, spread.WithClock(clock))
 		if n == 0 {
-			if err := New(mgr.GetClient(), mgr.GetEventRecorderFor("test"), r.targets, r.book, WithClock(clock), WithEngine(e), WithStatusEvery(500*time.Millisecond)).SetupWithManager(mgr); err != nil {
+			deps := reconcile.Deps{Client: mgr.GetClient(), Events: mgr.GetEventRecorderFor("test"), Engine: e, Now: clock, StatusInterval: 500 * time.Millisecond}
+			if err := New(deps, r.targets, r.book).SetupWithManager(t.Context(), mgr); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -53,7 +53,7 @@ func (t *reconcileRound) classifyPods(ctx context.Context) (marks []func() error
 			continue
 		}
 		node := &corev1.Node{}
-		err := t.r.client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
+		err := t.r.Client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading node %s: %w", pod.Spec.NodeName, err)
 		}
@@ -137,7 +137,7 @@ func (t *reconcileRound) annotatePod(ctx context.Context, pod *corev1.Pod, i int
 		return fmt.Errorf("marking pod %s: %w", pod.Name, err)
 	}
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
-	if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+	if err := t.r.Client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("marking pod %s: %w", pod.Name, err)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (t *reconcileRound) findWaitingSubsets(ctx context.Context) error {
 	for i := range t.w.Spec.Subsets {
 		part := &t.w.Spec.Subsets[i]
 		if part.RequiredNodeSelector != nil && waits[i] > 0 && !runs[i] {
-			nowhere, err := subset.MatchesNoNode(ctx, t.r.client, *part.RequiredNodeSelector)
+			nowhere, err := subset.MatchesNoNode(ctx, t.r.Client, *part.RequiredNodeSelector)
 			if err != nil {
 				return err
 			}

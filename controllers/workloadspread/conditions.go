@@ -160,7 +160,7 @@ func (t *reconcileRound) storeExplanation() {
 			e.of[pod.Name] = i
 		}
 	}
-	t.r.rounds.PutRound(e.subject, e)
+	t.r.Rounds.PutRound(e.subject, e)
 }
 
 // ExplainWorkload implements explain.Round.

@@ -14,25 +14,18 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
-	"github.com/regatta-sh/regatta/engine"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
@@ -49,23 +42,17 @@ const DeploymentRevisionKey = "deployment.kubernetes.io/revision"
 
 // Reconciler works on one WorkloadSpread at a time.
 type Reconciler struct {
-	client  client.Client
-	events  record.EventRecorder
+	reconcile.Deps
+	reconcile.Reconciler
+
 	targets *spread.Targets
 	book    *spread.Recorder
 	version spread.Versions
-	rounds  *explain.Store
-	engine  *engine.Engine
 
-	frame  step.Frame[*kruise.WorkloadSpread]
-	memory *step.Memory[memory]
+	memory *reconcile.Memory[memory]
 	mu     sync.Mutex
 
-	now     func() time.Time
-	every   time.Duration
-	workers int
-	writes  int
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	writes int
 }
 
 // memory is what is remembered of an object.
@@ -81,61 +68,40 @@ type memory struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(r *Reconciler) { r.now = now } }
-
-// WithWorkers sets how many objects are reconciled at once; 3 if unset.
-func WithWorkers(n int) Option { return func(r *Reconciler) { r.workers = n } }
-
 // WithVersions sets which kinds of workloads have versions that count by themselves.
 func WithVersions(v spread.Versions) Option { return func(r *Reconciler) { r.version = v } }
 
-// WithStatusEvery sets how much time is between two writes of a status of which only counts
-// change; none if unset. The last counts are always written.
-func WithStatusEvery(d time.Duration) Option { return func(r *Reconciler) { r.every = d } }
-
-// WithRounds sets where the explanations of rounds are kept.
-func WithRounds(s *explain.Store) Option { return func(r *Reconciler) { r.rounds = s } }
-
-// WithRateLimiter sets how fast objects that failed are tried again.
-func WithRateLimiter(l workqueue.TypedRateLimiter[reconcile.Request]) Option {
-	return func(r *Reconciler) { r.limiter = l }
-}
-
-// WithEngine sets what decides whether pods that find no node may be deleted. Without one none are.
-func WithEngine(e *engine.Engine) Option { return func(r *Reconciler) { r.engine = e } }
-
 // New makes a Reconciler. The client's cache must have the index of rollout.AddIndexes.
-func New(c client.Client, events record.EventRecorder, targets *spread.Targets, book *spread.Recorder, opts ...Option) *Reconciler {
+func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, opts ...Option) *Reconciler {
 	r := &Reconciler{
-		client: c, events: events, targets: targets, book: book, version: spread.ParseVersions("deployment,replicaset"), rounds: explain.NewStore(),
-		now: time.Now, workers: 3, writes: 32,
+		Deps:    deps.WithDefaults(),
+		targets: targets, book: book, version: spread.ParseVersions("deployment,replicaset"), writes: 32,
 	}
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.memory = step.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.rounds.ForgetWorkload(string(uid)) })
-	r.frame = step.Frame[*kruise.WorkloadSpread]{
-		Kind: "WorkloadSpread", New: func() *kruise.WorkloadSpread { return &kruise.WorkloadSpread{} }, Take: r.reconcileSpread, Gone: r.memory.ForgetObject,
+	r.memory = reconcile.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
+	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.WorkloadSpread]{
+		Reconcile: r.reconcileSpread, Forget: r.memory.ForgetObject,
 		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // its status has no conditions of its own
 			if failure.IsReported(err) {
-				failure.RecordFailure(r.events, w, err)
+				failure.RecordFailure(r.Events, w, err)
 			}
 			return nil
 		},
-	}
+	})
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr).Named(kruise.WorkloadSpreadComponent).
-		For(&kruise.WorkloadSpread{}, builder.WithPredicates(rollout.UserChanges())).
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	b := r.NewController(mgr, kruise.WorkloadSpreadComponent, r.allRequests).
+		For(&kruise.WorkloadSpread{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, r.delayedHandler(r.ofPod), builder.WithPredicates(podChangePredicate()))
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
 	}
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: r.workers, RateLimiter: r.limiter}, r)
+	return r.CompleteController(b, r)
 }
 
 // settle is how long pods may come and go before the status is written.
@@ -200,6 +166,11 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(w)}}
 }
 
+// allRequests lists all spreads.
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.WorkloadSpreadList{}, reconcile.AllObjects[*kruise.WorkloadSpread])
+}
+
 // ofWorkload are the spreads of a workload.
 func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	all, err := r.targets.ListSpreads(ctx, o.GetNamespace())
@@ -214,11 +185,6 @@ func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []rec
 	return out
 }
 
-// Reconcile brings one spread and its pods up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.frame.Reconcile(ctx, r.client, req)
-}
-
 // recordEventOnce records a warning about a subject, once.
 func (r *Reconciler) recordEventOnce(w *kruise.WorkloadSpread, reason, subject, message string) {
 	r.mu.Lock()
@@ -231,5 +197,5 @@ func (r *Reconciler) recordEventOnce(w *kruise.WorkloadSpread, reason, subject, 
 		clear(known)
 	}
 	known[reason+" "+subject] = true
-	r.events.Event(w, corev1.EventTypeWarning, reason, message)
+	r.Events.Event(w, corev1.EventTypeWarning, reason, message)
 }

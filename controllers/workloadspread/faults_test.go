@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -64,7 +64,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			targets := spread.NewTargets(env.Client, env.Client, scale.NewFinder(env.Client, nil), "kruise-system", env.Clock)
 			book := spread.NewBook(env.Client, env.Client, e, targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(env.Clock), spread.WithPace(0))
-			return New(env.Client, env.Events, targets, book, WithClock(env.Clock), WithEngine(e))
+			return New(reconcile.Deps{Client: env.Client, Events: env.Events, Engine: e, Now: env.Clock}, targets, book)
 		},
 		Requests: faultinjection.RequestFor(s),
 		Watches: map[string]faultinjection.Changes{

@@ -26,7 +26,7 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		known.evictionHeld = ""
 		return nil, nil
 	}
-	if t.r.engine == nil {
+	if t.r.Engine == nil {
 		t.reportHeld(known, &decision.Hold{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: "No policies are there to decide."})
 		return nil, nil
 	}
@@ -34,12 +34,12 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	topology, err := disruption.ReadPlaces(ctx, t.r.client, t.stuck)
+	topology, err := disruption.ReadPlaces(ctx, t.r.Client, t.stuck)
 	if err != nil {
 		return nil, err
 	}
 	ref := t.w.Spec.TargetReference
-	a := disruption.EvaluatePods(ctx, t.r.engine, disruption.Request{
+	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{
 		Subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
 		Workload: rollout.Workload{
 			Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
@@ -62,6 +62,6 @@ func (t *reconcileRound) reportHeld(known *memory, h *decision.Hold) {
 		return
 	}
 	known.evictionHeld = h.Reason
-	t.r.events.Event(t.w, corev1.EventTypeWarning, kruise.WorkloadSpreadDeletePodHeldReason,
+	t.r.Events.Event(t.w, corev1.EventTypeWarning, kruise.WorkloadSpreadDeletePodHeldReason,
 		fmt.Sprintf("Pods that found no node in %s are not deleted: %s: %s (rule %s)", t.criticalDuration(), h.Reason, h.Message, h.Rule))
 }

@@ -18,9 +18,9 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/controllers/simulation/lives"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
@@ -68,7 +68,7 @@ func newLife(t *testing.T, e *engine.Engine) *life {
 
 // restart starts a controller that remembers nothing.
 func (l *life) restart() {
-	l.r = New(l.judged, l.events, l.targets, l.book, WithClock(func() time.Time { return l.now }), WithEngine(l.engine), WithRounds(l.rounds))
+	l.r = New(reconcile.Deps{Client: l.judged, Events: l.events, Engine: l.engine, Rounds: l.rounds, Now: func() time.Time { return l.now }}, l.targets, l.book)
 	l.r.writes = 1
 	l.story = append(l.story, "the controller starts")
 }

@@ -24,7 +24,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	list := func(in ...client.ListOption) error {
 		found := &corev1.PodList{}
-		if err := t.r.client.List(ctx, found, append(in, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+		if err := t.r.Client.List(ctx, found, append(in, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
 			return fmt.Errorf("listing pods: %w", err)
 		}
 		for i := range found.Items {
@@ -65,7 +65,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 // listReplicaSets are the ReplicaSets of a Deployment.
 func (t *reconcileRound) listReplicaSets(ctx context.Context) (out []*appsv1.ReplicaSet, err error) {
 	list := &appsv1.ReplicaSetList{}
-	if err := t.r.client.List(ctx, list, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := t.r.Client.List(ctx, list, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
 	for i := range list.Items {

@@ -55,7 +55,7 @@ func (t *reconcileRound) patchDeletionCosts(ctx context.Context) error {
 		acts = append(acts, func() error {
 			changed := pod.DeepCopy()
 			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, kruise.PodDeletionCostKey, text)
-			if err := t.r.client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+			if err := t.r.Client.Patch(ctx, changed, client.MergeFrom(pod)); client.IgnoreNotFound(err) != nil {
 				t.r.recordEventOnce(t.w, kruise.WorkloadSpreadPatchPodDeletionCostFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
 				return fmt.Errorf("writing the deletion cost of pod %s: %w", pod.Name, err)
 			}
@@ -110,7 +110,7 @@ func (t *reconcileRound) latestVersion(ctx context.Context) (string, error) {
 	switch (schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)).GroupKind() {
 	case kruise.GroupVersion.WithKind("CloneSet").GroupKind():
 		set := &kruise.CloneSet{}
-		if err := t.r.client.Get(ctx, types.NamespacedName{Namespace: t.w.Namespace, Name: ref.Name}, set); client.IgnoreNotFound(err) != nil {
+		if err := t.r.Client.Get(ctx, types.NamespacedName{Namespace: t.w.Namespace, Name: ref.Name}, set); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("reading the update revision of CloneSet %s: %w", ref.Name, err)
 		}
 		said = revision.ShortHash(set.Status.UpdateRevision)

@@ -26,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
@@ -121,7 +121,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread
 	clock := func() time.Time { return w.now }
 	w.targets = spread.NewTargets(w.api, w.api, scale.NewFinder(w.api, nil), "kruise-system", clock)
 	w.book = w.newBook()
-	w.r = New(w.api, w.events, w.targets, w.book, WithClock(clock), WithEngine(w.engine), WithRounds(w.rounds))
+	w.r = New(reconcile.Deps{Client: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: clock}, w.targets, w.book)
 	return w
 }
 
@@ -269,7 +269,7 @@ func TestPodsFillSubsetsInOrder(t *testing.T) {
 // has its deletion cost from the beginning.
 func TestManyPodsCostFewWrites(t *testing.T) {
 	w := newWorld(t, nil)
-	w.r.every = 500 * time.Millisecond
+	w.r.StatusInterval = 500 * time.Millisecond
 	w.create(1, true)
 	w.reconcile()
 	w.writes = nil

@@ -56,7 +56,7 @@ func (t *reconcileRound) requeueWithin(after time.Duration) {
 // reconcileSpread is one look. The status is written before pods are deleted, so that those that take
 // their places go elsewhere.
 func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
-	t := &reconcileRound{r: r, w: w, now: r.now(), part: map[types.UID]int{}, unknown: map[string]int{}}
+	t := &reconcileRound{r: r, w: w, now: r.Now(), part: map[types.UID]int{}, unknown: map[string]int{}}
 	var err error
 	if t.target, err = r.targets.ReadTarget(ctx, w); err != nil {
 		return 0, fmt.Errorf("reading the workload of WorkloadSpread %s: %w", client.ObjectKeyFromObject(w), err)
@@ -110,7 +110,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 		return nil
 	}
 	known := t.r.memory.GetOrCreate(t.w)
-	if wait := statusthrottle.WriteDelay(&t.w.Status, &t.status, t.r.every, t.now.Sub(known.written), "creatingPods", "deletingPods"); wait > 0 {
+	if wait := statusthrottle.WriteDelay(&t.w.Status, &t.status, t.r.StatusInterval, t.now.Sub(known.written), "creatingPods", "deletingPods"); wait > 0 {
 		t.requeueWithin(wait)
 		return nil
 	}
@@ -136,7 +136,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 	*t = next
 	known.written = t.now
 	for _, name := range t.recovered {
-		t.r.events.Eventf(t.w, corev1.EventTypeNormal, kruise.WorkloadSpreadRecoverSchedulableReason, "Subset %s of WorkloadSpread %s/%s is recovered from unschedulable to schedulable",
+		t.r.Events.Eventf(t.w, corev1.EventTypeNormal, kruise.WorkloadSpreadRecoverSchedulableReason, "Subset %s of WorkloadSpread %s/%s is recovered from unschedulable to schedulable",
 			name, t.w.Namespace, t.w.Name)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	acts := make([]func() error, len(stuck))
 	for i, pod := range stuck {
 		acts[i] = func() error {
-			err := t.r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+			err := t.r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 			if client.IgnoreNotFound(err) != nil {
 				t.r.recordEventOnce(t.w, kruise.WorkloadSpreadDeletePodFailedReason, string(pod.UID), fmt.Sprintf("Pod %s: %v", pod.Name, err))
 				return fmt.Errorf("deleting pod %s, which finds no node: %w", pod.Name, err)

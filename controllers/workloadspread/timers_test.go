@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // The time at which a pod that finds no node is late stands beside a status that cannot be written.
@@ -36,7 +36,7 @@ func TestALookThatFailsKeepsItsTimers(t *testing.T) {
 		},
 	})
 	w.book = w.newBook()
-	w.r = New(w.api, w.events, w.targets, w.book, WithClock(func() time.Time { return w.now }), WithEngine(w.engine), WithRounds(w.rounds))
+	w.r = New(reconcile.Deps{Client: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: func() time.Time { return w.now }}, w.targets, w.book)
 	res, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: w.key})
 	if !errors.Is(err, refused) || res.RequeueAfter <= 0 || res.RequeueAfter > 11*time.Second {
 		t.Errorf("it is looked at again after %s, want when its pod is late: %v", res.RequeueAfter, err)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	"github.com/regatta-sh/regatta/nodeagent/message"
 )
@@ -53,7 +53,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	node.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	if err := a.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
-		return step.ReconcileResult(ctx, node, after, fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
+		return requeue.ReconcileResult(ctx, node, after, fmt.Errorf("writing the status of NodeImage %s: %w", req.Name, err))
 	}
 	a.last = changed
 	return reconcile.Result{RequeueAfter: after}, nil

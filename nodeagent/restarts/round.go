@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/message"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
@@ -48,7 +48,7 @@ func (a *Agent) Reconcile(ctx context.Context, pod reconcile.Request) (reconcile
 	if err != nil {
 		after = 0 // what failed is tried again after a back-off, not each time the runtime would be asked
 	}
-	return step.ReconcileResult(ctx, work, after, errors.Join(failed, err))
+	return requeue.ReconcileResult(ctx, work, after, errors.Join(failed, err))
 }
 
 // reconcileRequest does one thing for a request, and says when to look again.

@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -135,7 +136,7 @@ func TestARestartedManagerHoldsWhatItHeld(t *testing.T) {
 	w := imageFirst(t)
 	w.update(newImage)
 	kind := cloneset.New(cloneset.Gates{}, false)
-	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, w.engine, rollout.WithAhead(predownload.NewAheadFunc(kind)))
+	w.r = rollout.New(kind, reconcile.Deps{Client: w.c, Live: w.c, Events: w.events, Engine: w.engine}, rollout.WithAhead(predownload.NewAheadFunc(kind)))
 	w.reconcile()
 	if got, held := w.updated(), w.held(); len(got) > 0 || held == "" {
 		t.Errorf("pods on %v are updated, and the condition says %q", got, held)

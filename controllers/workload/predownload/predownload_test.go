@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/daemonset"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/statefulset"
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -75,7 +75,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 		mu.Unlock()
 		return c.Create(ctx, o, opts...)
 	}}).Build()
-	w.r = rollout.New(kind, rollout.Clients{Client: w.c, Live: w.c, Events: w.events}, e, rollout.WithAhead(predownload.NewAheadFunc(kind)))
+	w.r = rollout.New(kind, reconcile.Deps{Client: w.c, Live: w.c, Events: w.events, Engine: e}, rollout.WithAhead(predownload.NewAheadFunc(kind)))
 	w.reconcile()
 	w.reconcile()
 	return w

@@ -16,11 +16,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
 	"github.com/regatta-sh/regatta/controllers/daemonset"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/injection"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/matching"
@@ -63,8 +63,8 @@ func named() metav1.ObjectMeta {
 
 func rolloutOf(kind func(env faultinjection.Environment) rollout.Kind) func(faultinjection.Environment, *engine.Engine) reconcile.Reconciler {
 	return func(env faultinjection.Environment, e *engine.Engine) reconcile.Reconciler {
-		return rollout.New(kind(env), rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e,
-			rollout.WithClock(env.Clock), rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
+		return rollout.New(kind(env), reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock},
+			rollout.WithWindow(inflight.NewFixed(1)), rollout.WithParallelWrites(1))
 	}
 }
 
@@ -143,7 +143,7 @@ func ofUnitedDeployment(*testing.T) historyCase {
 	return historyCase{
 		workload: d, refuse: refuseCreates("CloneSet"), most: 3,
 		setUp: func(env faultinjection.Environment, e *engine.Engine) reconcile.Reconciler {
-			return uniteddeployment.New(rollout.Clients{Client: env.Client, Live: env.Client, Events: env.Events}, e, uniteddeployment.WithClock(env.Clock))
+			return uniteddeployment.New(reconcile.Deps{Client: env.Client, Live: env.Client, Events: env.Events, Engine: e, Now: env.Clock})
 		},
 		image: func(o client.Object, image string) {
 			o.(*kruise.UnitedDeployment).Spec.Template.CloneSetTemplate.Spec.Template.Spec.Containers[0].Image = image

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
@@ -33,7 +33,7 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 		return pods, true, nil
 	}
 	list := &corev1.PodList{}
-	if err := c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
+	if err := c.Client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
 		client.MatchingLabelsSelector{Selector: r.Spec.Selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, false, fmt.Errorf("listing pods without an owner: %w", err)
 	}
@@ -101,7 +101,7 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 		out = append(out, owned[i])
 	}
 	list := &appsv1.ControllerRevisionList{}
-	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
+	if err := r.c.Client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: Orphans},
 		client.MatchingLabelsSelector{Selector: r.Spec.Selector}); err != nil {
 		return nil, fmt.Errorf("listing revisions without an owner: %w", err)
 	}
@@ -139,7 +139,7 @@ func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevisio
 // that was deleted, or replaced by another one of its name, would be left behind or deleted with it.
 func (r *Round) mayAdopt(ctx context.Context) error {
 	found := r.c.typ.New()
-	if err := r.c.live.Get(ctx, client.ObjectKeyFromObject(r.Workload), found); err != nil {
+	if err := r.c.Live.Get(ctx, client.ObjectKeyFromObject(r.Workload), found); err != nil {
 		return fmt.Errorf("reading the %s past the cache, to adopt what it selects: %w", r.c.typ.Kind, err)
 	}
 	if found.GetUID() != r.Workload.GetUID() || found.GetDeletionTimestamp() != nil {
@@ -152,13 +152,13 @@ func (r *Round) mayAdopt(ctx context.Context) error {
 func (r *Round) adoptObject(ctx context.Context, was, now client.Object) error {
 	refs := slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
 	now.SetOwnerReferences(append(refs, *metav1.NewControllerRef(r.Workload, r.c.typ.GroupVersionKind)))
-	return r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+	return r.c.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 }
 
 // removeOwner takes the owner reference of the workload off an object; one that is gone has none.
 func (r *Round) removeOwner(ctx context.Context, was, now client.Object) error {
 	now.SetOwnerReferences(slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() }))
-	return client.IgnoreNotFound(r.c.client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(r.c.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
 }
 
 // isUnseen reports whether a revision of a name was written by us and the cache does not show it yet.
@@ -174,7 +174,7 @@ func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) (ou
 		return nil
 	}
 	list := c.typ.NewList()
-	err := c.client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy)
+	err := c.Client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy)
 	if err == nil {
 		err = meta.EachListItem(list, func(o runtime.Object) error {
 			workload, ok := o.(client.Object)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 )
 
@@ -35,7 +36,7 @@ func TestAWriteThatTheCacheDoesNotShow(t *testing.T) {
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			leaks := 0
 			c := &Controller{
-				gates: Gates{DropLateExpectations: tc.gate}, live: fake.NewClientBuilder().WithObjects(tc.there...).Build(),
+				gates: Gates{DropLateExpectations: tc.gate}, Deps: reconcile.Deps{Live: fake.NewClientBuilder().WithObjects(tc.there...).Build()},
 				overlay: overlay.New(func() time.Time { return now }), leaks: func(string, string) { leaks++ },
 			}
 			c.overlay.RecordCreated(owner, pod)

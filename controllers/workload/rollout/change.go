@@ -95,7 +95,7 @@ func (c *changeDecisions) isUnserved(ctx context.Context, pod *corev1.Pod) (bool
 	services, listed := c.services[pod.Namespace]
 	if !listed {
 		list := &corev1.ServiceList{}
-		if err := c.r.c.client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.r.c.Client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("listing Services: %w", err)
 		}
 		if c.services == nil {

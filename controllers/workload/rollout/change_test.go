@@ -138,7 +138,7 @@ func TestAPodThatNoServiceSelectsStaysReady(t *testing.T) {
 				f.Templates = replacing{f.Templates.(*PodTemplates)}
 				pods[0].Labels["app"] = "web"
 			})
-			r.c.services, r.c.client = !tc.unknown, fake.NewClientBuilder().WithObjects(tc.services...).Build()
+			r.c.services, r.c.Client = !tc.unknown, fake.NewClientBuilder().WithObjects(tc.services...).Build()
 			got, err := (&changeDecisions{r: r, f: f, known: map[podChange]Change{}}).evaluatePod(t.Context(), f.Pods[0])
 			if err != nil || got.Action != points.InPlace || got.KeepReady != tc.want {
 				t.Errorf("got %+v, %v", got.ChangeOutput, err)

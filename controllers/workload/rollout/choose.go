@@ -26,7 +26,7 @@ func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(
 	}
 	var acted atomic.Bool
 	var errs []error
-	for began, again := r.c.now(), true; again; again = r.regainPlaces(p, &r.spared, began) {
+	for began, again := r.c.Now(), true; again; again = r.regainPlaces(p, &r.spared, began) {
 		var taken []types.NamespacedName
 		taken, r.beside.Skipped = p.takePods()
 		acts := make([]func() error, len(taken))

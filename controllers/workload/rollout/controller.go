@@ -13,13 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
@@ -27,27 +22,21 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/overlay"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
 // Controller brings workloads of one kind to what their specs say.
 type Controller struct {
+	reconcile.Deps
+
 	kind     Kind
 	typ      Type
-	client   client.Client
-	live     client.Reader
-	engine   *engine.Engine
 	ranker   *rank.Ranker
 	seed     maphash.Seed // of hashes of facts
-	events   record.EventRecorder
-	now      func() time.Time
 	gates    Gates
-	workers  int
 	writes   int
 	turn     time.Duration
 	window   *inflight.Window
-	every    time.Duration // status
 	timeout  time.Duration
 	topology *facts.Topology
 	overlay  *overlay.Overlay
@@ -58,49 +47,38 @@ type Controller struct {
 	services bool
 	agents   func(ctx context.Context, node string) (bool, time.Duration, error)
 	ahead    func() Ahead
-	rounds   *explain.Store
-	kicks    <-chan event.GenericEvent
-	limiter  workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*Memory
 }
 
-// Clients are what a Controller reads and writes by.
-type Clients struct {
-	client.Client
-	// Live reads past the cache.
-	Live   client.Reader
-	Events record.EventRecorder
-}
-
 // New makes a Controller of a kind.
-func New(kind Kind, c Clients, e *engine.Engine, opts ...Option) *Controller {
-	r := &Controller{
-		kind: kind, typ: kind.WorkloadType(),
-		client: c.Client, live: c.Live, engine: e, ranker: rank.New(e), seed: maphash.MakeSeed(), events: c.Events, now: time.Now,
-		workers: 3, writes: 32, turn: defaultTurn, timeout: 5 * time.Minute,
-		topology: facts.NewTopology(),
-		leaks:    func(string, string) {}, memories: map[types.NamespacedName]*Memory{},
-		rounds: explain.NewStore(),
+func New(kind Kind, deps reconcile.Deps, opts ...Option) *Controller {
+	c := &Controller{
+		Deps: deps.WithDefaults(), kind: kind, typ: kind.WorkloadType(), seed: maphash.MakeSeed(),
+		writes: 32, turn: defaultTurn, timeout: 5 * time.Minute, topology: facts.NewTopology(),
+		leaks: func(string, string) {}, memories: map[types.NamespacedName]*Memory{},
 	}
-	if r.typ.Events.Created == nil {
-		r.typ.Events = cloneSetTexts()
+	if c.typ.Events.Created == nil {
+		c.typ.Events = cloneSetTexts()
 	}
 	for _, o := range opts {
-		o(r)
+		o(c)
 	}
-	r.overlay = overlay.New(r.now)
-	r.updater = inplace.Updater{Client: c.Client, Live: c.Live, Now: r.now, Refused: &inplace.Refusals{}}
-	r.states = lifecycle.Writer{Client: c.Client, Now: r.now}
-	return r
+	if c.ranker == nil {
+		c.ranker = rank.New(c.Engine)
+	}
+	c.overlay = overlay.New(c.Now)
+	c.updater = inplace.Updater{Client: c.Client, Live: c.Live, Now: c.Now, Refused: &inplace.Refusals{}}
+	c.states = lifecycle.Writer{Client: c.Client, Now: c.Now}
+	return c
 }
 
 // Reconcile does one round: refresh, then scale, and move pods only where scaling did nothing
 // but create pods (CS-04), then the status.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	workload := c.typ.New()
-	err := c.client.Get(ctx, req.NamespacedName, workload)
+	err := c.Client.Get(ctx, req.NamespacedName, workload)
 	if apierrors.IsNotFound(err) || (err == nil && workload.GetDeletionTimestamp() != nil) {
 		c.forgetWorkload(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -135,7 +113,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err = cmp.Or(res.Err, reported)
 	truncated := c.kind.TruncateHistory(ctx, r, f, err != nil)
 	err = cmp.Or(err, truncated)
-	c.rounds.PutRound(f.Subject, newRound(c.engine, f, res, r.journal))
+	c.Rounds.PutRound(f.Subject, newRound(c.Engine, f, res, r.journal))
 	if IsConflict(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
 			return reconcile.Result{RequeueAfter: again}, nil
@@ -147,7 +125,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // executeRound does what is to be done. A pod that cannot go on with what it has begun keeps
 // neither the others nor the rest of the round: it is what it was before.
 func (r *Round) executeRound(ctx context.Context, f *Facts) (*Facts, Result) {
-	r.writing = r.c.now()
+	r.writing = r.c.Now()
 	f, opening, err := r.refreshPods(ctx, f)
 	f, res := r.scaleAndMove(ctx, f)
 	opened, failed := opening.waitOpened()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine"
@@ -56,7 +57,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 		topology.ObserveLabels("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
 	}
 	kind := &plainKind{}
-	c := New(kind, Clients{}, e)
+	c := New(kind, reconcile.Deps{Engine: e})
 	c.topology = topology
 	workload := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Labels: map[string]string{"gold": "stays"}}}
 	subject := decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u"}

@@ -31,7 +31,7 @@ const OwnerIndex = "ownerRefUID"
 func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
 	workload = workload.DeepCopyObject().(client.Object)
 	m.status.overlayStatus(workload, c.typ.Status)
-	r := &Round{c: c, Workload: workload, Now: c.now(), memory: m}
+	r := &Round{c: c, Workload: workload, Now: c.Now(), memory: m}
 	if c.window != nil {
 		r.writers = c.window.NewShare()
 	}
@@ -76,7 +76,7 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 	if err != nil {
 		return r, nil, err
 	}
-	snapshot := c.engine.ActiveSnapshot()
+	snapshot := c.Engine.ActiveSnapshot()
 	subject := decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())}
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
@@ -144,7 +144,7 @@ func (r *Round) listPods(ctx context.Context) (pods []*corev1.Pod, current bool,
 	default:
 		in = append(in, client.MatchingLabelsSelector{Selector: r.Spec.Selector})
 	}
-	if err := c.client.List(ctx, list, in...); err != nil {
+	if err := c.Client.List(ctx, list, in...); err != nil {
 		return nil, false, fmt.Errorf("listing pods: %w", err)
 	}
 	pods = make([]*corev1.Pod, len(list.Items))
@@ -169,7 +169,7 @@ func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
 	r.RequeueAfter(10 * time.Second)
 	for _, pod := range late {
 		found := &corev1.Pod{}
-		err := r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		err := r.c.Live.Get(ctx, client.ObjectKeyFromObject(pod), found)
 		switch {
 		case r.c.gates.DropLateExpectations, apierrors.IsNotFound(err), err == nil && found.UID != pod.UID:
 			r.c.overlay.DropWrite(r.Workload.GetUID(), pod.UID)

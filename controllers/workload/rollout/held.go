@@ -42,7 +42,7 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 	if in.Update == 0 { // the partition is reached, and new pods would still be of the revision
 		in.Update = creates
 	}
-	plan, _ := engine.Decide(ctx, r.c.engine, points.PlanPoint(), f.Subject, in)
+	plan, _ := engine.Decide(ctx, r.c.Engine, points.PlanPoint(), f.Subject, in)
 	for _, h := range plan.Holds {
 		r.requeueForHold(h)
 	}
@@ -91,7 +91,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 		for _, p := range known {
 			question.Pods = append(question.Pods, p.Facts)
 		}
-		order, rec := engine.Decide(ctx, r.c.engine, points.RankPoint(), f.Subject, question)
+		order, rec := engine.Decide(ctx, r.c.Engine, points.RankPoint(), f.Subject, question)
 		if rec.Outcome != decision.Decided {
 			r.RequeueAfter(undecidedAgain)
 		}

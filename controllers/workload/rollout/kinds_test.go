@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -237,7 +237,7 @@ func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests
 		b = b.WithIndex(o, OwnerIndex, OwnerUID)
 	}
 	k := &kindCluster{t: t, api: b.Build(), now: time.Unix(1_000_000, 0), key: client.ObjectKeyFromObject(objects[0])}
-	k.c = New(kind, Clients{Client: k.api, Live: k.api, Events: record.NewFakeRecorder(1000)}, e, WithClock(func() time.Time { return k.now }), WithParallelWrites(1))
+	k.c = New(kind, reconcile.Deps{Client: k.api, Live: k.api, Events: record.NewFakeRecorder(1000), Engine: e, Now: func() time.Time { return k.now }}, WithParallelWrites(1))
 	return k
 }
 
@@ -337,7 +337,7 @@ func TestAKindKeyedByNode(t *testing.T) {
 			before[p.Spec.NodeName] = image(p)
 		}
 		k.round()
-		a, _ := k.c.rounds.ExplainWorkload(k.c.typ.GroupKind(), k.key.Namespace, k.key.Name)
+		a, _ := k.c.Rounds.ExplainWorkload(k.c.typ.GroupKind(), k.key.Namespace, k.key.Name)
 		told += len(a.Nodes)
 		for _, n := range a.Nodes {
 			if n.Pod != "log-"+n.Name || n.Reason == "" || n.Verdict == explain.UpToDate {
@@ -425,7 +425,7 @@ func TestAKindThatDoesNotOwnItsPods(t *testing.T) {
 	if len(q.added) != 0 {
 		t.Errorf("a pod of another app has %v reconciled", q.added)
 	}
-	if answer, ok := k.c.rounds.ExplainWorkload(schema.GroupKind{Kind: "ConfigMap"}, "shop", "agent"); !ok || answer.Reason != "NotYet" {
+	if answer, ok := k.c.Rounds.ExplainWorkload(schema.GroupKind{Kind: "ConfigMap"}, "shop", "agent"); !ok || answer.Reason != "NotYet" {
 		t.Error("the hold is not explained")
 	}
 	if err := k.api.Get(t.Context(), client.ObjectKeyFromObject(db), db); apierrors.IsNotFound(err) || image(db) != "agent:1" {

@@ -115,6 +115,6 @@ func (c *Controller) forgetWorkload(name types.NamespacedName) {
 func (c *Controller) dropMemory(name types.NamespacedName, m *Memory) {
 	delete(c.memories, name)
 	c.ranker.ForgetWorkload(string(m.uid))
-	c.rounds.ForgetWorkload(string(m.uid))
+	c.Rounds.ForgetWorkload(string(m.uid))
 	c.overlay.ForgetOwner(m.uid)
 }

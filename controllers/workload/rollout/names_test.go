@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine"
@@ -49,7 +50,7 @@ func (k *guestKind) NamespaceLabels(context.Context, []string) (map[string]map[s
 func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces map[string]map[string]string, pods []*corev1.Pod) (*Round, *Facts) {
 	t.Helper()
 	kind := &guestKind{namespaces: namespaces}
-	c := New(kind, Clients{}, e)
+	c := New(kind, reconcile.Deps{Engine: e})
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "u"}}
 	subject := decision.Subject{Kind: "SidecarSet", Name: "logs", UID: "u"}
 	f := &Facts{
@@ -162,7 +163,7 @@ func TestServicesAreThoseOfTheNamespaceOfEachPod(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	labels := map[string]string{"app": "web"}
 	r, f := guests(t, e, points.Strategy{}, nil, []*corev1.Pod{guest("bank", "web-0", "a", true, labels), guest("shop", "web-0", "b", true, labels)})
-	r.c.client, r.c.services = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(service).Build(), true
+	r.c.Client, r.c.services = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(service).Build(), true
 	c := &changeDecisions{r: r, f: f}
 	for _, want := range []struct {
 		pod      int

@@ -86,7 +86,7 @@ func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason st
 
 // lookedAt reports whether rules of users see the pods of a workload one by one.
 func (r *Round) lookedAt(subject decision.Subject) bool {
-	s := r.c.engine.ActiveSnapshot()
+	s := r.c.Engine.ActiveSnapshot()
 	return s.IsPointExtended(points.RankPoint().Name, subject) || s.IsPointReplaced(points.RankPoint().Name, subject) || s.IsPointDefined(points.RowsPoint().Name, subject)
 }
 

@@ -114,7 +114,7 @@ func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanO
 		o.pods[c.Pod] = p
 		o.candidates = append(o.candidates, c)
 	}
-	if r.c.engine.IsPointDefined(points.RowsPoint().Name, f.Subject) {
+	if r.c.Engine.IsPointDefined(points.RowsPoint().Name, f.Subject) {
 		o.candidates = r.evaluateRows(ctx, f, in, o)
 	}
 	return o

@@ -29,7 +29,7 @@ func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) di
 			}
 		}
 	}
-	a := disruption.EvaluatePods(ctx, r.c.engine, disruption.Request{
+	a := disruption.EvaluatePods(ctx, r.c.Engine, disruption.Request{
 		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: namespaces,
 		Revisions: points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()},
 	})

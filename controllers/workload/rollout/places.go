@@ -135,7 +135,7 @@ func (r *Round) regainPlaces(p *places, k *keptPods, began time.Time) bool {
 	if !p.freeRefused(r, k) {
 		return false
 	}
-	if r.c.now().Sub(began) < r.turnDuration() {
+	if r.c.Now().Sub(began) < r.turnDuration() {
 		return true
 	}
 	*p.next = p.listRefusals(r, k)
@@ -188,7 +188,7 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 
 // moveTaken moves what was decided. A pod of a guest that is refused keeps no pod of another workload from its update.
 func (r *Round) moveTaken(ctx context.Context, f *Facts, d Decisions) (Decisions, Outcome, error) {
-	k, u, began := &keptPods{}, d.updates, r.c.now()
+	k, u, began := &keptPods{}, d.updates, r.c.Now()
 	d.updates = nil // it is as good as the round
 	errs := []error{r.executeMoves(ctx, f, d.Take, k)}
 	for u != nil && r.regainPlaces(u.places, k, began) {

@@ -39,7 +39,7 @@ func (r *Round) RecordWrite(ctx context.Context, was, pod *corev1.Pod, err error
 // terminates; where the API server does not answer, both are nothing.
 func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.Pod, gone bool) {
 	found = &corev1.Pod{}
-	err := r.c.live.Get(ctx, client.ObjectKeyFromObject(was), found)
+	err := r.c.Live.Get(ctx, client.ObjectKeyFromObject(was), found)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, true
@@ -83,14 +83,14 @@ func (e *TakenError) Unwrap() error { return e.Err }
 // wait for a node. One of the name that is there already is ours if the answer to an earlier
 // attempt was lost, or if the cache does not show it yet.
 func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	err := r.c.client.Create(ctx, pod)
+	err := r.c.Client.Create(ctx, pod)
 	if err == nil {
 		r.openNew(ctx, pod)
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) || IsIndeterminate(err) {
 		found := &corev1.Pod{}
-		if r.c.live.Get(ctx, client.ObjectKeyFromObject(pod), found) == nil {
+		if r.c.Live.Get(ctx, client.ObjectKeyFromObject(pod), found) == nil {
 			if !metav1.IsControlledBy(found, r.Workload) || found.DeletionTimestamp != nil {
 				return &TakenError{By: found, Err: fmt.Errorf("creating pod %s: %w", pod.Name, err)}
 			}
@@ -175,7 +175,7 @@ func (r *Round) deleteObject(ctx context.Context, f *Facts, p *facts.Pod) error 
 	if p.State != kruise.LifecycleStatePreparingDelete && !f.IsAvailable(p) {
 		only.ResourceVersion = &p.ResourceVersion
 	}
-	err := r.c.client.Delete(ctx, p.Pod, only)
+	err := r.c.Client.Delete(ctx, p.Pod, only)
 	if apierrors.IsConflict(err) || IsIndeterminate(err) {
 		if _, gone := r.rereadPod(ctx, p.Pod); gone {
 			return nil

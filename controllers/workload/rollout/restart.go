@@ -118,7 +118,7 @@ type restarts struct {
 func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) (restarts, error) {
 	s := restarts{waiting: map[types.UID]bool{}, underWay: map[types.UID]bool{}}
 	list := &kruise.ContainerRecreateRequestList{}
-	err := r.c.client.List(ctx, list, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
+	err := r.c.Client.List(ctx, list, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
 	if err != nil {
 		return s, fmt.Errorf("listing the ContainerRecreateRequests of the restart: %w", err)
 	}
@@ -263,7 +263,7 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 	if n := r.Spec.GracePeriodSeconds; n > 0 {
 		o.Spec.Strategy.UnreadyGracePeriodSeconds = ptr.To(int64(n))
 	}
-	if err := r.c.client.Create(ctx, o); err != nil {
+	if err := r.c.Client.Create(ctx, o); err != nil {
 		if apierrors.IsAlreadyExists(err) { // the answer to an earlier attempt was lost
 			return o.Name, nil
 		}
@@ -302,12 +302,12 @@ func (r *Round) completeRestart(ctx context.Context, f *Facts) error {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	o := f.Workload.DeepCopyObject().(client.Object)
-	if err := r.c.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
+	if err := r.c.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return fmt.Errorf("taking the restart off the %s: %w", r.c.typ.Kind, err)
 	}
 	r.memory.restarted = f.Workload.GetResourceVersion()
 	r.RecordNormal(RestartedInPlaceReason, fmt.Sprintf("all %d pods have restarted in place", len(f.Pods)))
-	err = r.c.client.DeleteAllOf(ctx, &kruise.ContainerRecreateRequest{}, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
+	err = r.c.Client.DeleteAllOf(ctx, &kruise.ContainerRecreateRequest{}, client.InNamespace(f.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: f.Subject.UID})
 	if err != nil {
 		return fmt.Errorf("deleting the ContainerRecreateRequests of the restart: %w", err)
 	}

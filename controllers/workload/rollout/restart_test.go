@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
@@ -311,7 +311,7 @@ func TestARestartThatWaitsSaysSo(t *testing.T) {
 				k.edit(func(set *appsv1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = "log:2" })
 			}
 			events := record.NewFakeRecorder(100)
-			k.c.events = events
+			k.c.Events = events
 			for range 4 {
 				if err := k.step(kruise.ContainerRecreateRequestCompleted); err != nil {
 					t.Fatal(err)

@@ -96,16 +96,16 @@ func (r *Round) RecordDecision(rec decision.Record) {
 
 // EvaluatePoint asks a point about the workload of a round, and notes the decision.
 func EvaluatePoint[In, Out any](ctx context.Context, r *Round, f *Facts, p decision.Point[In, Out], in In) (Out, decision.Record) {
-	out, rec := engine.Decide(ctx, r.c.engine, p, f.Subject, in)
+	out, rec := engine.Decide(ctx, r.c.Engine, p, f.Subject, in)
 	r.RecordDecision(rec)
 	return out, rec
 }
 
 // CachedClient writes, and reads from the cache.
-func (r *Round) CachedClient() client.Client { return r.c.client }
+func (r *Round) CachedClient() client.Client { return r.c.Client }
 
 // LiveReader reads past the cache.
-func (r *Round) LiveReader() client.Reader { return r.c.live }
+func (r *Round) LiveReader() client.Reader { return r.c.Live }
 
 // KindMemory is what the kind itself keeps of the workload; see Type.
 func (r *Round) KindMemory() any { return r.memory.own }
@@ -115,10 +115,10 @@ func (r *Round) NodeTopology() *facts.Topology { return r.c.topology }
 
 // RecordNormal records an event of the workload.
 func (r *Round) RecordNormal(reason, message string) {
-	r.c.events.Event(r.Workload, corev1.EventTypeNormal, reason, message)
+	r.c.Events.Event(r.Workload, corev1.EventTypeNormal, reason, message)
 }
 
 // RecordWarning records an event of the workload.
 func (r *Round) RecordWarning(reason, message string) {
-	r.c.events.Event(r.Workload, corev1.EventTypeWarning, reason, message)
+	r.c.Events.Event(r.Workload, corev1.EventTypeWarning, reason, message)
 }

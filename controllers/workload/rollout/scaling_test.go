@@ -32,7 +32,7 @@ func TestHoldsOfTheScalingAreToldAndEndInTime(t *testing.T) {
 	e := rules.Engine(t, scaleQuota)
 	first, f := testRound(e, 2, 0, nil)
 	events := record.NewFakeRecorder(10)
-	first.c.events = events
+	first.c.Events = events
 	held := []string{"Warning ScaleHeld Quota: No more pods. (rule quota)"}
 	for _, round := range []struct {
 		name     string
@@ -75,7 +75,7 @@ func TestARoundThatDoesNotAskAboutTheSurgeKeepsWhatWasReported(t *testing.T) {
 	first, f := testRound(e, 2, 0, nil)
 	f.Difference.Update = 1
 	events := record.NewFakeRecorder(10)
-	first.c.events = events
+	first.c.Events = events
 	scaling := decision.Hold{Rule: "quota", Reason: "Quota", Message: "No more pods."}
 	surge := decision.Hold{Rule: "nights", Reason: "Night", Message: "No surge at night."}
 	for _, round := range []struct {

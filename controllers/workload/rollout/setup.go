@@ -9,22 +9,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // AddIndexes adds the indexes that Controllers read by: once for each manager.
@@ -45,14 +38,10 @@ func OwnerUID(o client.Object) []string {
 	return []string{Orphans}
 }
 
-// SetupWithManager starts the Controller with a manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr)
-	if c.kicks != nil {
-		b = b.WatchesRawSource(source.Channel(c.kicks, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc("rollout", c.allRequests))))
-	}
-	b = b.Named(strings.ToLower(c.typ.Kind)+"-controller").
-		For(c.typ.New(), builder.WithPredicates(UserChanges())).
+// SetupWithManager adds the Controller to a manager.
+func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
+	b := c.NewController(mgr, strings.ToLower(c.typ.Kind)+"-controller", c.allRequests).
+		For(c.typ.New(), builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, c.PodEvents())
 	if c.typ.NodeOf != nil {
 		b = b.Watches(&corev1.Node{}, c.NodeEvents())
@@ -74,34 +63,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 			return out
 		}), events...)
 	}
-	return requeue.CompleteController(b, controller.Options{MaxConcurrentReconciles: c.workers, RateLimiter: c.limiter}, c)
-}
-
-// UserChanges passes changes of a user, but not our own writes of the status: what was
-// written is remembered, see Memory. Labels and annotations are facts for policies: an
-// approval may be one.
-func UserChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return c.CompleteController(b, c)
 }
 
 // allRequests lists every workload of the kind: other policies, or another node, may change what is
 // to be done about any.
 func (c *Controller) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	list := c.typ.NewList()
-	var out []reconcile.Request
-	err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		err = meta.EachListItem(list, func(o runtime.Object) error {
-			if named, ok := o.(client.Object); ok {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(named)})
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the workloads of the kind", "kind", c.typ.Kind)
-	}
-	return out
+	return reconcile.ListRequests(ctx, c.Client, c.typ.NewList(), reconcile.AllObjects[client.Object])
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

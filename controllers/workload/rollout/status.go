@@ -56,7 +56,7 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 		return nil
 	}
 	if !r.memory.status.unknown {
-		if wait := statusthrottle.WriteDelay(now, next, r.c.every, r.c.now().Sub(r.memory.status.written)); wait > 0 {
+		if wait := statusthrottle.WriteDelay(now, next, r.c.StatusInterval, r.c.Now().Sub(r.memory.status.written)); wait > 0 {
 			r.RequeueAfter(wait)
 			return nil
 		}
@@ -65,7 +65,7 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	if err != nil {
 		return err
 	}
-	err = r.c.client.Status().Patch(ctx, r.Workload, client.RawPatch(types.MergePatchType, patch))
+	err = r.c.Client.Status().Patch(ctx, r.Workload, client.RawPatch(types.MergePatchType, patch))
 	if err != nil {
 		r.memory.status.unknown = r.memory.status.unknown || IsIndeterminate(err)
 		return fmt.Errorf("writing status: %w", err)
@@ -73,7 +73,7 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	stored := r.c.typ.New()
 	stored.SetResourceVersion(r.Workload.GetResourceVersion())
 	copyStatus(r.c.typ.Status, stored, r.Workload)
-	r.memory.status = ownStatus{stored: stored, written: r.c.now()}
+	r.memory.status = ownStatus{stored: stored, written: r.c.Now()}
 	return nil
 }
 

@@ -36,7 +36,7 @@ func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
 		resizing(pods[1], corev1.PodReasonDeferred, "Node didn't have enough resource: cpu")
 	})
 	events := record.NewFakeRecorder(10)
-	r.c.events = events
+	r.c.Events = events
 	res := Result{Decisions: Decisions{Looked: true}}
 	res.Stuck = r.findStuck(f, res)
 	const want = "pod web-0 is not updated: its node cannot give it its new resources (Infeasible): Node didn't have enough capacity:\ncpu; and 1 more"

@@ -36,7 +36,7 @@ func (t *PodTemplates) ExplainPods() *PodTemplates { return t }
 // ResolveHistory resolves the revisions of a workload. owner's Object and Live need not be set.
 func (r *Round) ResolveHistory(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: string(r.Workload.GetUID())}); err != nil {
+	if err := r.c.Client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingFields{OwnerIndex: string(r.Workload.GetUID())}); err != nil {
 		return nil, fmt.Errorf("listing revisions: %w", err)
 	}
 	owned, err := r.adoptRevisions(ctx, list.Items)
@@ -44,11 +44,11 @@ func (r *Round) ResolveHistory(ctx context.Context, owner revision.Owner, classi
 		return nil, err
 	}
 	existing := r.memory.revisions.OverlayCached(owned, r.Now.Add(-r.c.timeout))
-	owner.Object, owner.Live = r.Workload, r.c.live
+	owner.Object, owner.Live = r.Workload, r.c.Live
 	if r.c.typ.Adopts != nil {
 		owner.Adopt = r.adoptRevision
 	}
-	h, err := revision.ResolveHistory(ctx, r.c.client, owner, existing)
+	h, err := revision.ResolveHistory(ctx, r.c.Client, owner, existing)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, 
 			history.Current = history.All[at]
 		}
 	}
-	return history.Truncate(ctx, r.c.client, limit, live)
+	return history.Truncate(ctx, r.c.Client, limit, live)
 }
 
 // CurrentRevision implements Templates.

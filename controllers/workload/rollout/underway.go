@@ -30,7 +30,7 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		return nil, nil // no restart was ever asked for
 	}
 	list := &kruise.ContainerRecreateRequestList{}
-	err := r.c.client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: string(r.Workload.GetUID())}, client.UnsafeDisableDeepCopy)
+	err := r.c.Client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: string(r.Workload.GetUID())}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the ContainerRecreateRequests of restarts: %w", err)
 	}

@@ -45,12 +45,12 @@ func (r *Round) atOnce() (most, always int) {
 func (r *Round) inTurn(acts []func() error) []func() error {
 	out := slices.Clone(acts)
 	_, always := r.atOnce()
-	began, turn := r.c.now(), r.turnDuration()
+	began, turn := r.c.Now(), r.turnDuration()
 	for i, act := range acts {
 		do := act
 		if i >= always {
 			do = func() error {
-				if r.c.now().Sub(began) < turn {
+				if r.c.Now().Sub(began) < turn {
 					return act()
 				}
 				r.RequeueAfter(time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
@@ -51,7 +52,7 @@ func TestATurnIsNoShorterThanWhatWasDecided(t *testing.T) {
 		0: 500 * time.Millisecond, 100 * time.Millisecond: 500 * time.Millisecond, time.Second: time.Second, time.Minute: longestTurn,
 	} {
 		now := start.Add(decided)
-		r := &Round{Now: start, writing: now, c: &Controller{writes: 1, turn: 500 * time.Millisecond, now: func() time.Time { return now }}}
+		r := &Round{Now: start, writing: now, c: &Controller{writes: 1, turn: 500 * time.Millisecond, Deps: reconcile.Deps{Now: func() time.Time { return now }}}}
 		done := 0
 		acts := make([]func() error, 100)
 		for i := range acts {
@@ -70,7 +71,7 @@ func TestATurnIsNoShorterThanWhatWasDecided(t *testing.T) {
 func TestATurnEnds(t *testing.T) {
 	now := time.Unix(0, 0)
 	for limit, want := range map[int]int{1: 3, 2: 3, 5: 5, 20: 10} {
-		r := &Round{Now: now, writing: now, c: &Controller{writes: limit, turn: 500 * time.Millisecond, now: func() time.Time { return now }}}
+		r := &Round{Now: now, writing: now, c: &Controller{writes: limit, turn: 500 * time.Millisecond, Deps: reconcile.Deps{Now: func() time.Time { return now }}}}
 		done := 0
 		acts := make([]func() error, 10)
 		for i := range acts {

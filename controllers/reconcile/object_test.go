@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package reconcile_test
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/regatta-sh/regatta/controllers/workload/step"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -43,38 +43,38 @@ func TestReconcile(t *testing.T) {
 	conflict := fmt.Errorf("writing: %w", apierrors.NewConflict(pods, "a", errors.New("newer")))
 	failure := errors.New("broken")
 	for name, tc := range map[string]struct {
-		have    *corev1.Pod
-		unread  error
-		after   time.Duration
-		err     error
-		ending  bool
-		want    string
-		again   time.Duration
-		failure string
+		have      *corev1.Pod
+		unread    error
+		after     time.Duration
+		err       error
+		finalizes bool
+		want      string
+		again     time.Duration
+		failure   string
 	}{
-		"a step":          {have: pod("a"), want: "take"},
-		"looked at again": {have: pod("a"), after: time.Minute, want: "take", again: time.Minute},
-		"a conflict":      {have: pod("a"), after: time.Minute, err: conflict, want: "take", again: step.Soon},
+		"a step":          {have: pod("a"), want: "reconcile"},
+		"looked at again": {have: pod("a"), after: time.Minute, want: "reconcile", again: time.Minute},
+		"a conflict":      {have: pod("a"), after: time.Minute, err: conflict, want: "reconcile", again: requeue.Soon},
 		"a conflict, and another failure": {
-			have: pod("a"), after: time.Minute, err: errors.Join(conflict, failure), want: "take", again: time.Minute,
+			have: pod("a"), after: time.Minute, err: errors.Join(conflict, failure), want: "reconcile", again: time.Minute,
 			failure: "writing: Operation cannot be fulfilled on pods \"a\": newer\nbroken",
 		},
-		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: fmt.Errorf("writing: %w", apierrors.NewNotFound(pods, "a")), want: "take"},
-		"gone meanwhile, at two writes": {have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), fmt.Errorf("b: %w", apierrors.NewNotFound(pods, "a"))), want: "take"},
+		"gone meanwhile":                {have: pod("a"), after: time.Minute, err: fmt.Errorf("writing: %w", apierrors.NewNotFound(pods, "a")), want: "reconcile"},
+		"gone meanwhile, at two writes": {have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), fmt.Errorf("b: %w", apierrors.NewNotFound(pods, "a"))), want: "reconcile"},
 		"gone, and another failure": {
-			have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), failure), want: "take", failure: "pods \"a\" not found\nbroken",
+			have: pod("a"), err: errors.Join(apierrors.NewNotFound(pods, "a"), failure), want: "reconcile", failure: "pods \"a\" not found\nbroken",
 		},
-		"another object is gone": {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "b"), want: "take", again: time.Minute, failure: `pods "b" not found`},
+		"another object is gone": {have: pod("a"), after: time.Minute, err: apierrors.NewNotFound(pods, "b"), want: "reconcile", again: time.Minute, failure: `pods "b" not found`},
 		"an object of another kind is gone": {
-			have: pod("a"), err: apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "a"), want: "take", failure: `secrets "a" not found`,
+			have: pod("a"), err: apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "a"), want: "reconcile", failure: `secrets "a" not found`,
 		},
-		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "take", again: time.Minute, failure: "broken"},
-		"gone":                          {want: "gone shop/a"},
+		"a failure":                     {have: pod("a"), after: time.Minute, err: failure, want: "reconcile", again: time.Minute, failure: "broken"},
+		"gone":                          {want: "forget shop/a"},
 		"unreadable":                    {unread: failure, failure: "reading Pod shop/a: broken"},
 		"deleted":                       {have: pod("a", deleted)},
-		"deleted, with work to do":      {have: pod("a", deleted), ending: true, after: time.Second, want: "ending", again: time.Second},
-		"deleted, with a lost race":     {have: pod("a", deleted), ending: true, err: conflict, want: "ending", again: step.Soon},
-		"deleted, with work that fails": {have: pod("a", deleted), ending: true, err: failure, want: "ending", failure: "broken"},
+		"deleted, with work to do":      {have: pod("a", deleted), finalizes: true, after: time.Second, want: "finalize", again: time.Second},
+		"deleted, with a lost race":     {have: pod("a", deleted), finalizes: true, err: conflict, want: "finalize", again: requeue.Soon},
+		"deleted, with work that fails": {have: pod("a", deleted), finalizes: true, err: failure, want: "finalize", failure: "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
@@ -98,14 +98,15 @@ func TestReconcile(t *testing.T) {
 					return tc.after, tc.err
 				}
 			}
-			f := step.Frame[*corev1.Pod]{
-				Kind: "Pod", New: func() *corev1.Pod { return &corev1.Pod{} }, Take: does("take"),
-				Gone: func(key types.NamespacedName) { did = append(did, "gone "+key.String()) },
+			funcs := reconcile.ObjectFuncs[*corev1.Pod]{
+				Reconcile: does("reconcile"),
+				Forget:    func(key types.NamespacedName) { did = append(did, "forget "+key.String()) },
 			}
-			if tc.ending {
-				f.Ending = does("ending")
+			if tc.finalizes {
+				funcs.Finalize = does("finalize")
 			}
-			res, err := f.Reconcile(t.Context(), b.Build(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}})
+			r := reconcile.NewObjectReconciler(reconcile.Deps{Client: b.Build()}, funcs)
+			res, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "a"}})
 			if got := strings.Join(did, ", "); got != tc.want || res.RequeueAfter != tc.again {
 				t.Errorf("did %q and looks again after %s; want %q, %s", got, res.RequeueAfter, tc.want, tc.again)
 			}
@@ -127,25 +128,25 @@ func TestRequests(t *testing.T) {
 		},
 	}).Build()
 	names := func(want func(*corev1.Pod) bool) (out []string) {
-		for _, req := range step.ListRequests(t.Context(), c, &corev1.PodList{}, want) {
+		for _, req := range reconcile.ListRequests(t.Context(), c, &corev1.PodList{}, want) {
 			out = append(out, req.String())
 		}
 		return out
 	}
-	if got := names(step.AllObjects[*corev1.Pod]); !slices.Equal(got, []string{"shop/a", "shop/b", "shop/c"}) {
+	if got := names(reconcile.AllObjects[*corev1.Pod]); !slices.Equal(got, []string{"shop/a", "shop/b", "shop/c"}) {
 		t.Errorf("of all: %v", got)
 	}
 	if got := names(func(p *corev1.Pod) bool { return p.Name == "b" }); !slices.Equal(got, []string{"shop/b"}) {
 		t.Errorf("of one: %v", got)
 	}
-	if broken = true; len(names(step.AllObjects[*corev1.Pod])) > 0 {
+	if broken = true; len(names(reconcile.AllObjects[*corev1.Pod])) > 0 {
 		t.Error("a list that cannot be read has requests")
 	}
 }
 
 func TestMemory(t *testing.T) {
 	var dropped []types.UID
-	m := step.NewMemory(func() int { return 7 }, func(uid types.UID) { dropped = append(dropped, uid) })
+	m := reconcile.NewMemory(func() int { return 7 }, func(uid types.UID) { dropped = append(dropped, uid) })
 	a, b := pod("a"), pod("b")
 	if *m.GetOrCreate(a) != 7 {
 		t.Fatal("it does not begin as it should")
@@ -167,7 +168,7 @@ func TestMemory(t *testing.T) {
 
 func TestRecorded(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	var r step.RecordedEvents
+	var r reconcile.RecordedEvents
 	for _, message := range []string{"one", "one", "two", "one"} {
 		r.RecordOnce(events, pod("a"), corev1.EventTypeWarning, "Held", message)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package reconcile_test
 
 import (
 	"context"
@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/step"
 	"github.com/regatta-sh/regatta/test/apiserver"
 )
 
@@ -44,19 +43,16 @@ func TestWhatIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(pod("a")).Build()
 			told := ""
-			f := step.Frame[*corev1.Pod]{
-				Kind: "Pod", New: func() *corev1.Pod { return &corev1.Pod{} },
-				Take: func(context.Context, *corev1.Pod) (time.Duration, error) { return 0, tc.err },
+			pods := reconcile.NewObjectReconciler(reconcile.Deps{Client: c}, reconcile.ObjectFuncs[*corev1.Pod]{
+				Reconcile: func(context.Context, *corev1.Pod) (time.Duration, error) { return 0, tc.err },
 				Report: func(_ context.Context, _ *corev1.Pod, err error) error {
 					if told = "nothing"; err != nil {
 						told = err.Error()
 					}
 					return tc.report
 				},
-			}
-			r := requeue.NewRetrier(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-				return f.Reconcile(ctx, c, req)
-			}), nil, time.Now)
+			})
+			r := requeue.NewRetrier(pods, nil, time.Now)
 			req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod("a"))}
 			for range tc.rounds {
 				if _, err := r.Reconcile(t.Context(), req); err != nil || told != "" {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/regatta-sh/regatta/controllers/explain"
+	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/requeue"
+	"github.com/regatta-sh/regatta/engine"
+)
+
+// defaultWorkers is how many objects a controller reconciles at once if nobody says another number.
+const defaultWorkers = 3
+
+// Deps are what a controller needs of its manager. Controllers embed them.
+type Deps struct {
+	// Client reads from the manager's cache, and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Events records events of the controller's objects.
+	Events record.EventRecorder
+	// Engine answers decisions. It may be nil in a controller that asks for none.
+	Engine *engine.Engine
+	// Rounds keeps the explanation of the last round of each object. If it is nil, nobody reads them.
+	Rounds *explain.Store
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// Workers is how many objects are reconciled at once; 3 if 0.
+	Workers int
+	// StatusInterval is the time between two writes of the status of an object in which only counts
+	// have changed; 0 is none. The last counts are always written.
+	StatusInterval time.Duration
+	// NewRateLimiter makes what says how fast the objects of one controller are reconciled again after
+	// an error. If it is nil, that is after 5 ms at first, and after a minute at most.
+	NewRateLimiter func() workqueue.TypedRateLimiter[Request]
+	// PolicyChanges has an event for each change of the policies. It may be nil.
+	PolicyChanges <-chan event.GenericEvent
+
+	writes *ownWrites
+}
+
+// WithDefaults returns the Deps with defaults for what is nil or 0, and a Client that IsBehind knows the writes of.
+func (d Deps) WithDefaults() Deps {
+	if d.Rounds == nil {
+		d.Rounds = explain.NewStore()
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Workers == 0 {
+		d.Workers = defaultWorkers
+	}
+	if d.writes == nil {
+		d.writes = newOwnWrites(d.Now)
+		d.Client = recordingClient{d.Client, d.writes}
+	}
+	return d
+}
+
+// IsBehind reports whether an object of the cache is older than the last status that the controller wrote to
+// it. The controller must not compare a status with it, and reads the object again soon.
+func (d Deps) IsBehind(o client.Object) bool { return d.writes != nil && d.writes.isBehind(o) }
+
+// NewController begins a controller of a name. A change of the policies has it reconcile what
+// affected lists. In a controller that asks for no decisions affected is nil.
+func (d Deps) NewController(mgr ctrl.Manager, name string, affected handler.MapFunc) *builder.Builder {
+	b := ctrl.NewControllerManagedBy(mgr).Named(name)
+	if d.PolicyChanges == nil || affected == nil {
+		return b
+	}
+	return b.WatchesRawSource(source.Channel(d.PolicyChanges, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc(name, affected))))
+}
+
+// CompleteController adds the controller of a builder to its manager. Timers of its objects survive
+// errors, see requeue.Retrier.
+func (d Deps) CompleteController(b *builder.Builder, r Reconciler) error {
+	return requeue.CompleteController(b, d.ControllerOptions(), r)
+}
+
+// ControllerOptions returns the workers and the rate limiter as controller-runtime takes them.
+func (d Deps) ControllerOptions() controller.Options {
+	o := controller.Options{MaxConcurrentReconciles: d.Workers}
+	if d.NewRateLimiter != nil {
+		o.RateLimiter = d.NewRateLimiter()
+	}
+	return o
+}
+
+// Controller is what a manager runs.
+type Controller interface {
+	// SetupWithManager adds the controller, its watches and the indexes that it alone needs to a manager.
+	SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
+}
