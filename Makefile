@@ -102,7 +102,7 @@ E2E_PROCS ?= 3
 
 .PHONY: test-e2e
 test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
-	$(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=45m -v $(E2E_ARGS) ./test/e2e
+	$(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=55m -v $(E2E_ARGS) ./test/e2e
 
 # What was run of it is a table of charts/kruise/README.md.
 KUBERNETES ?= 1.30 1.32 1.34 1.36
