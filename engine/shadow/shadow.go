@@ -154,25 +154,6 @@ func sleepContext(ctx context.Context, d time.Duration) {
 	}
 }
 
-// WatchOption limits what a shadow is about.
-type WatchOption func(*shadow)
-
-// WithSubjectFilter compares decisions about some subjects alone.
-func WithSubjectFilter(f func(decision.Subject) bool) WatchOption {
-	return func(w *shadow) { w.only = f }
-}
-
-// WithTopic says what is compared, for counts that are to go on with other snapshots
-// of it: those that differ only in what is the same on both sides. Without it a
-// snapshot is about its revision.
-func WithTopic(what string) WatchOption { return func(w *shadow) { w.about = what } }
-
-// WithLiveSnapshot compares only with decisions that a snapshot made, the one that the
-// shadow differs from in nothing but what is tried. What others made just before
-// or just after would differ for reasons that are not the shadow's; it counts as
-// skipped.
-func WithLiveSnapshot(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.beside = live } }
-
 // Watch makes decisions again with a snapshot of the engine from now on. One that
 // is about something else than what was watched under the name starts counting
 // anew; one about the same goes on with its counts, even if it stopped itself.
