@@ -227,7 +227,7 @@ func (w *world) ends(pod, container string, code int32) {
 	if w.ended == nil {
 		w.ended = map[string]corev1.ContainerStateTerminated{}
 	}
-	w.ended[pod+"/"+container] = corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(w.now)}
+	w.ended[pod+"/"+container] = corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(w.clock.Now())}
 	w.run()
 }
 
@@ -286,7 +286,7 @@ func TestPodsWhoseMainContainersHaveEndedKeepNoOtherWaiting(t *testing.T) {
 			w := started(t, "", 3, logs(nil))
 			if tc.before {
 				w.ends("web-0", "main", tc.code)
-				w.now = w.now.Add(time.Minute)
+				w.clock.Step(time.Minute)
 			}
 			w.edit("logs", image("logs:2"))
 			w.round("logs")

@@ -131,7 +131,7 @@ func imagesOf(p *corev1.Pod) string {
 func (l *life) round(t *rapid.T) {
 	_, err := l.c.Reconcile(l.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
 	l.story = append(l.story, fmt.Sprintf("reconcile: %v", err))
-	l.now = l.now.Add(11 * time.Second)
+	l.clock.Step(11 * time.Second)
 	for _, p := range l.pods() {
 		l.c.PodEvents().Create(l.t.Context(), event.CreateEvent{Object: p}, &nowhere{})
 	}
@@ -148,7 +148,7 @@ func (l *life) createPod(answered bool, zone string) {
 		given = nil
 	}
 	p := webs(l.t, 1, given...)[0].(*corev1.Pod)
-	p.Name, p.UID, p.CreationTimestamp = fmt.Sprint("web-", l.made/2), types.UID(fmt.Sprint("u", l.made)), metav1.NewTime(l.now)
+	p.Name, p.UID, p.CreationTimestamp = fmt.Sprint("web-", l.made/2), types.UID(fmt.Sprint("u", l.made)), metav1.NewTime(l.clock.Now())
 	if p.Labels["n"] = fmt.Sprint(l.made % 2); l.made%2 == 1 {
 		p.Namespace = "bank" // of each two pods of one name
 	}

@@ -135,7 +135,7 @@ func TestAConflictIsToldOnTheObject(t *testing.T) {
 	if err := w.api.Delete(t.Context(), w.set("agent")); err != nil {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(judgedFor)
+	w.clock.Step(judgedFor)
 	w.round("logs")
 	conditions := w.set("logs").Status.Conditions
 	if meta.FindStatusCondition(conditions, kruise.SidecarSetConflict) != nil || meta.FindStatusCondition(conditions, kruise.SidecarSetInjectionMissed) == nil {
@@ -265,7 +265,7 @@ func TestAReplacementThatLacksItsSidecarAgainEndsEvictions(t *testing.T) {
 		for n := len(w.pods()); n < 2; n++ { // the owner makes another one, past the webhook
 			evicted, made = evicted+1, made+1
 			again := bare(fmt.Sprint("again-", made), 30, owned)
-			again.SetCreationTimestamp(metav1.NewTime(w.now))
+			again.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 			if err := w.api.Create(t.Context(), again); err != nil {
 				t.Fatal(err)
 			}

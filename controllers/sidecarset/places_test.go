@@ -96,7 +96,7 @@ func TestARoundOfRefusalsEndsWithItsTurn(t *testing.T) {
 				func(p *corev1.Pod) { ofWorkload(p, "w"+p.Labels["n"]) })
 			last := fmt.Sprint("web-", workloads-1)
 			w.refuses = func(p *corev1.Pod) bool {
-				w.now = w.now.Add(200 * time.Millisecond) // for which the API server is asked
+				w.clock.Step(200 * time.Millisecond) // for which the API server is asked
 				return p.Name != last
 			}
 			w.edit("logs", image("logs:2"))

@@ -367,7 +367,7 @@ func TestAnUpdatePatchesMetadataAgain(t *testing.T) {
 func TestAPodRecordsItsUpdates(t *testing.T) {
 	w := started(t, "", 1, logs(nil))
 	w.edit("logs", image("logs:2"))
-	revision, since := hashOf(w.set("logs")), w.now.UTC().Format(time.RFC3339)
+	revision, since := hashOf(w.set("logs")), w.clock.Now().UTC().Format(time.RFC3339)
 	for _, next := range []struct{ was, image string }{{"logs:1", "logs:2"}, {"logs:2", "logs:3"}} {
 		w.edit("logs", image(next.image))
 		w.round("logs")

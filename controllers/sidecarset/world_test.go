@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -46,7 +47,7 @@ type world struct {
 	engine *engine.Engine
 	c      *rollout.Controller
 	events *record.FakeRecorder
-	now    time.Time
+	clock  *clocktesting.FakeClock
 	// listed are how many objects of each kind lists have answered.
 	listed map[string]int
 	kind   *Kind
@@ -85,7 +86,7 @@ func newWorld(t *testing.T, module string, objects ...client.Object) *world {
 func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world {
 	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
-	w := &world{t: t, engine: e, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), now: time.Unix(1_800_000_000, 0), listed: map[string]int{}}
+	w := &world{t: t, engine: e, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), listed: map[string]int{}}
 	scheme := apiserver.Scheme(t)
 	// A tracker of managed fields makes most of what a test takes, and none reads them.
 	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
@@ -108,7 +109,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world
 
 // start starts a controller that writes by a client, and remembers nothing.
 func (w *world) start(writes client.Client) {
-	w.c = rollout.New(w.kind, reconcile.Deps{Client: writes, Live: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: func() time.Time { return w.now }},
+	w.c = rollout.New(w.kind, reconcile.Deps{Client: writes, Live: w.api, Events: w.events, Engine: w.engine, Rounds: w.rounds, Now: w.clock.Now},
 		rollout.WithParallelWrites(1), rollout.WithBudget(w.budget))
 }
 
@@ -159,7 +160,7 @@ func (w *world) round(name string) {
 	if _, err := w.c.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.now = w.now.Add(time.Minute)
+	w.clock.Step(time.Minute)
 	for _, p := range w.pods() {
 		w.c.PodEvents().Create(w.t.Context(), event.CreateEvent{Object: p}, &nowhere{})
 	}
@@ -206,11 +207,11 @@ func (w *world) run(but ...string) {
 			continue
 		}
 		p.Status.Phase, p.Status.ContainerStatuses = corev1.PodRunning, nil
-		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now)}
+		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now())}
 		for _, c := range p.Spec.Containers {
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
 				Name: c.Name, Image: c.Image, ImageID: "id-of-" + c.Image, ContainerID: "run-of-" + c.Name + c.Image, Ready: !slices.Contains(w.broken, c.Image),
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.clock.Now())}},
 			})
 			st := &p.Status.ContainerStatuses[len(p.Status.ContainerStatuses)-1]
 			if exit, ok := w.ended[p.Name+"/"+c.Name]; ok {

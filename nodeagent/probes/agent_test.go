@@ -97,6 +97,24 @@ func (w *world) want(uid string, probes ...v1alpha1.ContainerProbe) {
 	}
 }
 
+// holdProbesOf keeps the commands that run in a container from ending, so that what is reported before
+// its first result can be read, until they are released.
+func (w *world) holdProbesOf(container string) (release func()) {
+	held := make(chan struct{})
+	w.runtime.OnExec = func(id string, _ []string) (*runtimev1.ExecSyncResponse, error) {
+		if id == container {
+			<-held
+		}
+		return answers(0, "")
+	}
+	release = sync.OnceFunc(func() { close(held) })
+	w.Cleanup(release)
+	return release
+}
+
+// waitsAnHour gives the command of a probe an hour.
+func waitsAnHour(p *corev1.Probe) { p.TimeoutSeconds = 3600 }
+
 func (w *world) get() *v1alpha1.NodePodProbe {
 	w.Helper()
 	o := &v1alpha1.NodePodProbe{}
@@ -278,13 +296,15 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 	start("a container that ends, and the one after it", func(w *world) {
+		release := w.holdProbesOf("c2")
 		w.runtime.StartRun("u1", "server")
-		w.want("u1", exec("game#idle", "server"))
+		w.want("u1", exec("game#idle", "server", waitsAnHour))
 		w.reaches("u1 game#idle Succeeded")
 		w.runtime.ExitContainer("u1", "server")
 		w.reaches("u1 game#idle Failed Container(server) is Non-running")
 		w.runtime.StartRun("u1", "server")
 		w.reaches("u1 game#idle Unknown")
+		release()
 		w.reaches("u1 game#idle Succeeded")
 	})
 	start("a container that restarts while it is probed has no result of the run before", func(w *world) {
@@ -305,8 +325,9 @@ func TestTheAgent(t *testing.T) {
 		}
 	})
 	start("an agent that restarts forgets nothing and reports nothing twice", func(w *world) {
+		release := w.holdProbesOf("c2")
 		w.runtime.StartRun("u1", "server")
-		w.want("u1", exec("game#idle", "server"))
+		w.want("u1", exec("game#idle", "server", waitsAnHour))
 		w.reaches("u1 game#idle Succeeded")
 		w.told()
 		w.agent()
@@ -322,6 +343,7 @@ func TestTheAgent(t *testing.T) {
 		w.runtime.StartRun("u1", "server")
 		w.agent()
 		w.reaches("u1 game#idle Unknown")
+		release()
 		w.reaches("u1 game#idle Succeeded")
 	})
 	start("a command that hangs has failed", func(w *world) {
