@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 500, time.UTC)
@@ -82,7 +82,7 @@ func world(t *testing.T, b *policy.PodUnavailableBudget, on interceptor.Funcs) c
 	if err := errors.Join(policy.AddToScheme(s), corev1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on)
+	builder := fakeclient.NewClientBuilder(s).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on)
 	if b != nil {
 		builder = builder.WithObjects(b)
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -29,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // world is a cluster in memory with the schedule shop/backup, every ten minutes from 03:00 on.
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, edit func(*kruise.AdvancedCronJob), rules ...string)
 	if edit != nil {
 		edit(job)
 	}
-	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(job).
+	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(job).
 		WithStatusSubresource(&kruise.AdvancedCronJob{}, &batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{})
 	for _, o := range []client.Object{&batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -203,7 +203,7 @@ func (r *Reconciler) createJob(ctx context.Context, job *kruise.AdvancedCronJob,
 		r.Events.Eventf(job, corev1.EventTypeNormal, kruise.SuccessfulCreateReason, "Created job %s", o.GetName())
 		return newChild(o), nil
 	}
-	if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
+	if !apierrors.IsAlreadyExists(err) && !reconcile.IsIndeterminate(err) {
 		r.Events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, "Error creating job: %v", err)
 		return child{}, fmt.Errorf("creating %s %s: %w", kindOf(job), o.GetName(), err)
 	}

@@ -20,10 +20,10 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
 // OwnerKind is the kind in the owner reference of pods. It is the older version, which is
@@ -105,7 +105,7 @@ func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, nod
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // the job goes with its namespace
 		}
-		if !apierrors.IsAlreadyExists(err) && !rollout.IsIndeterminate(err) {
+		if !apierrors.IsAlreadyExists(err) && !reconcile.IsIndeterminate(err) {
 			r.Events.Eventf(job, corev1.EventTypeWarning, kruise.FailedCreateReason, kruise.BroadcastJobFailedCreateMessage, err)
 			return fmt.Errorf("creating the pod of node %s: %w", node, err)
 		}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -27,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -67,7 +67,7 @@ func worldOf(t *testing.T, e *engine.Engine, edit func(*kruise.BroadcastJob), ru
 	if edit != nil {
 		edit(job)
 	}
-	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(job).
+	w.api = fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(job).
 		WithStatusSubresource(&kruise.BroadcastJob{}, &corev1.Pod{}, &corev1.Node{}).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID).
 		WithInterceptorFuncs(interceptor.Funcs{

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
@@ -29,7 +29,7 @@ func openKruiseCluster(t *testing.T, file string) client.Client {
 			t.Fatal(err)
 		}
 	}
-	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{})
+	b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{})
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}

@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -36,7 +36,7 @@ func alone(t *testing.T, there *bool) *world {
 			Name: name, ContainerID: "containerd://" + name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		})
 	}
-	w.api = fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(w.pod).WithStatusSubresource(&corev1.Pod{}, &kruise.ContainerRecreateRequest{}).Build()
+	w.api = fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(w.pod).WithStatusSubresource(&corev1.Pod{}, &kruise.ContainerRecreateRequest{}).Build()
 	w.r = New(reconcile.Deps{Client: w.api, Live: w.api, Events: w.events, Engine: rules.Engine(t, ""), Now: func() time.Time { return w.now }},
 		WithAgents(func(_ context.Context, node string) (bool, time.Duration, error) {
 			if node != "n" {

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // A pod that has left its services for a restart is not kept out of them for longer than its grace, though a write fails.
@@ -40,7 +40,7 @@ func TestARoundThatFailsKeepsTheEndOfTheGrace(t *testing.T) {
 	r.Status.Phase = recreating
 	r.Status.Conditions = []metav1.Condition{{Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: began}}
 	refused := errors.New("refused")
-	c := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(pod, r).WithStatusSubresource(&kruise.ContainerRecreateRequest{}, &corev1.Pod{}).
+	c := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(pod, r).WithStatusSubresource(&kruise.ContainerRecreateRequest{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 			return refused
 		}}).Build()

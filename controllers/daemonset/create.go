@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
@@ -99,7 +100,7 @@ func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) 
 	case err == nil && (nodefit.NodeOf(pod) != node || !again && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != hash):
 		s.memory.setTriedName(node, "")
 		return true, fmt.Errorf("creating pod %s: another pod of this DaemonSet has the name", name)
-	case rollout.IsIndeterminate(err):
+	case reconcile.IsIndeterminate(err):
 		s.memory.setTriedName(node, name)
 	default:
 		s.memory.setTriedName(node, "")

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
@@ -34,7 +34,7 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 	}
 	for _, stage := range []string{"before", "during", "after"} {
 		t.Run(stage, func(t *testing.T) {
-			b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.DaemonSet{})
+			b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.DaemonSet{})
 			for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 				b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 			}

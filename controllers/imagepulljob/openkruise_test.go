@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // A job that OpenKruise ended, and one that it has begun with, are taken over without a
@@ -47,7 +47,7 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 			if err := kruise.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&kruise.ImagePullJob{})
+			b := fakeclient.NewClientBuilder(scheme).WithStatusSubresource(&kruise.ImagePullJob{})
 			job := &kruise.ImagePullJob{}
 			nodes := 0
 			for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {

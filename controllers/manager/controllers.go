@@ -49,6 +49,9 @@ type controllerRow struct {
 	decides bool
 	// workers is how many objects are reconciled at once; 0 is the default.
 	workers int
+	// retriesAlone is true where an object that failed is tried again whatever others did, beside the limit of the flags: containers
+	// and pods wait for what is to be written.
+	retriesAlone bool
 	// without says what does not happen until the controller is added, for the log.
 	without string
 	// build makes the controller.
@@ -71,11 +74,11 @@ func (p components) listControllers() []controllerRow {
 // listPodControllers lists those of pods: their gates, barriers, budgets and sidecars.
 func (p components) listPodControllers() []controllerRow {
 	return []controllerRow{{
-		name: "container-launch-priority-controller", gate: features.PodWebhook, workers: 4,
+		name: "container-launch-priority-controller", gate: features.PodWebhook, workers: 4, retriesAlone: true,
 		without: "containers that start in an order do not start",
 		build:   buildsOnly(func(d reconcile.Deps) reconcile.Controller { return &launchpriority.Reconciler{Deps: d} }),
 	}, {
-		name: "pod-readiness-controller", gate: features.PodWebhook, workers: 8,
+		name: "pod-readiness-controller", gate: features.PodWebhook, workers: 8, retriesAlone: true,
 		without: "pods with the readiness gate KruisePodReady do not become ready",
 		build:   buildsOnly(func(d reconcile.Deps) reconcile.Controller { return &podreadiness.Reconciler{Deps: d} }),
 	}, {
@@ -196,7 +199,7 @@ func (p components) listWorkloadControllers() []controllerRow {
 
 // addController adds the controller of a row to the manager.
 func (p components) addController(ctx context.Context, row controllerRow) error {
-	c, err := row.build(ctx, p.newDeps(row.name, row.workers))
+	c, err := row.build(ctx, p.newDeps(row))
 	if err == nil {
 		err = c.SetupWithManager(ctx, p.mgr)
 	}
@@ -206,12 +209,19 @@ func (p components) addController(ctx context.Context, row controllerRow) error 
 	return nil
 }
 
-// newDeps returns what a controller of a name needs.
-func (p components) newDeps(name string, workers int) reconcile.Deps {
-	return reconcile.Deps{
-		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(name), Engine: p.host.Engine(), Rounds: p.rounds,
-		Workers: workers, StatusInterval: statusInterval, NewRateLimiter: p.newRateLimiter, PolicyChanges: p.events.newSubscription(),
-	}.WithDefaults()
+// newDeps returns what the controller of a row needs.
+func (p components) newDeps(row controllerRow) reconcile.Deps {
+	d := reconcile.Deps{
+		Client: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Events: p.recorderFor(row.name), Engine: p.host.Engine(), Rounds: p.rounds,
+		Workers: row.workers, StatusInterval: statusInterval,
+	}
+	if row.decides {
+		d.PolicyChanges = p.events.newSubscription()
+	}
+	if !row.retriesAlone {
+		d.NewRateLimiter = p.newRateLimiter
+	}
+	return d.WithDefaults()
 }
 
 // isEnabled reports whether the feature gates let the controller of a row run.

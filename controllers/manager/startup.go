@@ -170,7 +170,7 @@ func (s *startup) addGatedKinds(ctx context.Context, kinds []schema.GroupVersion
 				return false
 			}
 			r := &gatedkinds.Reconciler{
-				Deps: s.p.newDeps("gated-kinds-controller", 1), Kind: kind, Message: gatedkinds.DescribeMissing(kind.Kind, s.p.Gates.Enabled),
+				Deps: s.p.newDeps(controllerRow{name: "gated-kinds-controller", workers: 1, retriesAlone: true}), Kind: kind, Message: gatedkinds.DescribeMissing(kind.Kind, s.p.Gates.Enabled),
 			}
 			if err := r.SetupWithManager(ctx, mgr); err != nil {
 				klog.ErrorS(err, "No condition says that a feature gate of the kind is off", "kind", kind.Kind)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
@@ -19,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
@@ -31,7 +31,7 @@ func TestTakingOverFromOpenKruiseWritesNothing(t *testing.T) {
 	}
 	defer e.Close()
 	scheme := apiserver.Scheme(t)
-	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue)
+	b := fakeclient.NewClientBuilder(scheme).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue)
 	var names []string
 	pods := 0
 	for _, o := range openkruise.Objects(t, scheme, "testdata/openkruise.yaml") {

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
@@ -35,7 +35,7 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	api := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).
+	api := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&kruise.PersistentPodState{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID).Build()
 	for _, name := range []string{"n1", "n2"} {
@@ -191,7 +191,7 @@ func TestACacheThatIsBehindForgetsNothing(t *testing.T) {
 	w := newWorld(t, advanced(3), state("apps.kruise.io/v1beta1", nil))
 	w.pod("db-0", "n1")
 	w.remembers("db-0=n1")
-	empty := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).Build()
+	empty := fakeclient.NewClientBuilder(apiserver.Scheme(t)).Build()
 	w.r.Finder = scale.NewFinder(empty, nil)
 	w.remembers("db-0=n1")
 }

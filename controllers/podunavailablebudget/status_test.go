@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -28,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -125,7 +125,7 @@ func newCluster(t *testing.T, past client.Reader, on interceptor.Funcs, objects 
 		}
 	}
 	c := &cluster{events: record.NewFakeRecorder(100)}
-	c.WithWatch = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on).
+	c.WithWatch = fakeclient.NewClientBuilder(s).WithObjects(objects...).WithStatusSubresource(&policy.PodUnavailableBudget{}).WithInterceptorFuncs(on).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, ownerUID).WithIndex(&appsv1.ReplicaSet{}, rollout.OwnerIndex, ownerUID).
 		WithIndex(&policy.PodUnavailableBudget{}, targetIndex, indexByTarget).WithIndex(&policy.PodUnavailableBudget{}, labelIndex, indexByLabel).Build()
 	if past == nil {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,7 +55,7 @@ type Deps struct {
 	writes *ownWrites
 }
 
-// WithDefaults returns the Deps with defaults for what is nil or 0, and a Client that IsBehind knows the writes of.
+// WithDefaults returns the Deps with defaults for what is nil or 0, and a Client that ReadObject knows the writes of.
 func (d Deps) WithDefaults() Deps {
 	if d.Rounds == nil {
 		d.Rounds = explain.NewStore()
@@ -65,15 +67,35 @@ func (d Deps) WithDefaults() Deps {
 		d.Workers = defaultWorkers
 	}
 	if d.writes == nil {
-		d.writes = newOwnWrites(d.Now)
+		d.writes = newOwnWrites(d.Now, d.Live)
 		d.Client = recordingClient{d.Client, d.writes}
 	}
 	return d
 }
 
-// IsBehind reports whether an object of the cache is older than the last status that the controller wrote to
-// it. The controller must not compare a status with it, and reads the object again soon.
-func (d Deps) IsBehind(o client.Object) bool { return d.writes != nil && d.writes.isBehind(o) }
+// ReadObject reads an object of the kind that the controller reconciles from the cache. Where the cache does not show
+// yet the last status that the controller wrote, the object has that status. The error is a 404 if the object is gone.
+func (d Deps) ReadObject(ctx context.Context, name types.NamespacedName, o client.Object) error {
+	err := d.Client.Get(ctx, name, o)
+	switch {
+	case d.writes == nil:
+		return err
+	case apierrors.IsNotFound(err):
+		d.writes.forgetObject(o, name)
+		return err
+	case err != nil:
+		return err
+	}
+	return d.writes.overlayStatus(ctx, o)
+}
+
+// RecordStatus notes that the status of an object was written, as the API server answered, by a client that is not that
+// of the Deps.
+func (d Deps) RecordStatus(o client.Object) {
+	if d.writes != nil {
+		d.writes.recordWrite(o, "", nil)
+	}
+}
 
 // NewController begins a controller of a name. A change of the policies has it reconcile what
 // affected lists. In a controller that asks for no decisions affected is nil.

@@ -34,8 +34,8 @@ type ObjectFuncs[T client.Object] struct {
 	Forget func(types.NamespacedName)
 }
 
-// NewObjectReconciler returns a Reconciler that reads each object by the Client of the Deps, which have their
-// defaults. While the cache does not show the last status, it waits for that.
+// NewObjectReconciler returns a Reconciler that reads each object by ReadObject of the Deps, which have their
+// defaults.
 func NewObjectReconciler[T client.Object](d Deps, funcs ObjectFuncs[T]) Reconciler {
 	if status := funcs.Status; status != nil && funcs.Report == nil {
 		funcs.Report = func(ctx context.Context, o T, err error) error {
@@ -54,7 +54,7 @@ type objectReconciler[T client.Object] struct {
 func (r *objectReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	kind := reflect.TypeFor[T]().Elem()
 	o, _ := reflect.New(kind).Interface().(T)
-	err := r.deps.Client.Get(ctx, req.NamespacedName, o)
+	err := r.deps.ReadObject(ctx, req.NamespacedName, o)
 	switch {
 	case apierrors.IsNotFound(err):
 		if r.funcs.Forget != nil {
@@ -63,8 +63,6 @@ func (r *objectReconciler[T]) Reconcile(ctx context.Context, req Request) (Resul
 		return Result{}, nil
 	case err != nil:
 		return Result{}, fmt.Errorf("reading %s %s: %w", kind.Name(), req, err)
-	case r.deps.IsBehind(o):
-		return Result{RequeueAfter: requeue.Soon}, nil
 	case o.GetDeletionTimestamp() == nil:
 		return r.runAndReport(ctx, o)
 	case r.funcs.Finalize != nil:

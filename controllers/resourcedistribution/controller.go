@@ -17,11 +17,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
-	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=resourcedistributions,verbs=get;list;watch
@@ -51,30 +50,37 @@ const (
 type Reconciler struct {
 	reconcile.Deps
 
-	known known
-	told  sync.Map // of a distribution's UID: what the last event said
+	known  known
+	memory *reconcile.Memory[memory]
+}
+
+// memory is what is remembered of a distribution.
+type memory struct {
+	told string // by the last event
 }
 
 // New makes a Reconciler.
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
+	r.memory = reconcile.NewMemory(func() memory { return memory{} }, r.known.forgetDistribution)
 	return r
 }
 
 // Reconcile brings the copies and the status of one ResourceDistribution up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	d := &kruise.ResourceDistribution{}
-	if err := r.Client.Get(ctx, req.NamespacedName, d); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.ReadObject(ctx, req.NamespacedName, d); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.ForgetObject(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading the ResourceDistribution: %w", err)
 	}
 	if d.DeletionTimestamp != nil { // the garbage collector deletes the copies
-		r.known.forgetDistribution(d.UID)
-		r.told.Delete(d.UID)
+		r.memory.ForgetObject(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if r.IsBehind(d) {
-		return reconcile.Result{RequeueAfter: requeue.Soon}, nil
-	}
+	r.memory.GetOrCreate(d) // what is known of its copies is dropped with it
 	want, err := newTemplate(d)
 	if err != nil { // admission refuses it, so it was stored before there was one
 		r.recordEventOnce(d, "InvalidResource", err.Error())
@@ -110,9 +116,11 @@ func resultOf(found *failures, left bool, after time.Duration, written error) (r
 // recordEventOnce records an event, once for each change of what it says.
 func (r *Reconciler) recordEventOnce(d *kruise.ResourceDistribution, reason, message string) {
 	text := reason + ": " + message
-	if was, _ := r.told.Swap(d.UID, text); was == text {
+	m := r.memory.GetOrCreate(d)
+	if m.told == text {
 		return
 	}
+	m.told = text
 	r.Events.Event(d, corev1.EventTypeWarning, reason, message)
 }
 

@@ -65,7 +65,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, d *kruise.ResourceDistribut
 	if denied := out.DeniedNamespaces(in); len(denied) > 0 {
 		r.recordEventOnce(d, DeniedReason, describeDenied(denied))
 	} else {
-		r.told.Delete(d.UID)
+		r.memory.GetOrCreate(d).told = ""
 	}
 	return p, nil
 }

@@ -16,13 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -36,6 +33,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -88,9 +86,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, objects ...client.Object) *world
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{corev1.LabelMetadataName: "shop"}}})
 	w := &world{t: t, engine: e, rounds: explain.NewStore(), events: record.NewFakeRecorder(10_000), clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), listed: map[string]int{}}
 	scheme := apiserver.Scheme(t)
-	// A tracker of managed fields makes most of what a test takes, and none reads them.
-	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithObjects(objects...).
+	w.api = fakeclient.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&corev1.Pod{}, &kruise.SidecarSet{}).
 		WithIndex(&corev1.Pod{}, InjectedIndex, InjectedIn).
 		WithIndex(&corev1.Pod{}, matching.LabelsIndex, matching.IndexLabels).

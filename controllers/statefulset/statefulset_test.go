@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -31,6 +30,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -63,7 +63,7 @@ func testScheme(t *testing.T) *runtime.Scheme {
 
 func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object) *world {
 	t.Helper()
-	b := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&corev1.Pod{}, &kruise.StatefulSet{})
+	b := fakeclient.NewClientBuilder(testScheme(t)).WithStatusSubresource(&corev1.Pod{}, &kruise.StatefulSet{})
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}

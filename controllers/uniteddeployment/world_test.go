@@ -15,14 +15,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -32,6 +29,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -95,10 +93,8 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.UnitedDeployme
 		defer writing.Unlock()
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
-	// Nothing here applies: tracking field managers would take longer than all the rest of a write.
 	scheme := apiserver.Scheme(t)
-	store := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(store).WithObjects(objects...).
+	b := fakeclient.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&kruise.UnitedDeployment{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

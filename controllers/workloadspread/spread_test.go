@@ -17,14 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -36,6 +33,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
 )
 
@@ -99,9 +97,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
 	scheme := apiserver.Scheme(t)
-	// A tracker of managed fields makes most of what a test takes, and none reads them.
-	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithObjects(objects...).
+	w.api = fakeclient.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&kruise.WorkloadSpread{}, &kruise.CloneSet{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID).
 		WithInterceptorFuncs(interceptor.Funcs{

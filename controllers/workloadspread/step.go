@@ -115,7 +115,9 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 		return nil
 	}
 	next, stale := *t, true
+	var stored *kruise.WorkloadSpread
 	err := t.r.book.ChangeStatus(ctx, t.w, func(now *kruise.WorkloadSpread) bool {
+		stored = now
 		if stale = now.Generation != t.w.Generation; stale {
 			return false
 		}
@@ -133,6 +135,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing the status of WorkloadSpread %s: %w", client.ObjectKeyFromObject(t.w), err)
 	}
+	t.r.RecordStatus(stored)
 	*t = next
 	known.written = t.now
 	for _, name := range t.recovered {

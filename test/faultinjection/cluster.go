@@ -25,15 +25,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/regatta-sh/regatta/controllers/api"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // store is the API server in memory. It gives objects a UID and a time, and collects garbage.
@@ -57,10 +56,11 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 	t.Helper()
 	scheme, withStatus := kindsOf(s.Groups)
 	out := &store{t: t, now: now, kinds: map[schema.GroupVersionKind]bool{}, uids: map[types.UID]string{}, drawn: map[string]string{}, scheme: scheme}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(withStatus...)
-	if !s.Applies { // tracking field managers takes longer than all the rest of a write
-		b = b.WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()))
+	b := fakeclient.NewClientBuilder(scheme)
+	if s.Applies {
+		b = fake.NewClientBuilder().WithScheme(scheme)
 	}
+	b = b.WithStatusSubresource(withStatus...)
 	if s.Build != nil {
 		s.Build(b)
 	}

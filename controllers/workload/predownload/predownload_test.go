@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -33,6 +32,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // world is an API server in memory with one workload web.
@@ -59,7 +59,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 	}
 	t.Cleanup(e.Close)
 	w := &world{T: t, engine: e, events: record.NewFakeRecorder(200)}
-	b := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(o).WithObjects(objects...)
+	b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(o).WithObjects(objects...)
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}

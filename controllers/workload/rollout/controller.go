@@ -78,7 +78,7 @@ func New(kind Kind, deps reconcile.Deps, opts ...Option) *Controller {
 // but create pods (CS-04), then the status.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	workload := c.typ.New()
-	err := c.Client.Get(ctx, req.NamespacedName, workload)
+	err := c.ReadObject(ctx, req.NamespacedName, workload)
 	if apierrors.IsNotFound(err) || (err == nil && workload.GetDeletionTimestamp() != nil) {
 		c.forgetWorkload(req.NamespacedName)
 		return reconcile.Result{}, nil

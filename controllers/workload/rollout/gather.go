@@ -30,7 +30,6 @@ const OwnerIndex = "ownerRefUID"
 // cache does not show a write of ours in time.
 func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
 	workload = workload.DeepCopyObject().(client.Object)
-	m.status.overlayStatus(workload, c.typ.Status)
 	r := &Round{c: c, Workload: workload, Now: c.Now(), memory: m}
 	if c.window != nil {
 		r.writers = c.window.NewShare()

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -33,6 +32,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 )
 
 // plainKind is the smallest kind there is: it moves pods, and creates and deletes none.
@@ -232,7 +232,7 @@ func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests
 	if err := e.ActivateBundles(t.Context(), bundles); err != nil {
 		t.Fatal(err)
 	}
-	b := fake.NewClientBuilder().WithScheme(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
+	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
 	for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, OwnerIndex, OwnerUID)
 	}

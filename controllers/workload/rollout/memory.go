@@ -17,8 +17,9 @@ import (
 type Memory struct {
 	uid       types.UID
 	facts     *facts.Set
-	status    ownStatus
 	revisions Revisions
+	// statusWritten is when the status was last written.
+	statusWritten time.Time
 	// stuck has the messages about pods that are stuck.
 	stuck map[types.UID]string
 	// requested are the requests of restarts that we made and that the cache may not show yet,

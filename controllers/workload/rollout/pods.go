@@ -4,9 +4,7 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
@@ -27,7 +26,7 @@ func (r *Round) RecordWrite(ctx context.Context, was, pod *corev1.Pod, err error
 	if pod != nil {
 		r.c.overlay.RecordPatched(uid, pod)
 	}
-	if !IsIndeterminate(err) {
+	if !reconcile.IsIndeterminate(err) {
 		return
 	}
 	if found, gone := r.rereadPod(ctx, was); found != nil && !gone {
@@ -47,16 +46,6 @@ func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.P
 		return nil, false
 	}
 	return found, found.UID != was.UID || found.DeletionTimestamp != nil
-}
-
-// IsIndeterminate reports whether an error leaves open if a write was done: there was no
-// answer, or one that the API server failed half-way.
-func IsIndeterminate(err error) bool {
-	if err == nil {
-		return false
-	}
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // SetState brings a pod to a lifecycle state. rehook has its hook asked once more.
@@ -88,7 +77,7 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		r.openNew(ctx, pod)
 		return nil
 	}
-	if apierrors.IsAlreadyExists(err) || IsIndeterminate(err) {
+	if apierrors.IsAlreadyExists(err) || reconcile.IsIndeterminate(err) {
 		found := &corev1.Pod{}
 		if r.c.Live.Get(ctx, client.ObjectKeyFromObject(pod), found) == nil {
 			if !metav1.IsControlledBy(found, r.Workload) || found.DeletionTimestamp != nil {
@@ -176,7 +165,7 @@ func (r *Round) deleteObject(ctx context.Context, f *Facts, p *facts.Pod) error 
 		only.ResourceVersion = &p.ResourceVersion
 	}
 	err := r.c.Client.Delete(ctx, p.Pod, only)
-	if apierrors.IsConflict(err) || IsIndeterminate(err) {
+	if apierrors.IsConflict(err) || reconcile.IsIndeterminate(err) {
 		if _, gone := r.rereadPod(ctx, p.Pod); gone {
 			return nil
 		}

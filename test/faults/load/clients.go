@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
 // label is the one that clients set.
@@ -183,7 +183,7 @@ func outcomeOf(err error) string {
 		return Missed
 	case strings.Contains(err.Error(), "uid mismatch"), strings.Contains(err.Error(), "metadata.uid"), strings.Contains(err.Error(), "Precondition failed"):
 		return Missed
-	case rollout.IsIndeterminate(err), apierrors.IsTooManyRequests(err): // the history shows whether it was done
+	case reconcile.IsIndeterminate(err), apierrors.IsTooManyRequests(err): // the history shows whether it was done
 		return Failed
 	}
 	return ""
