@@ -40,7 +40,7 @@ func claimName(set *kruise.CloneSet, template, id string) string {
 	return template + "-" + set.Name + "-" + id
 }
 
-// claimTemplates are those that pods of a revision have: of the update revision those of the set.
+// claimTemplates are the claim templates of a revision: for the update revision, those of the set.
 func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
 	if rev.Name == s.t.UpdateRevision() {
 		return s.set.Spec.VolumeClaimTemplates
@@ -48,8 +48,8 @@ func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.Persist
 	return revision.ClaimTemplatesOf(rev, s.set.Spec.VolumeClaimTemplates)
 }
 
-// createClaims makes the claims of a pod that do not exist yet. Whether they do is
-// for the API server to say: the cache may show one that we have deleted.
+// createClaims creates the claims of a pod that do not exist yet. The API server tells whether a claim
+// exists: the cache may still show one that the controller has deleted.
 func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, templates []corev1.PersistentVolumeClaim) error {
 	for i := range templates {
 		t := &templates[i]
@@ -75,8 +75,8 @@ func (s *scaler) createClaims(ctx context.Context, pod *corev1.Pod, id string, t
 	return nil
 }
 
-// reuseClaim looks past the cache at a claim that is there already: a pod with one that
-// is on its way out would wait indefinitely, so its id is not used again.
+// reuseClaim reads a claim that exists already past the cache. A pod whose claim is being
+// deleted would wait indefinitely, so the id of such a claim is not used again.
 func (s *scaler) reuseClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, id string) error {
 	if err := s.r.LiveReader().Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
 		return fmt.Errorf("reading it past the cache: %w", err)
@@ -88,9 +88,9 @@ func (s *scaler) reuseClaim(ctx context.Context, claim *corev1.PersistentVolumeC
 	return nil
 }
 
-// deleteClaims deletes the claims of a pod that we delete: ReCreate means the pod
-// and its claims, reuse or not, which is for pods that others delete. The storage
-// protection of Kubernetes keeps them until the pod is gone.
+// deleteClaims deletes the claims of a pod that the controller deletes. ReCreate deletes the pod and
+// its claims even with reuse of claims, which is for pods that other clients delete. The storage
+// protection of Kubernetes keeps the claims until the pod is gone.
 func (s *scaler) deleteClaims(ctx context.Context, id string) error {
 	for _, c := range s.memory.claims {
 		if id == "" || c.Labels[kruise.CloneSetInstanceIDKey] != id {
@@ -103,7 +103,7 @@ func (s *scaler) deleteClaims(ctx context.Context, id string) error {
 	return nil
 }
 
-// deleteClaim deletes this very claim, not one of the same name after it.
+// deleteClaim deletes the claim with this UID, not a later one of the same name.
 func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	err := s.r.CachedClient().Delete(ctx, c, client.Preconditions{UID: &c.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -116,11 +116,11 @@ func (s *scaler) deleteClaim(ctx context.Context, c *corev1.PersistentVolumeClai
 }
 
 // awaitedIDs are the ids of terminating pods whose claims are kept for their
-// replacements: with reuse, a pod that others delete comes back with its data. Pods
-// that the controller deletes lose their claims, and are not among them.
+// replacements: with reuse, a pod that another client deletes comes back with its data. Pods
+// that the controller deletes lose their claims, so their ids are not among them.
 func (s *scaler) awaitedIDs() map[string]bool {
 	scale, ids := s.set.Spec.ScaleStrategy, map[string]bool{}
-	if !scale.EnablePVCReuse { // the set may have no template any more for what it kept
+	if !scale.EnablePVCReuse { // the set may no longer have a template of the claims that it kept
 		return ids
 	}
 	for _, p := range s.f.Gone {
@@ -135,9 +135,9 @@ func (s *scaler) awaitedIDs() map[string]bool {
 	return ids
 }
 
-// cleanClaims deals with claims whose pod is not active any more, unless they
-// are to be reused (CS-15). While the old pod is still there the claim is
-// handed to it, so that the garbage collector takes both.
+// cleanClaims removes the claims whose pod is not active any more, unless claims
+// are to be reused (CS-15). While the old pod still exists, it becomes the owner of the claim,
+// so that the garbage collector deletes the claim after it.
 func (s *scaler) cleanClaims(ctx context.Context) error {
 	if s.set.Spec.ScaleStrategy.EnablePVCReuse || len(s.memory.claims) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (s *scaler) cleanClaims(ctx context.Context) error {
 	for _, p := range s.f.Pods {
 		active[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
-	for _, id := range s.memory.toTry() { // their pods come yet
+	for _, id := range s.memory.toTry() { // their pods are still to be created
 		active[id] = true
 	}
 	for _, p := range s.f.Gone {
@@ -179,8 +179,8 @@ func (s *scaler) cleanClaims(ctx context.Context) error {
 	return nil
 }
 
-// findClaimUser looks past the cache for a pod that uses the claims of an id: what is
-// about to be deleted is data. stays is true while such a pod is active: the cache
+// findClaimUser looks past the cache for a pod that uses the claims of an id, because
+// deleting a claim deletes data. stays is true while such a pod is active: the cache
 // does not show it yet, or it was released and has another owner now.
 func (s *scaler) findClaimUser(ctx context.Context, id string) (leaving *corev1.Pod, stays bool, err error) {
 	pod := &corev1.Pod{}
@@ -200,7 +200,7 @@ func (s *scaler) findClaimUser(ctx context.Context, id string) (leaving *corev1.
 	return nil, true, nil
 }
 
-// letGo deletes a claim, or hands it to the pod that still has it.
+// letGo deletes a claim, or makes the pod that still exists its owner.
 func (s *scaler) letGo(ctx context.Context, c *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	if pod == nil {
 		return s.deleteClaim(ctx, c)

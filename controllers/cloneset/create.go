@@ -24,13 +24,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// idLength is how long an instance id is: the end of a pod's and a claim's name.
+// idLength is the length of an instance id, with which the names of a pod and its claims end.
 const idLength = 5
 
-// createPods makes a pod of each id, the first of them from the current revision and
+// createPods creates a pod for each id, the first of them from the current revision and
 // the rest from the update revision (CS-05). It starts slowly, so that a template
-// that cannot work costs one failed write and not a thousand; one that has worked
-// the last time need not: a recreation comes here many times.
+// that cannot work costs one failed write and not a thousand. A template that worked
+// the last time needs no slow start, which saves time when pods are recreated one after another.
 func (s *scaler) createPods(ctx context.Context, ids []string, current int) error {
 	acts := make([]func() error, 0, len(ids))
 	last := ""
@@ -50,10 +50,10 @@ func (s *scaler) createPods(ctx context.Context, ids []string, current int) erro
 	return err
 }
 
-// freeIDs returns ids for at most n of the missing pods: first ids that were tried
-// in vain, then ids of claims that no pod uses, so that the claims are reused, then
-// new ids. The replacement of a terminating pod whose claims are kept waits for the
-// end of that pod, and takes its id then: no other pod is made in its place.
+// freeIDs returns ids for at most n of the missing pods: first ids of failed
+// attempts, then ids of claims that no pod uses, so that the claims are reused, then
+// new ids. The replacement of a terminating pod whose claims are kept waits until
+// that pod has ended, and then takes its id: no other pod is created in its place.
 func (s *scaler) freeIDs(missing, n int) []string {
 	awaited := s.awaitedIDs()
 	n = min(n, missing-len(awaited))
@@ -61,7 +61,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 	for _, p := range s.allPods() {
 		used[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 	}
-	for _, id := range s.going { // a pod that waited for such a claim would wait indefinitely
+	for _, id := range s.going { // a pod with such a claim would wait indefinitely
 		used[id] = true
 	}
 	for _, name := range s.set.Spec.ScaleStrategy.PodsToDelete { // a pod of this name would be deleted at once
@@ -72,7 +72,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 		if awaited[id] {
 			continue
 		}
-		if used[id] { // it was made after all
+		if used[id] { // the pod was created after all
 			s.memory.recordAttempt(id, true)
 		} else if len(ids) < n {
 			used[id] = true
@@ -94,7 +94,7 @@ func (s *scaler) freeIDs(missing, n int) []string {
 			ids = append(ids, id)
 		}
 	}
-	for id := range awaited { // first in turn when the pod has ended
+	for id := range awaited { // the first to be used when the pod has ended
 		s.memory.recordAttempt(id, false)
 	}
 	return ids
@@ -114,7 +114,7 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 		s.memory.markForeign(id)
 	}
 	s.memory.recordAttempt(id, err == nil || s.memory.isForeign(id))
-	if ours { // it terminates; the name is tried again after its end
+	if ours { // the pod terminates; the name is tried again after its end
 		s.r.RequeueAfter(time.Second)
 		return nil
 	}
@@ -131,7 +131,7 @@ func (s *scaler) createPod(ctx context.Context, rev *appsv1.ControllerRevision, 
 
 func podName(set *kruise.CloneSet, id string) string { return set.Name + "-" + id }
 
-// newPod makes a pod of a revision's template.
+// newPod builds a pod from a revision's template.
 func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod, error) {
 	template, err := revision.DecodeTemplate(rev)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *scaler) newPod(rev *appsv1.ControllerRevision, id string) (*corev1.Pod,
 	return pod, nil
 }
 
-// podTemplateHash is the label with the short hash, always.
+// podTemplateHash is the label whose value is the short hash, whatever the feature gates are.
 const podTemplateHash = "pod-template-hash"
 
 // allPods are the pods that are active, finished or terminating.

@@ -8,13 +8,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
-// allowedDiff are the differences as far as the holds of the update let pods be created, and
-// whether the whole of it is held. Then no surge of the update is left, only that which
-// replaces pods that are asked to go, and new pods have the current revision unless the hold
-// says otherwise, but for those that replace pods which the update took before. Where only some
-// pods are held, surge is no more than the others, and where a new pod would be one of them it
-// has the current revision too. Policies are asked only where a new pod could be of the revision
-// that is held.
+// allowedDiff returns the differences as far as the holds of the update let pods be created, and
+// whether the whole update is held. If it is, only surge that replaces pods with a requested deletion
+// is left. New pods then have the current revision, unless the hold says otherwise or they replace
+// pods that the update has deleted before. If only some pods are held, the surge of the update is at
+// most the number of the other pods, and a new pod that would be held has the current revision too.
+// Policies are evaluated only if a new pod could be of the revision that is held.
 func (s *scaler) allowedDiff(ctx context.Context, d budget.Diff) (out budget.Diff, whole bool, err error) {
 	if d.Up <= 0 {
 		return d, false, nil
@@ -44,15 +43,15 @@ func (s *scaler) allowedDiff(ctx context.Context, d budget.Diff) (out budget.Dif
 		d.Up, d.UpOld = some.Up, some.UpOld
 	}
 	switch {
-	case held && hold.Movable > 0: // surge is of those that may be moved
+	case held && hold.Movable > 0: // the surge is for pods that may be moved
 		d.UpOld = max(d.UpOld, without.Up-taken)
-	case held: // surge is of pods that go, and represents them
+	case held: // the surge replaces pods that are to be deleted
 		d.UpOld = max(d.UpOld, d.Up-taken)
 	}
 	return d, false, nil
 }
 
-// withoutSurge are the differences without the surge of an update, and the question that they answer.
+// withoutSurge returns the differences without the surge of an update, and the question that they answer.
 func (s *scaler) withoutSurge() (budget.Question, budget.Diff) {
 	none := 0
 	q := s.k.budgetQuestion(s.f, s.f.Strategy.MaxSurge, true)
@@ -60,7 +59,7 @@ func (s *scaler) withoutSurge() (budget.Question, budget.Diff) {
 	return q, budget.ComputeDiff(q)
 }
 
-// forgetReplaced forgets the pods that an update took once all that replace them are there.
+// forgetReplaced forgets the pods that an update has deleted once all their replacements exist.
 func (s *scaler) forgetReplaced() {
 	if len(s.r.ReplacedNames(s.f)) == 0 {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloneset adapts CloneSets to the rollout loop: what their strategy means in
-// numbers of pods, how pods and claims are created and deleted, and the status (CS-01 to
+// Package cloneset adapts CloneSets to the rollout loop: it resolves their strategy to
+// numbers of pods, creates and deletes pods and claims, and reports the status (CS-01 to
 // CS-19).
 package cloneset
 
@@ -124,7 +124,7 @@ func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	}
 }
 
-// RefreshPod implements rollout.Refresher: it gives pods of older releases the label with
+// RefreshPod implements rollout.KindWithLabelRefresh: it gives pods of older releases the label with
 // the short hash.
 func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	if p.Labels[podTemplateHash] != "" || p.Labels[rollout.RevisionLabel] == "" {

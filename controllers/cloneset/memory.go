@@ -17,18 +17,18 @@ type memory struct {
 	// limited is the message of the last event ScaleUpLimited, "" while creation is not
 	// limited.
 	limited string
-	// claims are those that pods may use, as Scale found them in this round.
+	// claims are the claims that pods may use, as ScalePods found them in this round.
 	claims []*corev1.PersistentVolumeClaim
-	// proven is the revision whose pods could all be made the last time.
+	// proven is the revision whose pods could all be created the last time.
 	proven string
 	mu     sync.Mutex // pods are created in parallel; it guards what follows
-	// foreign are instance ids whose pod is there, but not ours.
+	// foreign are instance ids whose pod has another owner.
 	foreign map[string]bool
-	// tried are instance ids that pods could not be made with. They are used again
-	// before any other: their claims may be there, and so may the pod if only the answer
-	// was lost, which is then known by its name.
+	// tried are instance ids with which creating a pod failed. They are used again
+	// before any other: their claims may exist. If only the answer was lost, so may the
+	// pod, which is then found by its name.
 	tried map[string]bool
-	// deletedClaims are claims that we deleted, until the cache shows it.
+	// deletedClaims are claims that the controller deleted, until the cache shows the deletion.
 	deletedClaims map[types.UID]bool
 }
 
@@ -49,7 +49,7 @@ func (m *memory) isForeign(id string) bool {
 	return m.foreign[id]
 }
 
-// recordAttempt notes that the pod of an id could not be made, or that it could.
+// recordAttempt notes whether the pod of an id could be created.
 func (m *memory) recordAttempt(id string, made bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,7 @@ func (m *memory) recordAttempt(id string, made bool) {
 	}
 }
 
-// toTry are the ids that are to be tried again, in order.
+// toTry are the ids to try again, in order.
 func (m *memory) toTry() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +73,8 @@ func (m *memory) deletedClaim(uid types.UID) {
 	m.deletedClaims[uid] = true
 }
 
-// splitClaims says which of the claims that the cache shows pods may use, and forgets
-// what the cache has caught up with.
+// splitClaims separates the claims in the cache into those that pods may use and those that terminate.
+// It forgets the deletions that the cache shows by now.
 func (m *memory) splitClaims(claims []corev1.PersistentVolumeClaim) (usable, going []*corev1.PersistentVolumeClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,9 +36,9 @@ func rollingStrategy(set *kruise.CloneSet) *kruise.RollingUpdateCloneSetStrategy
 }
 
 // resolveStrategy turns the strategy into numbers of pods. maxUnavailable rounds up
-// without surge, but down where there is no rolling update to name it. A value that does not
-// parse cannot get past admission; should one be there all the same, it counts
-// as nothing allowed, except a partition, which CS-01 reads as 0.
+// without surge, but down where there is no rolling update to name it. Admission refuses a value that
+// does not parse. If one exists all the same, it counts as nothing allowed,
+// except for a partition, which CS-01 reads as 0.
 func resolveStrategy(set *kruise.CloneSet) (points.Strategy, error) {
 	n := desiredReplicas(set)
 	s := points.Strategy{Type: string(kruise.RollingUpdateCloneSetUpdateStrategyType), Policy: string(kruise.RecreatePodUpdatePolicyType)}
@@ -119,15 +119,15 @@ func (k *Kind) excludesPreparingDelete(set *kruise.CloneSet) bool {
 	return k.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete
 }
 
-// soonUpdated reports whether a pod counts as updated when pods are created and deleted, by
-// a gate: it is about to be.
+// soonUpdated reports whether a pod that prepares its update counts as updated in the scale
+// phase, by a gate.
 func (k *Kind) soonUpdated(p *facts.Pod) bool {
 	return k.Gates.PreparingUpdateAsUpdate && p.State == kruise.LifecycleStatePreparingUpdate
 }
 
-// mustCompleteUpdates reports whether pods that count as updated, by a gate, before they are have to
-// be: the scale phase then creates the missing pods at the current revision. Where it
-// cannot, because these pods are as many as may be unavailable, they go back.
+// mustCompleteUpdates reports whether pods that count as updated early, by a gate, have to
+// complete their updates: the scale phase then creates the missing pods at the current revision. Where it
+// cannot, because too many pods are unavailable already, these pods stop preparing their updates.
 func (k *Kind) mustCompleteUpdates(f *rollout.Facts, d budget.Diff) bool {
 	return k.Gates.PreparingUpdateAsUpdate && d.Missing > 0 && d.TotalUnavailable < f.Strategy.ScaleMaxUnavailable
 }

@@ -13,7 +13,7 @@ import (
 
 var _ invariant.KindWithInvariants = &Kind{}
 
-// BrokenPromise implements witness.Promiser: there are never more pods than maxSurge allows. Pods
+// BrokenPromise implements invariant.KindWithInvariants: there are never more pods than maxSurge allows. Pods
 // that prepare their deletion may be left out of that count.
 func (k *Kind) BrokenPromise(o client.Object, before, after invariant.Observation) string {
 	set := o.(*kruise.CloneSet)

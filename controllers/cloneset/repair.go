@@ -14,12 +14,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// claimsAgain is when pods that have no node yet are looked at again: nothing of them changes when a client deletes their claims.
+// claimsAgain is the time after which pods that have no node yet are checked again: no event follows when a client deletes their claims.
 const claimsAgain = 30 * time.Second
 
-// repairClaims makes the claims again that a client has deleted of pods that have no node yet, as a StatefulSet does: without them
-// such a pod would wait indefinitely. The claims of pods on a node are kept by the storage protection of Kubernetes. A claim that is
-// on its way out still is an error, which the condition FailedScale tells.
+// repairClaims creates claims again that a client has deleted, for pods that have no node yet, as a StatefulSet does: without them
+// such a pod would wait indefinitely. The claims of pods on a node are kept by the storage protection of Kubernetes. A claim that
+// still terminates is an error, which the condition FailedScale reports.
 func (s *scaler) repairClaims(ctx context.Context) error {
 	there := map[string]bool{}
 	for _, c := range s.memory.claims {
@@ -32,7 +32,7 @@ func (s *scaler) repairClaims(ctx context.Context) error {
 			continue
 		}
 		s.r.RequeueAfter(claimsAgain)
-		// The cache may not show claims that have just been made. Until the scheduler has looked for them, none is missed.
+		// The cache may not show claims that have just been created. No claim counts as missing until the scheduler has looked for it.
 		scheduled := inplace.FindCondition(p.Pod, corev1.PodScheduled)
 		rev := s.t.RevisionOf(p.Pod)
 		if rev == nil || scheduled == nil || scheduled.Status != corev1.ConditionFalse {

@@ -40,8 +40,8 @@ func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 }
 
 // ScalePods implements rollout.Kind (CS-04). The order is fixed: pods that are still needed
-// come back, then creation, then deletions that were asked for, then scale-in. While pods
-// are created none of the latter is done.
+// are restored, then pods are created, then deleted as requested, then deleted by scale-in. A round
+// that creates pods deletes none.
 func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
 	s := k.newScaler(r, f)
 	if err := s.findClaims(ctx); err != nil {
@@ -57,9 +57,9 @@ func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts
 	return acted, err
 }
 
-// RecreatePod implements rollout.Kind: it deletes the pod, so that the next scale makes
-// another (CS-12). The walk has found room for it, by the same numbers that bound any
-// other delete, so nothing is gained by marking it first: OpenKruise does, for one more
+// RecreatePod implements rollout.Kind: it deletes the pod, so that the next scale phase creates
+// another (CS-12). The update has found room for it by the same numbers that bound any
+// other deletion, so marking it first would gain nothing. OpenKruise marks it, which costs one more
 // write and one more round. A pod that a hook holds is marked, and waits for the hook.
 func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	r.RequeueAfter(time.Millisecond)
@@ -108,7 +108,7 @@ func (s *scaler) scalePods(ctx context.Context) (acted bool, err error) {
 	}
 	s.reportLimit(plan.Holds)
 	if d.Up <= 0 {
-		for _, id := range s.memory.toTry() { // no pod needs them any more; the next round cleans up
+		for _, id := range s.memory.toTry() { // no pod needs the claims of these ids any more; the next round removes them
 			s.memory.recordAttempt(id, true)
 			s.r.RequeueAfter(time.Second)
 		}
@@ -116,7 +116,7 @@ func (s *scaler) scalePods(ctx context.Context) (acted bool, err error) {
 	return s.applyDeletions(ctx, d, plan)
 }
 
-// idsFor are the ids of the pods to create, none where no pod is missing.
+// idsFor are the ids of the pods to create; none if no pod is missing.
 func (s *scaler) idsFor(in points.ScaleInput, plan points.ScaleOutput) []string {
 	switch {
 	case in.Up <= 0:
@@ -127,8 +127,8 @@ func (s *scaler) idsFor(in points.ScaleInput, plan points.ScaleOutput) []string 
 	return s.freeIDs(in.Up, plan.Create)
 }
 
-// reportLimit records an event that creation is limited, once for each limit: there may be
-// any number of rounds before the next pod is available.
+// reportLimit records an event that creation is limited, once for each limit: many rounds may pass
+// before the next pod is available.
 func (s *scaler) reportLimit(holds []decision.Hold) {
 	limit := ""
 	for _, h := range holds {
@@ -142,7 +142,7 @@ func (s *scaler) reportLimit(holds []decision.Hold) {
 	s.memory.limited = limit
 }
 
-// scaleInput is the question of rollout/scale.
+// scaleInput builds the input of rollout/scale.
 func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) (points.ScaleInput, error) {
 	in := s.f.ScaleInput()
 	allowed, whole, err := s.allowedDiff(ctx, d)
@@ -174,16 +174,16 @@ func (s *scaler) scaleInput(ctx context.Context, d budget.Diff) (points.ScaleInp
 	return in, nil
 }
 
-// decideScale asks rollout/scale and holds the answer to the differences.
+// decideScale evaluates rollout/scale and clamps the answer to the differences.
 func (s *scaler) decideScale(ctx context.Context, in points.ScaleInput, d budget.Diff) points.ScaleOutput {
 	out := rollout.AskScale(ctx, s.r, s.f, in)
 	d.Up, d.UpOld = in.UpWithoutSurge, in.UpCurrentWithoutSurge // a hold lowers them
 	return clampScale(out, d, s.f.Strategy.ScaleMaxUnavailable)
 }
 
-// clampScale holds an answer to the differences: never more pods than are missing
-// or too many, and, whatever the answer says of revisions, never more updated
-// ones than replicas - partition.
+// clampScale clamps an answer to the differences: never more pods than are missing
+// or too many, and never more updated pods than replicas - partition, whatever
+// the answer says of revisions.
 func clampScale(out points.ScaleOutput, d budget.Diff, maxUnavailable int) points.ScaleOutput {
 	out.Create = max(min(out.Create, d.Up, maxUnavailable-d.TotalUnavailable), 0)
 	out.CreateCurrent = min(max(out.CreateCurrent, out.Create-max(d.Up-d.UpOld, 0), 0), out.Create)
@@ -203,16 +203,16 @@ func (s *scaler) countNeeded(d budget.Diff) (need, updated int) {
 		}
 	}
 	need, room := s.f.Replicas-staying, s.f.Replicas-s.f.Strategy.Partition-updated
-	if s.t.History.Current.Name == s.t.History.Update.Name { // there is nothing to keep pods at
+	if s.t.History.Current.Name == s.t.History.Update.Name { // all pods have the same revision
 		room = need
 	}
-	if s.k.excludesPreparingDelete(s.f.Workload.(*kruise.CloneSet)) { // it counts again from then on, beside those that wait to be deleted
+	if s.k.excludesPreparingDelete(s.f.Workload.(*kruise.CloneSet)) { // a restored pod counts again, beside those that wait to be deleted
 		need = min(need, d.Up)
 	}
 	return max(need, 0), max(min(room, need), 0)
 }
 
-// preparingFacts are the pods that prepare their deletion and were not asked to go.
+// preparingFacts are the pods that prepare their deletion although no user asked for it.
 func (s *scaler) preparingFacts() (out []points.PreparingFacts) {
 	marked := false
 	if l := s.set.Spec.Lifecycle; l != nil {
@@ -228,8 +228,8 @@ func (s *scaler) preparingFacts() (out []points.PreparingFacts) {
 	return out
 }
 
-// restorePods brings pods back that prepared their deletion: of those that the answer names as
-// many as are needed.
+// restorePods restores pods that prepared their deletion: as many as are needed of those that
+// the answer names.
 func (s *scaler) restorePods(ctx context.Context, in points.ScaleInput, plan points.ScaleOutput) (acted bool, err error) {
 	known := map[string]bool{}
 	for _, p := range in.Preparing {
@@ -259,8 +259,8 @@ func (s *scaler) restorePods(ctx context.Context, in points.ScaleInput, plan poi
 	return acted, nil
 }
 
-// applyDeletions deletes pods: those whose hook let go, those that were asked for, and
-// then, when none of these is left, the ones a scale-in chose.
+// applyDeletions deletes pods: those whose hook has released them, those whose deletion was requested,
+// and then, if there are none of these, the pods that a scale-in chooses.
 func (s *scaler) applyDeletions(ctx context.Context, d budget.Diff, plan points.ScaleOutput) (bool, error) {
 	if plan.Planned != points.PlannedPrepared && plan.Planned != points.PlannedAll {
 		return false, nil
@@ -297,9 +297,9 @@ func (s *scaler) applyDeletions(ctx context.Context, d budget.Diff, plan points.
 	return s.deletePods(ctx, victims)
 }
 
-// spareAvailable is how many of the available pods are more than must be. The limit of
-// CS-01 leaves out that pods which are asked to go may be unavailable already:
-// two such and two ready ones would all go where two may be unavailable.
+// spareAvailable is the number of available pods beyond the required minimum. The limit of
+// CS-01 ignores that pods with a requested deletion may be unavailable already. With two of these
+// and two ready ones, all four would be deleted where two may be unavailable.
 func (s *scaler) spareAvailable() int {
 	available := 0
 	for _, p := range s.f.Pods {

@@ -19,8 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of
-// what changed, and then tidies up after what was done.
+// ReportStatus implements rollout.Kind: it writes the status if it changed, records events of
+// the changes, and then clears podsToDelete.
 func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	status := k.computeStatus(f)
 	reportFailures(f, res, &status)
@@ -42,7 +42,7 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 }
 
 // reportFailures keeps a condition of each phase that fails, and removes it when the
-// phase succeeds, whether we wrote it or OpenKruise.
+// phase succeeds, whether Regatta or OpenKruise wrote it.
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool { return res.PhaseSucceeded(string(c.Type)) })
 	for _, failed := range res.FailedPhases() {
@@ -72,8 +72,8 @@ func (k *Kind) computeStatus(f *rollout.Facts) kruise.CloneSetStatus {
 }
 
 // setCondition writes a condition only when its status or its reason changes,
-// so that its time is that of the last change (CS-21); then
-// it says so. A message alone is brought up to date without its times.
+// so that its time is that of the last change (CS-21), and reports whether it did.
+// If only the message changes, it updates the message and keeps the times.
 func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time.Time) (changed bool) {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	for i := range s.Conditions {
@@ -104,8 +104,8 @@ func findCondition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kr
 	return nil
 }
 
-// updateProgress keeps the condition Progressing (CS-13), and says after which time it is to be
-// looked at again; 0 for never.
+// updateProgress keeps the condition Progressing (CS-13), and returns after which time the CloneSet is to
+// be reconciled again; 0 for never.
 func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	deadline := f.Workload.(*kruise.CloneSet).Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
@@ -138,8 +138,8 @@ func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	return findCondition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
 }
 
-// isOverdue reports whether a rollout has been under way for longer than it may. The
-// clock starts with it: what was available for a day has not been late for a day.
+// isOverdue reports whether a rollout has been under way for longer than it may. The time is
+// measured from the start of the rollout, not from the time when the CloneSet became available.
 func isOverdue(c *kruise.CloneSetCondition, limit time.Duration, now time.Time) bool {
 	return c.Reason == kruise.CloneSetProgressUpdatedReason && c.LastUpdateTime.Add(limit).Before(now)
 }

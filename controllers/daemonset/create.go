@@ -23,12 +23,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// mostRefusals is how often a round starts slowly again behind pods that cannot be created.
+// mostRefusals is how many times a round starts slowly again after pods that cannot be created.
 const mostRefusals = 8
 
-// createPods makes the pods of some nodes. It starts slowly, so that a template that cannot work
-// costs a few failed writes; one that has worked the last time need not. Nodes are independent: one
-// whose pod is refused keeps none of the others without a daemon.
+// createPods creates the pods of some nodes. It starts slowly, so that a template that cannot work
+// costs a few failed writes. A template that worked the last time needs no slow start. Nodes are independent:
+// if the pod of one node is refused, the other nodes still get theirs.
 func (s *scaler) createPods(ctx context.Context, nodes []string) error {
 	name := s.revisionOf(nodes[len(nodes)-1]).Name
 	proven := s.memory.proven == name
@@ -46,7 +46,7 @@ func (s *scaler) createPods(ctx context.Context, nodes []string) error {
 		}
 		err := s.r.SlowStart(proven, acts)
 		if err == nil {
-			break // what is left has its turn in the next round
+			break // the next round creates the rest
 		}
 		errs, proven = append(errs, err), false
 		var left []string
@@ -85,12 +85,12 @@ func (s *scaler) createPod(ctx context.Context, node string, rev *appsv1.Control
 	return nil
 }
 
-// createNamed creates a pod under its name, and reports whether another one has it, so that
-// another name has to be tried. Where the answer is lost the next attempt has the same name,
-// so that there are no two.
+// createNamed creates a pod under its name, and reports whether another pod has that name, so that
+// another name has to be tried. If the answer is lost, the next attempt uses the same name,
+// so that the node does not get two pods.
 func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) (taken bool, err error) {
 	name, hash := pod.Name, pod.Labels[appsv1.ControllerRevisionHashLabelKey]
-	again := s.memory.triedName(node) == name // what was made then may be of an earlier revision
+	again := s.memory.triedName(node) == name // a pod that was created then may be of an earlier revision
 	err = s.r.CreatePod(ctx, pod)
 	var by *rollout.TakenError
 	switch {
@@ -108,11 +108,11 @@ func (s *scaler) createNamed(ctx context.Context, pod *corev1.Pod, node string) 
 	return false, err
 }
 
-// Pods are named as those of generateName are.
+// Pods have names of the form that generateName gives.
 const (
 	idLength      = 5
 	longestPrefix = 63 - idLength
-	mostNames     = 5 // that are tried in a round
+	mostNames     = 5 // tried in a round
 )
 
 func (s *scaler) podName(node string) string {

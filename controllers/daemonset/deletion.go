@@ -12,10 +12,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// decideDeletion asks rollout/scale how many of the pods that are not wanted where they are may be deleted, and which go
-// first. It is a question of its own: nodes are independent of each other, so that a node without a pod keeps no other
-// node's pod. Pods that prepare their deletion, and those that have ended, go on as far as the answer lets planned
-// deletions do.
+// decideDeletion evaluates rollout/scale: how many of the pods that are not wanted on their nodes may be deleted, and which
+// are deleted first. It is evaluated apart from creation: nodes are independent of each other, so that a node without a pod
+// delays no deletion on another node. Pods that prepare their deletion, and pods that have ended, are deleted as far as the
+// answer allows planned deletions.
 func (s *scaler) decideDeletion(ctx context.Context, n need) need {
 	if len(n.remove)+len(n.finished) == 0 {
 		return n
@@ -39,7 +39,7 @@ func (s *scaler) decideDeletion(ctx context.Context, n need) need {
 	return n
 }
 
-// podsToDelete are the pods that an answer has deleted, never more than are not wanted.
+// podsToDelete are the pods to delete by an answer, never more than the pods that are not wanted.
 func (s *scaler) podsToDelete(pods []*facts.Pod, out points.ScaleOutput) []*facts.Pod {
 	most := min(max(out.Delete, 0), len(pods))
 	if most == 0 {

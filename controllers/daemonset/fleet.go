@@ -17,7 +17,7 @@ import (
 // fleet are the nodes of a cluster as one DaemonSet sees them.
 type fleet struct {
 	nodes map[string]*node
-	// wanted is how many of them should run a pod.
+	// wanted is how many of the nodes should run a pod.
 	wanted int
 }
 
@@ -41,16 +41,16 @@ func newFleet(template *corev1.PodSpec, nodes []corev1.Node) (*fleet, error) {
 	return f, nil
 }
 
-// site is a node with the pods there, by their age.
+// site is a node with its pods, oldest first.
 type site struct {
 	name string
-	node *node // nil if there is none of the name
+	node *node // nil if no node has the name
 	// pods are active, gone are finished or terminating.
 	pods []*facts.Pod
 	gone []*corev1.Pod
 }
 
-// buildSites are all nodes, and what pods name as one, by name. Pods that name none are at none.
+// buildSites returns all nodes, and all names of nodes in pods, sorted by name. Pods that name no node are left out.
 func buildSites(f *rollout.Facts) []*site {
 	found := f.Found.(*fleet)
 	at := make(map[string]*site, len(found.nodes))
@@ -85,7 +85,7 @@ func buildSites(f *rollout.Facts) []*site {
 	return out
 }
 
-// compareAge has the pod first that was created first, then goes by name.
+// compareAge sorts by the time of creation, oldest first, and then by name.
 func compareAge(a, b *corev1.Pod) int {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
@@ -96,7 +96,7 @@ func compareAge(a, b *corev1.Pod) int {
 func (s *site) shouldRun() bool { return s.node != nil && s.node.run }
 func (s *site) mayStay() bool   { return s.node != nil && s.node.stay }
 
-// runningPods are the active pods that do not prepare their deletion, of a revision.
+// runningPods are the active pods, updated or not, that do not prepare their deletion.
 func (s *site) runningPods(updated bool) (out []*facts.Pod) {
 	for _, p := range s.pods {
 		if p.State != kruise.LifecycleStatePreparingDelete && p.Facts.Updated == updated {

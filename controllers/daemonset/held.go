@@ -13,7 +13,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// askHold asks on which nodes a new pod is held at the current revision: on those whose pod the update did not take before.
+// askHold evaluates on which nodes a new pod is held at the current revision. It leaves out nodes whose pod the update has
+// deleted before.
 func (s *scaler) askHold(ctx context.Context, nodes []string) error {
 	current := s.currentRevision()
 	if current.Name == s.t.UpdateRevision() {
@@ -50,8 +51,8 @@ func (s *scaler) revisionOf(node string) *appsv1.ControllerRevision {
 	return s.t.History.Update
 }
 
-// currentRevision is the revision before the update. A status that names none is of a release that did not write it, or of a DaemonSet that is
-// new: then it is the one that most of the pods have that are not updated.
+// currentRevision is the revision before the update. If the status does not name one, it is from a release that did not write it, or
+// the DaemonSet is new. Then it is the revision that most of the pods have that are not updated.
 func (s *scaler) currentRevision() *appsv1.ControllerRevision {
 	h := s.t.History
 	if slices.ContainsFunc(h.All, func(r *appsv1.ControllerRevision) bool { return r.Name == s.set.Status.CurrentRevision }) {
@@ -72,8 +73,8 @@ func (s *scaler) currentRevision() *appsv1.ControllerRevision {
 	return found
 }
 
-// currentAfter is the current revision once the round is over: that of the template when each node that should have a pod has one of it,
-// and no other. While no node should have one, no node shows that it works.
+// currentAfter is the current revision once the round is over. It is that of the template when each node that should have a pod runs one
+// of that revision, and no pod of another. While no node should have a pod, no node shows that the template works.
 func (s *scaler) currentAfter() *appsv1.ControllerRevision {
 	wanted := 0
 	for _, at := range s.sites {
@@ -88,7 +89,7 @@ func (s *scaler) currentAfter() *appsv1.ControllerRevision {
 	return s.t.History.Update
 }
 
-// leaveUnnamed leaves the current revision out of a status that names none and has nothing else to say: a DaemonSet that is taken over
+// leaveUnnamed omits the current revision if the status names none and would not change otherwise: a DaemonSet that is taken over
 // from OpenKruise is not written for it.
 func (s *scaler) leaveUnnamed(status *kruise.DaemonSetStatus) {
 	was := &s.set.Status

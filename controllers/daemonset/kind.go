@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemonset adapts Advanced DaemonSets to the rollout loop: which nodes want a pod,
-// how many nodes may be without one, how the pod of a node is made, and the status (ADS-01
+// Package daemonset adapts Advanced DaemonSets to the rollout loop: it finds the nodes that should run a pod
+// and how many nodes may be without one, creates the pod of a node, and reports the status (ADS-01
 // to ADS-16).
 package daemonset
 
@@ -69,8 +69,8 @@ func (k *Kind) WorkloadType() rollout.Type {
 	}
 }
 
-// ReadSpec implements rollout.Kind. What depends on nodes goes by those of the status; Resolve
-// goes by those there are.
+// ReadSpec implements rollout.Kind. Numbers that depend on nodes use the count in the status; ResolveSpec
+// replaces it by the nodes that exist.
 func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.DaemonSet)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -85,7 +85,7 @@ func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	return out, nil
 }
 
-// ResolveSpec implements rollout.Resolver: it finds the nodes (ADS-01).
+// ResolveSpec implements rollout.KindWithNodeCounts: it finds the nodes (ADS-01).
 func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	set := r.Workload.(*kruise.DaemonSet)
 	if spec.Selector.Empty() {
@@ -120,19 +120,19 @@ func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.
 	return templates{t, set.Annotations[templateGeneration]}, nil
 }
 
-// Keys by which objects of old releases name the generation of a template.
+// Keys with which objects of old releases record the generation of a template.
 const (
 	templateGeneration      = "deprecated.daemonset.template.generation"
 	templateGenerationLabel = "pod-template-generation"
 )
 
-// templates are those of pods with a hash, or with a generation (ADS-12).
+// templates finds the revision of a pod by its hash, or by its generation (ADS-12).
 type templates struct {
 	*rollout.PodTemplates
 	generation string
 }
 
-// HasRevision implements rollout.ResolveTemplates.
+// HasRevision implements rollout.Templates.
 func (t templates) HasRevision(pod *corev1.Pod, name string) bool {
 	if t.generation != "" && name == t.UpdateRevision() && pod.Labels[templateGenerationLabel] == t.generation {
 		return true
@@ -144,9 +144,9 @@ func (t templates) HasRevision(pod *corev1.Pod, name string) bool {
 // deleting the pod is as good.
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
-// RecreatePod implements rollout.Kind: with surge it creates the next pod of the node, and the
-// one before goes when that is available (ADS-10). Otherwise it deletes the pod, or tells the
-// hook that holds it, and the next scale makes another.
+// RecreatePod implements rollout.Kind. With surge it creates the next pod of the node, and the
+// old one is deleted when the new one is available (ADS-10). Otherwise it deletes the pod, or marks it for the
+// hook that holds it, and the next scale phase creates another.
 func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	s := k.newScaler(r, f)
 	if f.Strategy.MaxSurge > 0 {

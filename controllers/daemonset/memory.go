@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A node whose pods fail gets the next one later and later (ADS-03).
+// The delay before the failed pod of a node is deleted and replaced grows with each failure (ADS-03).
 const (
 	firstBackOff   = time.Second
 	longestBackOff = 15 * time.Minute
@@ -22,7 +22,7 @@ type failure struct {
 	generation int64
 }
 
-// backOff is how long a failed pod of a node is left.
+// backOff is how much longer a failed pod of a node is kept.
 func (m *memory) backOff(node string, generation int64, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *memory) backOff(node string, generation int64, now time.Time) time.Dura
 	return max(f.at.Add(f.delay).Sub(now), 0)
 }
 
-// recordFailure notes that a failed pod was deleted. What went well for long is forgotten.
+// recordFailure notes that a failed pod was deleted. After a long time without a failure the delay is the first one again.
 func (m *memory) recordFailure(node string, generation int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *memory) recordFailure(node string, generation int64, now time.Time) {
 	m.failures[node] = next
 }
 
-// setTriedName notes the name of a pod whose creation may have been done though it failed, "" once it
+// setTriedName notes the name of a pod that may exist though its creation failed; "" once the outcome
 // is known.
 func (m *memory) setTriedName(node, name string) {
 	m.mu.Lock()
@@ -63,7 +63,7 @@ func (m *memory) triedName(node string) string {
 	return m.names[node]
 }
 
-// countRefusal notes whether the last pod of a node could not be created.
+// countRefusal counts the pods of a node that could not be created in a row.
 func (m *memory) countRefusal(node string, refused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *memory) countRefusal(node string, refused bool) {
 	m.refused[node]++
 }
 
-// sortByRefusals has the nodes first whose pods were refused least often, and else keeps the order.
+// sortByRefusals puts the nodes whose pods were refused least often first, and otherwise keeps the order.
 func (m *memory) sortByRefusals(nodes []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,33 +106,33 @@ func (m *memory) forgetGoneNodes(sites []*site) {
 	m.names, m.failures, m.refused = names, failures, refused
 }
 
-// memory only saves work: losing it changes no decision.
+// memory is what is kept of a DaemonSet between rounds. It only saves work: losing it changes no decision.
 type memory struct {
 	mu sync.Mutex // pods are created and deleted in parallel
-	// names are those of pods whose creation may have been done though it failed, by node.
+	// names are the names of pods that may exist though their creation failed, by node.
 	names map[string]string
-	// failures are those of the pods of nodes.
+	// failures are the last failures of pods, by node.
 	failures map[string]failure
-	// refused counts the pods of a node that could not be created since one could.
+	// refused counts, by node, the pods that could not be created since one could.
 	refused map[string]int
-	// proven is the revision whose pods could all be made the last time.
+	// proven is the revision whose pods could all be created the last time.
 	proven string
-	// told are the messages that events have reported of a revision.
+	// told are the messages that events have reported for a revision.
 	told    map[string]bool
 	toldFor string
-	// total is how many pods there are once the scaling of this round has created all that it tries to. missing is how many nodes it
-	// leaves without a pod that they should run.
+	// total is how many pods there are once this round has created all that its scaling tries to create. missing is how many
+	// nodes that should run a pod have none even then.
 	total, missing int
 }
 
-// noteScaling notes what the scaling of this round makes of the pods.
+// noteScaling notes how many pods the scaling of this round leaves, and on how many nodes one is missing.
 func (m *memory) noteScaling(total, missing int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.total, m.missing = total, missing
 }
 
-// readScaling returns what the scaling of this round makes of the pods.
+// readScaling returns how many pods the scaling of this round leaves, and on how many nodes one is missing.
 func (m *memory) readScaling() (total, missing int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 )
 
-// MovableFilter implements rollout.Bounder (ADS-08): the pod of a node that exists, that the selector
-// of the strategy selects, and that has no pod of the next revision yet. Two old pods are
-// first made one.
+// MovableFilter implements rollout.KindWithCandidateFilter (ADS-08). A pod may be moved if its node exists and the selector
+// of the strategy selects the node, unless the node has a pod of the next revision already. If a node has two
+// old pods, one of them is deleted first.
 func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 	may, selected := map[*facts.Pod]bool{}, nodeSelector(f.Workload.(*kruise.DaemonSet))
 	for _, s := range buildSites(f) {
@@ -31,7 +31,7 @@ func (k *Kind) updatesNode(s *site) bool {
 	return s.node != nil && (s.shouldRun() || len(s.pods) > 0 && !k.Gates.PruneIneligibleNodes)
 }
 
-// nodeSelector is the selector of nodes that are updated. One that cannot be read selects none.
+// nodeSelector is the selector of nodes whose pods are updated. A selector that cannot be read selects none.
 func nodeSelector(set *kruise.DaemonSet) labels.Selector {
 	ru := set.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Selector == nil {
@@ -44,8 +44,8 @@ func nodeSelector(set *kruise.DaemonSet) labels.Selector {
 	return selector
 }
 
-// ComputeDifference implements rollout.Kind (ADS-08 to ADS-10). All is counted by node: one that has
-// a pod of the next revision, or none, uses up what the partition leaves.
+// ComputeDifference implements rollout.Kind (ADS-08 to ADS-10). It counts nodes, not pods. A node that has
+// a pod of the next revision, or no pod, is not one of those that the partition leaves at the old revision.
 func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	left, candidates := -f.Strategy.Partition, 0
 	un := &selection.Unavailable{}
@@ -54,7 +54,7 @@ func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 			continue
 		}
 		old := s.runningPods(false)
-		if len(old) > 0 && len(s.runningPods(true)) == 0 { // the others use up what is left
+		if len(old) > 0 && len(s.runningPods(true)) == 0 { // only nodes with an old pod alone are still to be updated
 			left++
 		}
 		for _, p := range old {
@@ -89,12 +89,12 @@ type availability int
 const (
 	no availability = iota
 	yes
-	updating // and that is because of an update
+	updating // because of an update
 )
 
-// nodeAvailability counts a node that has no pod, more than one, or one that is not available or is
-// on its way out. A pod of the revision before that is not available counts as well:
-// OpenKruise leaves it out, and may so have more nodes without a pod than it is allowed.
+// nodeAvailability counts a node as unavailable that has no pod or more than one, or whose pod is not available or
+// terminates. An old pod that is not available counts as well: OpenKruise leaves it out,
+// and so may have more nodes without an available pod than it is allowed.
 func (s *site) nodeAvailability(f *rollout.Facts) availability {
 	before, next := s.runningPods(false), s.runningPods(true)
 	switch {
@@ -108,7 +108,7 @@ func (s *site) nodeAvailability(f *rollout.Facts) availability {
 	return no
 }
 
-// hasSurge reports whether a node has two pods. One that a hook holds on its way out counts.
+// hasSurge reports whether a node has two pods. A pod whose deletion a hook holds counts.
 func (s *site) hasSurge() bool { return len(s.pods) > 1 }
 
 func incrementIf(n *int, yes bool) {

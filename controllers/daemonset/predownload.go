@@ -9,8 +9,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 )
 
-// PredownloadSettings implements predownload.Kind, by annotations alone. The numbers are of the nodes of the
-// status. OpenKruise reads the annotation of how many updated pods have to be ready, and does
+// PredownloadSettings implements predownload.Kind, by annotations alone. Percentages are of the number of nodes in the
+// status. OpenKruise reads the annotation with the number of updated pods that have to be ready, but does
 // not wait for them.
 func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.DaemonSet)

@@ -39,17 +39,17 @@ func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	}
 }
 
-// need is what the nodes ask for.
+// need is what the nodes require.
 type need struct {
-	// create are nodes, by name.
+	// create are names of nodes.
 	create []string
-	// remove are pods; finished are those of them that have ended.
+	// remove are the pods to delete; finished are pods to delete that have ended.
 	remove   []*facts.Pod
 	finished []*corev1.Pod
 }
 
-// ScalePods implements rollout.Kind (ADS-03 to ADS-06): nodes that should run a pod and have none
-// get one, and pods that are too many, failed or not wanted where they are go.
+// ScalePods implements rollout.Kind (ADS-03 to ADS-06). It creates a pod on each node that should run one and has
+// none. It deletes pods that failed, that are too many, or that are not wanted on their nodes.
 func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
 	s := k.newScaler(r, f)
 	n := s.computeNeed()
@@ -66,7 +66,7 @@ func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts
 	return removed, errors.Join(err, failed)
 }
 
-// computeNeed looks at each node.
+// computeNeed works out what each node requires.
 func (s *scaler) computeNeed() (n need) {
 	for _, at := range s.sites {
 		switch {
@@ -86,7 +86,7 @@ func (s *scaler) computeNeed() (n need) {
 	return n
 }
 
-// assessNode is ADS-03 for a node whose pod may go on.
+// assessNode applies ADS-03 to a node whose pod may go on running.
 func (s *scaler) assessNode(at *site, n *need) {
 	waiting := false
 	for _, p := range at.finishedPods() {
@@ -124,7 +124,7 @@ func (s *scaler) assessNode(at *site, n *need) {
 	}
 }
 
-// surplusPods are all but the pod that stays: one that is scheduled, of these the oldest.
+// surplusPods are all pods but the one that stays: the oldest of those that are scheduled, if any is.
 func surplusPods(pods []*facts.Pod) []*facts.Pod {
 	if len(pods) < 2 {
 		return nil
@@ -135,8 +135,8 @@ func surplusPods(pods []*facts.Pod) []*facts.Pod {
 	return pods[1:]
 }
 
-// unscheduledPods are pods that wait for a node that is gone (ADS-04). Pods that ran there are
-// the garbage collector's.
+// unscheduledPods are pods that wait for a node that is gone (ADS-04). The garbage collector deletes
+// pods that ran there.
 func (s *site) unscheduledPods() (out []*facts.Pod) {
 	for _, p := range s.pods {
 		if p.Spec.NodeName == "" {
@@ -180,7 +180,7 @@ func (s *scaler) decideCreation(ctx context.Context, n need) int {
 	return max(out.Create, 0)
 }
 
-// applyDeletions deletes at most so many pods, those that have ended first. Pods that a hook holds do not
+// applyDeletions deletes at most so many pods, those that have ended first. Pods whose deletion a hook holds do not
 // count (ADS-06).
 func (s *scaler) applyDeletions(ctx context.Context, n need, most int) (acted bool, err error) {
 	var ended, others []*facts.Pod
@@ -197,8 +197,8 @@ func (s *scaler) applyDeletions(ctx context.Context, n need, most int) (acted bo
 	return let || more, errors.Join(err, failed)
 }
 
-// deleteFinished deletes a pod that failed, and remembers that the node had one. A Succeeded
-// one goes as well: in OpenKruise it keeps its node without a daemon indefinitely.
+// deleteFinished deletes a pod that has ended, and records the failure for the delay of its node. A Succeeded
+// pod is deleted as well: in OpenKruise it keeps its node without a daemon indefinitely.
 func (s *scaler) deleteFinished(ctx context.Context, p *corev1.Pod) error {
 	node := nodefit.NodeOf(p)
 	message := fmt.Sprintf("Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, node)

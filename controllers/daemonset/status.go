@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
 )
 
-// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of what
-// changed.
+// ReportStatus implements rollout.Kind: it writes the status if it changed, and records events of the
+// changes.
 func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	s := k.newScaler(r, f)
 	status := s.computeStatus(res.Err == nil)
@@ -37,7 +37,7 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 	return r.TruncateHistory(ctx, f, f.Templates.(templates).PodTemplates, limit, failed)
 }
 
-// computeStatus counts the nodes (ADS-13): of each that should run a pod, by its oldest one.
+// computeStatus counts nodes (ADS-13): each node that should run a pod counts by its oldest pod.
 func (s *scaler) computeStatus(whole bool) kruise.DaemonSetStatus {
 	out := kruise.DaemonSetStatus{
 		ObservedGeneration: s.set.Status.ObservedGeneration, DesiredNumberScheduled: int32(s.f.Replicas),
@@ -71,7 +71,7 @@ func (s *scaler) computeStatus(whole bool) kruise.DaemonSetStatus {
 	return out
 }
 
-// podReadiness reports whether a pod of a node is ready and available; one that terminates may be.
+// podReadiness reports whether a pod of a node is ready and available. A terminating pod may be both.
 func (s *scaler) podReadiness(at *site, pod *corev1.Pod) (ready, available bool) {
 	for _, p := range at.pods {
 		if p.Pod == pod {

@@ -45,7 +45,7 @@ func resolveStrategy(set *kruise.DaemonSet, wanted int) (s points.Strategy, inva
 		s.MaxUnavailable = max(s.MaxUnavailable, 1)
 	}
 	partition, err := budget.ResolveShare(ptr.Deref(ru.Partition, intstr.FromInt32(0)), wanted)
-	if err != nil { // keep what there is
+	if err != nil { // all pods stay as they are
 		partition, invalid = wanted, err
 	}
 	s.Partition = min(max(partition, 0), wanted)
@@ -58,5 +58,5 @@ func burstLimit(set *kruise.DaemonSet, wanted int) int {
 	if err != nil {
 		return kruise.DefaultDaemonSetBurstReplicas
 	}
-	return max(n, 1) // none at all would never get on
+	return max(n, 1) // with 0 the DaemonSet would make no progress
 }

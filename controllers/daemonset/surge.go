@@ -10,9 +10,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// LimitRecreations implements rollout.RecreateLimiter: with surge the next pod of each is created beside it (ADS-10), so that rollout/scale
-// is asked how many are, since a hold of the scaling holds them, too. Pods that the scaling creates in this round count as if they were
-// there, though their creation may fail. Nodes that it leaves without a pod come before those that have one.
+// LimitRecreations implements rollout.RecreateLimiter. With surge the next pod is created beside the old one (ADS-10). So rollout/scale
+// decides how many are created, and a hold of the scaling applies to them, too. Pods that this round creates by scaling count as if they
+// existed, though their creation may fail. Nodes that the scaling leaves without a pod come before those that have one.
 func (k *Kind) LimitRecreations(ctx context.Context, r *rollout.Round, f *rollout.Facts, pods []*facts.Pod) (allowed int, held func(*facts.Pod) decision.Hold) {
 	if f.Strategy.MaxSurge == 0 {
 		return len(pods), nil

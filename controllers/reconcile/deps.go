@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// defaultWorkers is how many objects a controller reconciles at once if nobody says another number.
+// defaultWorkers is how many objects a controller reconciles at once if Deps.Workers is 0.
 const defaultWorkers = 3
 
 // Deps are what a controller needs of its manager. Controllers embed them.
@@ -35,9 +35,9 @@ type Deps struct {
 	Live client.Reader
 	// Events records events of the controller's objects.
 	Events record.EventRecorder
-	// Engine answers decisions. It may be nil in a controller that asks for none.
+	// Engine answers decisions. It may be nil in a controller that evaluates no policies.
 	Engine *engine.Engine
-	// Rounds keeps the explanation of the last round of each object. If it is nil, nobody reads them.
+	// Rounds keeps the explanation of the last round of each object. If it is nil, the explanations are read by no caller.
 	Rounds *explain.Store
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -46,8 +46,8 @@ type Deps struct {
 	// StatusInterval is the time between two writes of the status of an object in which only counts
 	// have changed; 0 is none. The last counts are always written.
 	StatusInterval time.Duration
-	// NewRateLimiter makes what says how fast the objects of one controller are reconciled again after
-	// an error. If it is nil, that is after 5 ms at first, and after a minute at most.
+	// NewRateLimiter returns the rate limiter with which the objects of one controller are reconciled again after
+	// an error. If it is nil, the first delay is 5 ms and the longest is a minute.
 	NewRateLimiter func() workqueue.TypedRateLimiter[Request]
 	// PolicyChanges has an event for each change of the policies. It may be nil.
 	PolicyChanges <-chan event.GenericEvent
@@ -55,7 +55,7 @@ type Deps struct {
 	writes *ownWrites
 }
 
-// WithDefaults returns the Deps with defaults for what is nil or 0, and a Client that ReadObject knows the writes of.
+// WithDefaults returns the Deps with defaults for what is nil or 0, and with a Client that records the writes for ReadObject.
 func (d Deps) WithDefaults() Deps {
 	if d.Rounds == nil {
 		d.Rounds = explain.NewStore()
@@ -89,16 +89,16 @@ func (d Deps) ReadObject(ctx context.Context, name types.NamespacedName, o clien
 	return d.writes.overlayStatus(ctx, o)
 }
 
-// RecordStatus notes that the status of an object was written, as the API server answered, by a client that is not that
-// of the Deps.
+// RecordStatus records a write of the status of an object that another client than the Client of the Deps has done. The object
+// is as the API server answered.
 func (d Deps) RecordStatus(o client.Object) {
 	if d.writes != nil {
 		d.writes.recordWrite(o, "", nil)
 	}
 }
 
-// NewController begins a controller of a name. A change of the policies has it reconcile what
-// affected lists. In a controller that asks for no decisions affected is nil.
+// NewController starts to build a controller with a name. A change of the policies makes it reconcile the objects
+// that affected lists. affected is nil for a controller that evaluates no policies.
 func (d Deps) NewController(mgr ctrl.Manager, name string, affected handler.MapFunc) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(name)
 	if d.PolicyChanges == nil || affected == nil {
@@ -113,7 +113,7 @@ func (d Deps) CompleteController(b *builder.Builder, r Reconciler) error {
 	return requeue.CompleteController(b, d.ControllerOptions(), r)
 }
 
-// ControllerOptions returns the workers and the rate limiter as controller-runtime takes them.
+// ControllerOptions returns the workers and the rate limiter as options of controller-runtime.
 func (d Deps) ControllerOptions() controller.Options {
 	o := controller.Options{MaxConcurrentReconciles: d.Workers}
 	if d.NewRateLimiter != nil {

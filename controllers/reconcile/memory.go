@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory has what a controller remembers of each object between its steps. An object that was
-// deleted and created anew begins anew. It may be used by several goroutines; what it has of
-// one object is that object's own, as no two steps of an object overlap.
+// Memory keeps what a controller remembers of each object between its rounds. An object that was
+// deleted and created again starts with a fresh memory. Several goroutines may use a Memory. The memory of
+// one object needs no lock, as no two rounds of an object overlap.
 type Memory[M any] struct {
 	fresh   func() M
 	dropped func(types.UID)
@@ -25,7 +25,7 @@ type memoryEntry[M any] struct {
 	value M
 }
 
-// NewMemory makes a Memory of what fresh returns for each object. dropped hears of the UIDs of
+// NewMemory returns a Memory that gives each new object the value that fresh returns. dropped is called with the UIDs of
 // objects that are forgotten; it may be nil.
 func NewMemory[M any](fresh func() M, dropped func(types.UID)) *Memory[M] {
 	if dropped == nil {
@@ -34,7 +34,7 @@ func NewMemory[M any](fresh func() M, dropped func(types.UID)) *Memory[M] {
 	return &Memory[M]{fresh: fresh, dropped: dropped, of: map[types.NamespacedName]*memoryEntry[M]{}}
 }
 
-// GetOrCreate is what is remembered of an object.
+// GetOrCreate returns the memory of an object.
 func (m *Memory[M]) GetOrCreate(o client.Object) *M {
 	key := client.ObjectKeyFromObject(o)
 	m.mu.Lock()
@@ -50,7 +50,7 @@ func (m *Memory[M]) GetOrCreate(o client.Object) *M {
 	return &r.value
 }
 
-// ForgetObject drops what is remembered of the object of a name.
+// ForgetObject drops the memory of the object with a name.
 func (m *Memory[M]) ForgetObject(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,8 +21,8 @@ type ObjectFuncs[T client.Object] struct {
 	// Reconcile runs one round of an object. It returns when the next round begins if nothing
 	// changes before; 0 is never.
 	Reconcile func(context.Context, T) (time.Duration, error)
-	// Finalize does the same for an object that is being deleted. If it is nil, nothing happens to
-	// these objects.
+	// Finalize runs a round of an object that is being deleted, and returns the same. If it is nil, nothing
+	// is done with these objects.
 	Finalize func(context.Context, T) (time.Duration, error)
 	// Status returns a pointer to the status of an object. Its condition FailedReconcile has the
 	// error of the last round. If Status is nil, no condition is written.
@@ -30,12 +30,12 @@ type ObjectFuncs[T client.Object] struct {
 	// Report reports how a round ended, with an error or nil, in place of the condition. It is not
 	// called for a lost race, nor for an object that is gone. It may be nil.
 	Report func(context.Context, T, error) error
-	// Forget drops what is remembered of an object that does not exist any more. It may be nil.
+	// Forget drops what is remembered of an object that no longer exists. It may be nil.
 	Forget func(types.NamespacedName)
 }
 
-// NewObjectReconciler returns a Reconciler that reads each object by ReadObject of the Deps, which have their
-// defaults.
+// NewObjectReconciler returns a Reconciler that reads each object with ReadObject of the Deps. d is the result of
+// WithDefaults.
 func NewObjectReconciler[T client.Object](d Deps, funcs ObjectFuncs[T]) Reconciler {
 	if status := funcs.Status; status != nil && funcs.Report == nil {
 		funcs.Report = func(ctx context.Context, o T, err error) error {
@@ -50,7 +50,7 @@ type objectReconciler[T client.Object] struct {
 	funcs ObjectFuncs[T]
 }
 
-// Reconcile runs one round of the object of a request.
+// Reconcile runs one round of the object that a request names.
 func (r *objectReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	kind := reflect.TypeFor[T]().Elem()
 	o, _ := reflect.New(kind).Interface().(T)

@@ -18,20 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long a cache may take to show a write. Resource versions go back when a cluster is restored
-// from a backup, so the API server is asked then.
+// patience is how long a cache may take to show a write. After that the API server is read: the write may be lost,
+// because resource versions go back when a cluster is restored from a backup.
 const patience = time.Minute
 
-// ownWrites has the last status that a controller wrote to each object, until its cache shows it. A controller
+// ownWrites keeps the last status that a controller wrote to each object, until its cache shows it. A controller
 // compares the status that it computes with the one in the cache, and does not reconcile its own writes. With a
-// cache that is late, counts that go down and up again would look unchanged: the status would stay as it was in
-// between, and no event would follow.
+// late cache, counts that go down and up again would look unchanged. The status would then keep the counts from in
+// between, and no event would start another round.
 type ownWrites struct {
 	now  func() time.Time
 	live client.Reader // may be nil
 
 	mu    sync.Mutex
-	kinds map[reflect.Type]bool // those of the objects that the controller reconciles
+	kinds map[reflect.Type]bool // the types of the objects that the controller reconciles
 	last  map[ownKey]ownWrite
 	swept time.Time
 }
@@ -44,10 +44,10 @@ type ownKey struct {
 type ownWrite struct {
 	uid     types.UID
 	version string
-	// status is that of the object, as the API server answered. It is kept for as long as a cache may take.
+	// status is the status as the API server answered. It is kept for as long as a cache may take to show it.
 	status reflect.Value
 	at     time.Time
-	// unknown is true when the answer to a later write was lost: the status is the one here or the later one.
+	// unknown is true when the answer to a later write was lost: that write may or may not have replaced the status.
 	unknown bool
 }
 
@@ -68,8 +68,8 @@ func keyOf(o client.Object) ownKey {
 	return ownKey{reflect.TypeOf(o), client.ObjectKeyFromObject(o)}
 }
 
-// overlayStatus gives an object of the cache the status that was last written to it, where the cache is older.
-// Writes to objects of its kind are recorded from then on.
+// overlayStatus gives an object from the cache the status that was last written to it, if the object is older.
+// From then on, writes to objects of its type are recorded.
 func (w *ownWrites) overlayStatus(ctx context.Context, o client.Object) error {
 	own, ok := w.findOwn(o)
 	if !ok {
@@ -99,7 +99,7 @@ func (w *ownWrites) overlayStatus(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// findOwn returns the last write to an object, if the cache does not show it.
+// findOwn returns the last write to an object, if the cache does not show it yet.
 func (w *ownWrites) findOwn(o client.Object) (ownWrite, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func isOlder(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// deepCopyStatus copies a status by an object of the kind that has nothing else.
+// deepCopyStatus copies a status, by means of an otherwise empty object of the same type.
 func deepCopyStatus(o client.Object, status reflect.Value) (reflect.Value, bool) {
 	bare, ok := reflect.New(reflect.TypeOf(o).Elem()).Interface().(runtime.Object)
 	if !ok {
@@ -142,7 +142,7 @@ func (w *ownWrites) recordWrite(o client.Object, before string, err error) {
 		return
 	}
 	switch {
-	case err == nil && o.GetResourceVersion() != before: // something changed
+	case err == nil && o.GetResourceVersion() != before: // the write changed the object
 		w.setOwn(o)
 	case IsIndeterminate(err):
 		w.mu.Lock()
@@ -159,7 +159,7 @@ func (w *ownWrites) isRecorded(o client.Object) bool {
 	return o.GetUID() != "" && w.kinds[reflect.TypeOf(o)] && statusOf(o).IsValid()
 }
 
-// setOwn keeps the status of an object as the API server has it.
+// setOwn keeps the status of an object as the API server returned it.
 func (w *ownWrites) setOwn(o client.Object) {
 	status, ok := deepCopyStatus(o, statusOf(o))
 	if !ok {
@@ -168,7 +168,7 @@ func (w *ownWrites) setOwn(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if now.Sub(w.swept) >= patience { // most caches have shown what was written
+	if now.Sub(w.swept) >= patience { // most caches show these writes by now
 		for key, own := range w.last {
 			if now.Sub(own.at) >= patience {
 				own.status = reflect.Value{}
@@ -180,8 +180,8 @@ func (w *ownWrites) setOwn(o client.Object) {
 	w.last[keyOf(o)] = ownWrite{uid: o.GetUID(), version: o.GetResourceVersion(), status: status, at: now}
 }
 
-// IsIndeterminate reports whether an error leaves open if a write was done: there was no
-// answer, or one that the API server failed half-way.
+// IsIndeterminate reports whether an error leaves open whether a write was done: there was no
+// answer, or the API server failed while it handled the request.
 func IsIndeterminate(err error) bool {
 	if err == nil {
 		return false

@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// UserChanges passes changes of a user, but not our own writes of the status, which a controller
-// remembers. Labels and annotations are facts for policies: an approval may be one.
+// UserChanges passes changes by users, but not writes of the status, since a controller
+// remembers its own. Labels and annotations are facts for policies: an approval may be one.
 func UserChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// AllObjects wants every object of a list.
+// AllObjects selects every object of a list.
 func AllObjects[T client.Object](T) bool { return true }
 
-// ListRequests has one request for each object of a list that is wanted. It is for events that
-// concern all objects of a kind, such as that other policies decide. An error is logged, since
-// a handler of events cannot return it.
+// ListRequests returns a request for each object of a list that want selects. It is for events that
+// concern all objects of a kind, such as a change of policies. An error is logged, since
+// an event handler cannot return it.
 func ListRequests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool) (out []Request) {
 	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// otherOf is the other one of a hot pair.
+// otherOf returns the other container of a hot pair.
 func otherOf(name, one string) string {
 	first, second := podmeta.HotPair(name)
 	if one == first {
@@ -26,9 +26,9 @@ func otherOf(name, one string) string {
 	return first
 }
 
-// hotTarget is the container of a hot pair that gets the new image: the idle one, which has the empty image; in the middle of
-// an upgrade the one that does not run yet, else the one that does not work. It is empty where the one that works has the new
-// image, or is on its way to it: an upgrade that is begun goes on with the version that it began with (SS-17).
+// hotTarget returns the container of a hot pair that gets the new image. It is the idle one, which has the empty image; in the middle of
+// an upgrade it is the one that does not run yet, else the one that does not work. It is empty if the working container has the new
+// image, or is being upgraded to it: an upgrade that has begun goes on with the version that it began with (SS-17).
 func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.Pod) string {
 	first, second := podmeta.HotPair(c.Name)
 	working := podmeta.WorkingContainers(pod)[c.Name]
@@ -50,15 +50,15 @@ func hotTarget(set *kruise.SidecarSet, c *kruise.SidecarContainer, pod *corev1.P
 	return target
 }
 
-// containerReset is the container of a hot pair that has no work any more, and gets the empty image again.
+// containerReset is a container of a hot pair that is not needed any more, and gets the empty image again.
 type containerReset struct {
 	name, container, image string
-	// again is true where the image that it has is wanted again, after the other one has taken over. It would not start anew
-	// for it, and so not take over.
+	// again is true if the spec requires the image of this container again, after the other one has taken over. It runs that image
+	// already, so it would not restart and not take over.
 	again bool
 }
 
-// findResets are those of a pod that an upgrade left.
+// findResets returns the resets that an upgrade has left to do in a pod.
 func findResets(set *kruise.SidecarSet, pod *corev1.Pod) (out []containerReset) {
 	working := podmeta.WorkingContainers(pod)
 	for i := range set.Spec.Containers {
@@ -76,8 +76,8 @@ func findResets(set *kruise.SidecarSet, pod *corev1.Pod) (out []containerReset) 
 	return out
 }
 
-// wantedAgain are the resets without which a pod cannot get the images of its SidecarSet. They wait for no other container: it may
-// be that only this update mends it.
+// wantedAgain returns the resets without which a pod cannot get the images of its SidecarSet. They wait for no other container:
+// this update may be the only way to repair the pod.
 func wantedAgain(list []containerReset) (out []containerReset) {
 	for _, one := range list {
 		if one.again {
@@ -87,9 +87,9 @@ func wantedAgain(list []containerReset) (out []containerReset) {
 	return out
 }
 
-// isResetDue reports whether the new containers have taken over, so that those that they replace can be reset (SS-13). Those to be reset
-// need not be ready: an upgrade away from a version that is not ready would never end. Nor need those that the pod has of its own
-// and that have ended for good, as the main containers of a Job. A new container that has ended has not taken over.
+// isResetDue reports whether the new containers have taken over, so that the containers that they replace can be reset (SS-13). The containers
+// to reset need not be ready: an upgrade away from a version that is not ready would never end. Nor need the pod's own containers that
+// have ended for good, such as the main containers of a Job. A new container that has ended has not taken over.
 func isResetDue(set *kruise.SidecarSet, p *facts.Pod, list []containerReset) bool {
 	left := map[string]bool{}
 	for _, one := range list {
@@ -128,7 +128,7 @@ func isResetDue(set *kruise.SidecarSet, p *facts.Pod, list []containerReset) boo
 	return true
 }
 
-// ScalePods implements rollout.Kind: it creates and deletes nothing. Hot resets go before all other updates (SS-12).
+// ScalePods implements rollout.Kind: it creates and deletes nothing. Hot resets come before all other updates (SS-12).
 func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (bool, error) {
 	set := r.Workload.(*kruise.SidecarSet)
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) || f.Strategy.Paused {

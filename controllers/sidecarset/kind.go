@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecarset adapts SidecarSets to the rollout loop: which pods have their containers, what the strategy means in
-// numbers of these, how images are changed in place, cold or hot, and the status (SS-09 to SS-17).
+// Package sidecarset adapts SidecarSets to the rollout loop: it finds the pods that have their containers, resolves the strategy to
+// numbers of pods, changes images in place, cold or hot, and reports the status (SS-09 to SS-17).
 package sidecarset
 
 import (
@@ -36,7 +36,7 @@ import (
 // InjectedIndex finds pods by the SidecarSets whose containers they have.
 const InjectedIndex = "injectedSidecarSets"
 
-// SetupIndexes adds the indexes of pods that Controllers of SidecarSets read by.
+// SetupIndexes adds the indexes of pods with which controllers of SidecarSets read.
 func SetupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		indexer.IndexField(ctx, &corev1.Pod{}, InjectedIndex, InjectedIn),
@@ -52,10 +52,11 @@ func InjectedIn(o client.Object) []string {
 	return nil
 }
 
-// Kind implements rollout.Kind, rollout.Guest, rollout.Bounder, rollout.InPlaceUpdater and rollout.Refresher.
+// Kind implements rollout.Kind, rollout.KindWithSharedPods, rollout.KindWithNodeCounts, rollout.KindWithCandidateFilter,
+// rollout.KindWithInPlaceUpdate, rollout.KindWithLabelRefresh and rollout.KindWithMissingPods.
 type Kind struct {
 	cached client.Reader
-	// namespace is that of the manager, which the revisions are in.
+	// namespace is the namespace of the manager, which has the revisions.
 	namespace string
 	events    record.EventRecorder
 	missed    *MissedPodFinder
@@ -64,10 +65,10 @@ type Kind struct {
 // Option changes a Kind.
 type Option func(*Kind)
 
-// WithMissed has it look for pods that lack what they should have been given. The cache needs matching.KeysIndex.
+// WithMissed makes the Kind look for pods that lack containers that they should have. The cache needs matching.KeysIndex.
 func WithMissed(m *MissedPodFinder) Option { return func(k *Kind) { k.missed = m } }
 
-// New makes the adapter. The events are those of pods.
+// New makes the adapter. events records events of pods.
 func New(cached client.Reader, namespace string, events record.EventRecorder, opts ...Option) *Kind {
 	k := &Kind{cached: cached, namespace: namespace, events: events}
 	for _, o := range opts {
@@ -76,22 +77,22 @@ func New(cached client.Reader, namespace string, events record.EventRecorder, op
 	return k
 }
 
-// memory is what is worked out once for each generation of a SidecarSet.
+// memory is what is kept of a SidecarSet between rounds. The first fields are computed once for each generation.
 type memory struct {
 	generation int64
 	hashes     podmeta.Hashes
 	selector   *matching.Selector
-	// told is the revision that NotUpgradablePods was recorded for.
+	// told is the revision for which NotUpgradablePods was recorded.
 	told string
 	// judged are decisions about pods that lack the containers.
 	judged map[types.UID]injectionVerdict
-	// changed is when a user changed the SidecarSet last; zero if that has not been read.
+	// changed is when a user last changed the SidecarSet; zero if that has not been read.
 	changed time.Time
-	// evicted is when a pod that lacks the containers was evicted last.
+	// evicted is when a pod that lacks the containers was last evicted.
 	evicted time.Time
-	// quiet is since when no pod lacks the containers, after some were evicted.
+	// quiet is since when no pod has lacked the containers, after some were evicted.
 	quiet time.Time
-	// recreationHeld is the reason that pods which lack the containers are not evicted for.
+	// recreationHeld is the reason why pods that lack the containers are not evicted.
 	recreationHeld string
 }
 
@@ -131,15 +132,16 @@ func (k *Kind) relatedSidecarSets(ctx context.Context, pod *corev1.Pod) (out []r
 	return append(out, more...)
 }
 
-// DeletionAsked implements rollout.Kind: pods belong to others.
+// DeletionAsked implements rollout.Kind: pods belong to other workloads.
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
-// RecreatePod implements rollout.Kind. Pods belong to others, so a policy that wants it fails, and the condition FailedUpdate says so.
+// RecreatePod implements rollout.Kind. Pods belong to other workloads, so recreating one is an error, which the condition FailedUpdate
+// reports.
 func (k *Kind) RecreatePod(_ context.Context, _ *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	return fmt.Errorf("rollout/change wants pod %s/%s recreated, but SidecarSet %s does not own it: answer InPlace, Reject or Wait", p.Namespace, p.Name, f.Subject.Name)
 }
 
-// loadMemory is what is worked out of the SidecarSet of a round.
+// loadMemory returns the memory of the SidecarSet of a round, for its present generation.
 func loadMemory(r *rollout.Round) (*memory, *kruise.SidecarSet, error) {
 	m, set := r.KindMemory().(*memory), r.Workload.(*kruise.SidecarSet)
 	if m.generation == set.Generation && m.selector != nil {

@@ -26,7 +26,7 @@ import (
 // mostNamed is how many pods a message names.
 const mostNamed = 3
 
-// explainReason says in a sentence why a pod lacks containers.
+// explainReason returns a sentence that says why a pod lacks containers.
 func (l uninjectedPod) explainReason(set string) string {
 	if l.reason == ReasonNoAnswer {
 		return fmt.Sprintf("No webhook answered when the pod was created, and the failure policy let it start without the containers of SidecarSet %s.", set)
@@ -34,7 +34,7 @@ func (l uninjectedPod) explainReason(set string) string {
 	return fmt.Sprintf("SidecarSet %s was changed after the pod was created.", set)
 }
 
-// reportMissed keeps the condition InjectionMissed while pods lack the containers. There is none otherwise.
+// reportMissed keeps the condition InjectionMissed while pods lack the containers, and removes it otherwise.
 func reportMissed(r *rollout.Round, f *rollout.Facts, s *kruise.SidecarSetStatus) {
 	found, ok := f.Found.(*findings)
 	if !ok {
@@ -72,8 +72,8 @@ func reportMissed(r *rollout.Round, f *rollout.Facts, s *kruise.SidecarSetStatus
 	})
 }
 
-// reportConflict keeps the condition Conflict while pods lack the containers because of another SidecarSet. Admission refuses two that
-// conflict, but not two that are created at once, and not all that selectors of namespaces and rules bring together.
+// reportConflict keeps the condition Conflict while pods lack the containers because of another SidecarSet. Admission refuses a SidecarSet that
+// conflicts with another, but not two that are created at once, and not all conflicts by namespace selectors and rules.
 func reportConflict(r *rollout.Round, found *findings, s *kruise.SidecarSetStatus) {
 	if found.taken == 0 {
 		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetConflict)
@@ -89,7 +89,7 @@ func reportConflict(r *rollout.Round, found *findings, s *kruise.SidecarSetStatu
 	})
 }
 
-// ExplainMissing implements rollout.Lacker.
+// ExplainMissing implements rollout.KindWithMissingPods.
 func (k *Kind) ExplainMissing(f *rollout.Facts, namespace, name string) (explain.Answer, bool) {
 	found, ok := f.Found.(*findings)
 	if !ok {
@@ -107,14 +107,14 @@ func (k *Kind) ExplainMissing(f *rollout.Facts, namespace, name string) (explain
 	return explain.Answer{}, false
 }
 
-// repairEvery is the time between two evictions for one SidecarSet, in which the owner of the pod makes another one.
+// repairEvery is the time between two evictions for one SidecarSet. It gives the owner of the pod time to create another one.
 const repairEvery = 10 * time.Second
 
-// mostTried is how many pods a round asks budgets for.
+// mostTried is how many evictions a round tries.
 const mostTried = 5
 
-// evictUninjectedPod evicts one pod that lacks the containers, if the SidecarSet asks for it and no policy holds its update. Budgets are kept: an
-// eviction asks them. A pod that no controller owns would not come again, and stays.
+// evictUninjectedPod evicts one pod that lacks the containers, if the SidecarSet requests that and no policy holds its update. The eviction API
+// enforces budgets. A pod that no controller owns would not be created again, so it stays.
 func (k *Kind) evictUninjectedPod(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	found, ok := f.Found.(*findings)
 	if !ok || f.Workload.GetAnnotations()[kruise.SidecarSetRecreateMissedKey] != "true" || res.TopHold() != nil {
@@ -124,7 +124,7 @@ func (k *Kind) evictUninjectedPod(ctx context.Context, r *rollout.Round, f *roll
 	if err != nil {
 		return err
 	}
-	// It is written before the first eviction.
+	// The condition is written before the first eviction.
 	if c := meta.FindStatusCondition(set.Status.Conditions, kruise.SidecarSetMissedRecreated); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != set.Generation {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (k *Kind) evictUninjectedPod(ctx context.Context, r *rollout.Round, f *roll
 		case err == nil:
 			r.RecordNormal(kruise.SidecarSetRecreatedReason, fmt.Sprintf("evicted pod %s/%s, which lacks the containers (%s)", l.pod.Namespace, l.pod.Name, l.reason))
 			return nil
-		case apierrors.IsTooManyRequests(err), apierrors.IsForbidden(err): // a budget holds this one; the next may be another's
+		case apierrors.IsTooManyRequests(err), apierrors.IsForbidden(err): // a budget holds this pod; the next may have another budget
 			continue
 		case client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err):
 			return fmt.Errorf("evicting pod %s/%s, which lacks the containers: %w", l.pod.Namespace, l.pod.Name, err)

@@ -14,7 +14,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// MissingSidecarsMetric is a metric: how many pods lack the containers of each SidecarSet, by reason.
+// MissingSidecarsMetric is the metric with the number of pods that lack the containers of each SidecarSet, by reason.
 type MissingSidecarsMetric struct {
 	cached client.Reader
 	desc   *prometheus.Desc
@@ -23,7 +23,7 @@ type MissingSidecarsMetric struct {
 	pods map[string]map[string]int
 }
 
-// NewLacks makes the metric. The reader says which SidecarSets there still are.
+// NewLacks makes the metric. It drops SidecarSets that the reader does not find.
 func NewLacks(cached client.Reader) *MissingSidecarsMetric {
 	return &MissingSidecarsMetric{cached: cached, pods: map[string]map[string]int{}, desc: prometheus.NewDesc("regatta_sidecarset_missed_pods",
 		"How many pods lack the containers of a SidecarSet. Reason NoAnswer: no webhook answered when they were created. "+
@@ -31,7 +31,7 @@ func NewLacks(cached client.Reader) *MissingSidecarsMetric {
 		[]string{"sidecarset", "reason"}, nil)}
 }
 
-// SetCounts is how many there are.
+// SetCounts sets the numbers of pods for a SidecarSet, by reason.
 func (l *MissingSidecarsMetric) SetCounts(set string, pods map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,44 +23,45 @@ import (
 
 // MissedPodFinder finds pods that lack the containers of a SidecarSet that they should have been given (SS-21).
 type MissedPodFinder struct {
-	// Given decides what a pod would be given if it were created now.
+	// Given decides what would be injected into a pod if it were created now.
 	Given func(ctx context.Context, pod *corev1.Pod) (points.SidecarsOutput, error)
 	// Sent reports whether pods of a namespace are sent to the webhook at all.
 	Sent func(namespace string, labels map[string]string) bool
-	// Live reads past the cache, which does not have who changed what, and when.
+	// Live reads past the cache, which does not keep who changed what, and when.
 	Live client.Reader
-	// Count, if set, is called with how many pods lack the containers, by reason.
+	// Count, if set, is called with the number of pods that lack the containers, by reason.
 	Count func(set string, pods map[string]int)
 }
 
 // Reasons why a pod lacks containers.
 const (
-	// ReasonNoAnswer is of a pod that was created when the SidecarSet was as it is: no webhook answered, and its failure policy let
-	// the pod start without.
+	// ReasonNoAnswer is for a pod that was created after the last change of the SidecarSet: no webhook answered, and its failure policy let
+	// the pod start without the containers.
 	ReasonNoAnswer = "NoAnswer"
-	// ReasonChanged is of a pod that was created before the SidecarSet was changed last.
+	// ReasonChanged is for a pod that was created before the last change of the SidecarSet.
 	ReasonChanged = "SidecarSetChanged"
-	// ReasonOlder is of a pod that was created before the SidecarSet. It is counted, and not decided about.
+	// ReasonOlder is for a pod that was created before the SidecarSet. It is counted, but not decided about.
 	ReasonOlder = "PodOlder"
 )
 
-// uninjectedPod is a pod that should have been given the containers.
+// uninjectedPod is a pod that should have the containers, but lacks them.
 type uninjectedPod struct {
 	pod    *corev1.Pod
 	reason string
 	given  points.Injected
 }
 
-// findings are what a round finds out.
+// findings are what a round has found about pods that lack the containers.
 type findings struct {
 	pods  []uninjectedPod
 	older int
-	// taken are pods that another SidecarSet has given a container of the same name, and conflict says of one which.
+	// taken is how many pods lack the containers because another SidecarSet has injected one of the same name. conflict is the message
+	// about one of them.
 	taken    int
 	conflict string
 }
 
-// injectionVerdict is a decision about a pod: it is given the containers, or left out for a reason.
+// injectionVerdict is a decision about a pod: the containers are injected, or left out for a reason.
 type injectionVerdict struct {
 	version string
 	at      time.Time
@@ -68,10 +69,10 @@ type injectionVerdict struct {
 	left    points.SkippedSet
 }
 
-// judgedFor is how long a decision holds of a pod that does not change: rules and other SidecarSets may.
+// judgedFor is how long a decision about an unchanged pod is kept: rules and other SidecarSets may change.
 const judgedFor = time.Minute
 
-// uninjectedSets are the SidecarSets that select a pod that does not have their containers.
+// uninjectedSets are the SidecarSets that select a pod by its labels though it does not have their containers.
 func (k *Kind) uninjectedSets(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference, err error) {
 	has := podmeta.InjectedSets(pod)
 	for _, key := range matching.KeysOf(pod) {
@@ -92,8 +93,8 @@ func (k *Kind) uninjectedSets(ctx context.Context, pod *corev1.Pod) (out []rollo
 	return out, nil
 }
 
-// ResolveSpec implements rollout.Resolver: it looks for pods that lack the containers. It changes no number, and what it cannot find out
-// ends no round.
+// ResolveSpec implements rollout.KindWithNodeCounts: it looks for pods that lack the containers. It changes no number, and an error does
+// not end the round.
 func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	if k.missed == nil {
 		return nil
@@ -158,7 +159,8 @@ func (k *Kind) findUninjectedPods(ctx context.Context, r *rollout.Round, m *memo
 	return out, nil
 }
 
-// listUninjectedPods are the active pods that a SidecarSet selects and that are not marked with it, of those alone that its keys lead to.
+// listUninjectedPods lists the active pods that a SidecarSet selects and that do not record it as injected. It lists only pods that
+// have one of its keys.
 func (k *Kind) listUninjectedPods(ctx context.Context, m *memory, set *kruise.SidecarSet) (out []*corev1.Pod, err error) {
 	namespaces := k.namespaceReader(ctx)
 	in := m.selector.RequiredNamespaces()
@@ -194,7 +196,7 @@ func (k *Kind) listUninjectedPods(ctx context.Context, m *memory, set *kruise.Si
 	return out, nil
 }
 
-// decideInjection says what a pod would get of a SidecarSet.
+// decideInjection decides what would be injected into a pod by a SidecarSet.
 func (k *Kind) decideInjection(ctx context.Context, r *rollout.Round, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (injectionVerdict, error) {
 	if was, ok := m.judged[pod.UID]; ok && was.version == pod.ResourceVersion && r.Now.Sub(was.at) < judgedFor {
 		return was, nil
@@ -214,7 +216,7 @@ func (k *Kind) decideInjection(ctx context.Context, r *rollout.Round, m *memory,
 	return is, nil
 }
 
-// uninjectedReason says why a pod lacks containers, by when it was created.
+// uninjectedReason returns why a pod lacks containers, by the time of its creation.
 func (k *Kind) uninjectedReason(ctx context.Context, m *memory, set *kruise.SidecarSet, pod *corev1.Pod) (string, error) {
 	if m.changed.IsZero() {
 		live := &metav1.PartialObjectMetadata{}

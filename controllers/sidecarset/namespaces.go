@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// namespaceReader reads the labels of each namespace once, and reports whether it is there.
+// namespaceReader returns a function that reads the labels of each namespace once, and reports whether the namespace exists.
 func (k *Kind) namespaceReader(ctx context.Context) func(name string) (map[string]string, bool, error) {
 	type answer struct {
 		labels map[string]string
@@ -39,14 +39,14 @@ func (k *Kind) namespaceReader(ctx context.Context) func(name string) (map[strin
 	}
 }
 
-// namespaceObject is an empty Namespace of which the cache keeps the metadata alone.
+// namespaceObject is an empty Namespace. The cache keeps only the metadata of such objects.
 func namespaceObject() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return o
 }
 
-// NamespaceLabels implements rollout.Guest.
+// NamespaceLabels implements rollout.KindWithSharedPods.
 func (k *Kind) NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error) {
 	read, out := k.namespaceReader(ctx), make(map[string]map[string]string, len(names))
 	for _, name := range names {
@@ -61,19 +61,19 @@ func (k *Kind) NamespaceLabels(ctx context.Context, names []string) (map[string]
 	return out, nil
 }
 
-// namespaceEvents has all SidecarSets reconciled when the labels of a namespace change: a
-// namespaceSelector goes by them, and they are facts of the pods.
+// namespaceEvents makes all SidecarSets be reconciled when the labels of a namespace change: a
+// namespaceSelector matches these labels, and they are facts of the pods.
 func (k *Kind) namespaceEvents() rollout.RelatedObject {
 	return rollout.RelatedObject{
 		Object: namespaceObject(),
 		Events: predicate.And(predicate.LabelChangedPredicate{}, predicate.Funcs{
-			// No pod is in a namespace that is new or gone.
+			// A namespace that is created or deleted has no pods.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		}),
 		Workloads: func(namespace client.Object) (out []types.NamespacedName) {
 			ctx, list := context.Background(), &kruise.SidecarSetList{}
-			if err := k.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // the cache lists without asking anyone
+			if err := k.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // the cache lists without a request
 				ctrl.Log.WithName("sidecarset-controller").Error(err, "listing SidecarSets after the labels of a namespace changed", "namespace", namespace.GetName())
 			}
 			for i := range list.Items {

@@ -19,10 +19,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// anyValue of a scatter term represents each value that there is.
+// anyValue in a scatter term represents each value that pods have.
 const anyValue = "*"
 
-// ReadSpec implements rollout.Kind. Count completes it.
+// ReadSpec implements rollout.Kind. ResolvePodCounts completes the Spec.
 func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	set := o.(*kruise.SidecarSet)
 	selector, err := matching.NewSelector(set)
@@ -36,7 +36,7 @@ func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	return out, nil
 }
 
-// ResolvePodCounts implements rollout.Guest: percentages are of the matched pods.
+// ResolvePodCounts implements rollout.KindWithSharedPods: percentages are of the matched pods.
 func (k *Kind) ResolvePodCounts(o client.Object, spec *rollout.Spec, pods []*corev1.Pod) {
 	set := o.(*kruise.SidecarSet)
 	strategy := &set.Spec.UpdateStrategy
@@ -49,7 +49,7 @@ func (k *Kind) ResolvePodCounts(o client.Object, spec *rollout.Spec, pods []*cor
 		s.Type = string(strategy.Type)
 	}
 	if s.Partition, spec.Invalid = budget.ResolvePartition(strategy.Partition, len(pods)); spec.Invalid != nil {
-		s.Partition = len(pods) // none is updated before it can be read
+		s.Partition = len(pods) // no pod is updated until the partition can be read
 	}
 	unavailable := ptr.Deref(strategy.MaxUnavailable, intstr.FromInt32(1))
 	n, err := budget.ResolvePercent(unavailable, len(pods), true)
@@ -62,7 +62,7 @@ func (k *Kind) ResolvePodCounts(o client.Object, spec *rollout.Spec, pods []*cor
 	spec.Strategy = s
 }
 
-// expandScatter are the terms with each value that there is in place of *.
+// expandScatter returns the terms with each value that pods have in place of *.
 func expandScatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Pod) (out []points.ScatterTerm) {
 	seen := map[points.ScatterTerm]bool{}
 	add := func(term points.ScatterTerm) {
@@ -84,8 +84,8 @@ func expandScatter(terms kruise.CloneSetUpdateScatterStrategy, pods []*corev1.Po
 	return out
 }
 
-// ComputeDifference implements rollout.Kind (SS-15): the partition comes off the pods that wait, and what
-// is unavailable are updated pods alone, as far as their update may be why.
+// ComputeDifference implements rollout.Kind (SS-15). The partition is subtracted from the number of pods that wait for an update. Only
+// updated pods count as unavailable, if their update may be the cause.
 func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	if f.Strategy.Type != string(kruise.RollingUpdateSidecarSetStrategyType) {
 		return rollout.UpdateDelta{Settled: true}

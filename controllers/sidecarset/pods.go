@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// FilterPods implements rollout.Guest: the matched pods are selected and have all containers (SS-09).
+// FilterPods implements rollout.KindWithSharedPods: it keeps the pods that are selected and have all containers (SS-09).
 func (k *Kind) FilterPods(ctx context.Context, r *rollout.Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	m, set, err := loadMemory(r)
 	if err != nil {
@@ -47,8 +47,8 @@ func (k *Kind) FilterPods(ctx context.Context, r *rollout.Round, pods []*corev1.
 	return out, nil
 }
 
-// hasAll reports whether a pod has all containers that a SidecarSet updates in place. Init containers are none of them: a pod that
-// was created before one was added still counts, and keeps getting images.
+// hasAll reports whether a pod has all containers that a SidecarSet updates in place. Init containers do not count: a pod that
+// was created before an init container was added still matches, and keeps getting images.
 func hasAll(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 	working := podmeta.WorkingContainers(pod)
 	for i := range set.Spec.Containers {
@@ -90,14 +90,14 @@ func namesIn(set *kruise.SidecarSet) (out []string) {
 	return out
 }
 
-// IsAvailable implements rollout.Guest (SS-10, SS-11).
+// IsAvailable implements rollout.KindWithSharedPods (SS-10, SS-11).
 func (k *Kind) IsAvailable(o client.Object, p *facts.Pod) bool {
 	set := o.(*kruise.SidecarSet)
 	return p.Ready && len(findResets(set, p.Pod)) == 0 && isConsistent(set.Name, p.Pod, namesIn(set))
 }
 
-// MovableFilter implements rollout.Bounder (SS-14): the strategy selects the pod, only images differ, no container that is ready still
-// runs what the spec does not say any more, and none has to be reset first.
+// MovableFilter implements rollout.KindWithCandidateFilter (SS-14). A pod may be updated if the strategy selects it, only images differ, no
+// ready container still runs an image from before its last change, and no container has to be reset first.
 func (k *Kind) MovableFilter(r *rollout.Round, _ *rollout.Facts) func(*facts.Pod) bool {
 	m, set, err := loadMemory(r)
 	return func(p *facts.Pod) bool {
@@ -116,14 +116,14 @@ func isSelected(m *memory, pod *corev1.Pod) bool {
 	return updated == nil || *updated
 }
 
-// isUpgradable reports whether a pod differs from its SidecarSet in images alone.
+// isUpgradable reports whether a pod differs from its SidecarSet only in images.
 func isUpgradable(m *memory, set string, pod *corev1.Pod) bool {
 	entries, err := podmeta.Read(pod, kruise.SidecarSetHashWithoutImageKey)
 	return err == nil && entries[set].Hash == m.hashes.WithoutImage
 }
 
 // hasEndedTarget reports whether the container that a hot upgrade of a pod would start has ended and is not started again:
-// the one that works would be replaced by nothing.
+// nothing would replace the working container.
 func hasEndedTarget(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(set.Spec.Containers, func(c kruise.SidecarContainer) bool {
 		if !podmeta.IsHot(&c) {
@@ -135,14 +135,14 @@ func hasEndedTarget(set *kruise.SidecarSet, pod *corev1.Pod) bool {
 }
 
 // isUnderWay reports whether an update of a pod may still make it available, or has made it unavailable. A container that has
-// ended for good never becomes ready, and says nothing against the update if it ended with success, or before that: pods of
-// Jobs whose main containers have ended keep no other pod waiting.
+// ended for good never becomes ready. It does not count against the update if it succeeded, or if it failed before the update: pods of
+// Jobs whose main containers have ended do not make other pods wait.
 func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 	if !isConsistent(set.Name, p.Pod, namesIn(set)) || isGated(p.Pod) {
 		return true
 	}
 	for _, one := range findResets(set, p.Pod) {
-		if !containerstatus.HasEnded(p.Pod, otherOf(one.name, one.container)) { // it takes over yet, and the other one is reset
+		if !containerstatus.HasEnded(p.Pod, otherOf(one.name, one.container)) { // it is still to take over, and the other one to be reset
 			return true
 		}
 	}
@@ -158,7 +158,7 @@ func isUnderWay(set *kruise.SidecarSet, p *facts.Pod) bool {
 			return true
 		}
 		at := containerstatus.FindStatus(p.Pod, c.Name).State.Terminated.FinishedAt
-		return at.IsZero() || !at.Before(&since) // the kubelet does not know when a container ended that it has lost
+		return at.IsZero() || !at.Before(&since) // the kubelet has no time of the end for a container that it has lost
 	})
 }
 
@@ -170,7 +170,7 @@ func isGated(pod *corev1.Pod) bool {
 	})
 }
 
-// isConsistent reports whether containers run the images of the spec, as far as the pod tells (SS-11).
+// isConsistent reports whether containers run the images of the spec, as far as the status of the pod shows (SS-11).
 func isConsistent(set string, pod *corev1.Pod, names []string) bool {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return false
@@ -208,7 +208,7 @@ func imageID(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// statesOf are the in-place updates that a pod records, by SidecarSet.
+// statesOf returns the in-place updates that a pod records, by SidecarSet.
 func statesOf(pod *corev1.Pod) (map[string]*kruise.InPlaceUpdateState, error) {
 	text, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]
 	if !ok {

@@ -16,17 +16,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// quietFor is how long no pod lacks the containers until pods that lack them later are recreated anew.
+// quietFor is how long no pod must lack the containers before the recreation counts as complete. After that, pods that lack them are
+// evicted as if for the first time.
 const quietFor = 10 * time.Minute
 
-// asksToRecreate reports whether a SidecarSet has pods evicted that lack its containers.
+// asksToRecreate reports whether a SidecarSet requests that pods which lack its containers are evicted.
 func asksToRecreate(set *kruise.SidecarSet) bool {
 	return set.Annotations[kruise.SidecarSetRecreateMissedKey] == "true"
 }
 
-// reportRecreation keeps the condition MissedRecreated. It is written before the first pod is evicted, with the time: a pod
-// that was created since and lacks the containers again shows that evictions bring nothing, and there are no more of them
-// until the SidecarSet changes, or the annotation is taken off.
+// reportRecreation keeps the condition MissedRecreated. It is written, with the time, before the first pod is evicted. If a pod
+// that was created after that lacks the containers again, evictions do not help. Then no more pods are evicted
+// until the SidecarSet changes, or the annotation is removed.
 func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, set *kruise.SidecarSet, s *kruise.SidecarSetStatus) {
 	found, ok := f.Found.(*findings)
 	if !ok {
@@ -76,7 +77,7 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 	}
 }
 
-// mayRecreate are the pods that nothing holds. There is an event of each new reason.
+// mayRecreate returns the pods that nothing holds. It records an event for each new reason.
 func (k *Kind) mayRecreate(ctx context.Context, r *rollout.Round, f *rollout.Facts, m *memory, found *findings) map[types.UID]bool {
 	var pods []*corev1.Pod
 	for _, l := range found.pods {

@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// resetsNow are the resets that pods are due, of those that the update strategy selects. The partition keeps as many pods
-// that are not updated as they are, but for one whose upgrade ends with its reset.
+// resetsNow returns the resets that are due, in the pods that the update strategy selects. The partition leaves that many pods that are
+// not updated as they are, except for a pod whose upgrade ends with its reset.
 func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]containerReset, error) {
 	m, set, err := loadMemory(r)
 	if err != nil {
@@ -41,7 +41,7 @@ func (k *Kind) resetsNow(r *rollout.Round, f *rollout.Facts) (map[*facts.Pod][]c
 	return out, nil
 }
 
-// isUpgradeLeftover reports whether the containers to reset are left from an upgrade: those that never had work have version 0.
+// isUpgradeLeftover reports whether all containers to reset are left from an upgrade: containers that never worked have version 0.
 func isUpgradeLeftover(p *facts.Pod, list []containerReset) bool {
 	for _, one := range list {
 		if version := p.Annotations[kruise.SidecarSetVersionPrefix+one.container]; version == "" || version == "0" {
@@ -51,8 +51,8 @@ func isUpgradeLeftover(p *facts.Pod, list []containerReset) bool {
 	return true
 }
 
-// resettingFilter reports whether an update or a reset of a pod is under way, which uses up maxUnavailable. A pod that is not ready for
-// reasons of its own does not: it must not keep the resets of all others waiting.
+// resettingFilter returns whether an update or a reset of a pod is under way, which counts against maxUnavailable. A pod that is not ready for
+// another reason does not count, so it does not make the resets of all other pods wait.
 func resettingFilter(set *kruise.SidecarSet, _ *rollout.Facts) func(*facts.Pod) bool {
 	return func(p *facts.Pod) bool {
 		return !isConsistent(set.Name, p.Pod, namesIn(set))

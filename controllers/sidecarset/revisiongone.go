@@ -18,8 +18,8 @@ import (
 // revisionGone is the type of the condition of a SidecarSet whose injection strategy names a revision that does not exist, and its reason.
 const revisionGone = "InjectionRevisionGone"
 
-// reportRevisionGone keeps the condition while the revision that new pods are to get does not exist. Admission refuses a name of none,
-// but a revision may be deleted later.
+// reportRevisionGone keeps the condition while the revision that new pods are to get does not exist. Admission refuses the name of a
+// revision that does not exist, but a revision may be deleted later.
 func reportRevisionGone(r *rollout.Round, t *templates, set *kruise.SidecarSet, s *kruise.SidecarSetStatus) {
 	want := set.Spec.InjectionStrategy.Revision
 	if want == nil || history.FindRevision(t.History.All, want) != nil {

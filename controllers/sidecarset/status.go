@@ -56,7 +56,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	return k.evictUninjectedPod(ctx, r, f, res)
 }
 
-// reportFailures keeps a condition while updates fail.
+// reportFailures keeps the condition FailedUpdate while updates fail.
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.SidecarSetStatus) {
 	if failures := res.FailedPhases(); len(failures) > 0 {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
@@ -75,7 +75,7 @@ func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus
 	if c == nil {
 		return
 	}
-	changed := old == nil || old.Reason != c.Reason // each reason has one status
+	changed := old == nil || old.Reason != c.Reason // all conditions with the same reason have the same status
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, ObservedGeneration: s.ObservedGeneration,
 		Message: rollout.OneLine(c.Message), LastTransitionTime: metav1.NewTime(r.Now),
@@ -104,7 +104,7 @@ func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts
 	}
 }
 
-// RefreshPod implements rollout.Refresher: a pod reports whether its SidecarSets can update it in place (SS-14).
+// RefreshPod implements rollout.KindWithLabelRefresh: the condition of a pod reports whether its SidecarSets can update it in place (SS-14).
 func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	m, set, err := loadMemory(r)
 	if err != nil || set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType {
@@ -118,13 +118,13 @@ func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) 
 	return func(ctx context.Context) (*corev1.Pod, error) { return writeVerdict(ctx, r, p.Pod, set.Name, can) }
 }
 
-// hasUpdated reports whether a pod records an update by a SidecarSet, after which it says that it is upgradable.
+// hasUpdated reports whether a pod records an update by a SidecarSet. After one, its condition reports that it is upgradable.
 func hasUpdated(set string, pod *corev1.Pod) bool {
 	states, err := statesOf(pod)
 	return err == nil && states[set] != nil
 }
 
-// ensureVerdict says on a pod whether a SidecarSet can update it, unless the pod says so already.
+// ensureVerdict writes into the condition of a pod whether a SidecarSet can update it, unless the condition reports that already.
 func (k *Kind) ensureVerdict(ctx context.Context, r *rollout.Round, pod *corev1.Pod, set string, can bool) error {
 	if said, known := readVerdicts(pod)[set]; known && said == can {
 		return nil
@@ -134,7 +134,7 @@ func (k *Kind) ensureVerdict(ctx context.Context, r *rollout.Round, pod *corev1.
 	return err
 }
 
-// readVerdicts are what a pod says of its SidecarSets.
+// readVerdicts returns what the condition of a pod reports of its SidecarSets.
 func readVerdicts(pod *corev1.Pod) map[string]bool {
 	c := inplace.FindCondition(pod, kruise.SidecarSetUpgradableCondition)
 	if c == nil {

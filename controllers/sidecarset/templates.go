@@ -21,10 +21,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// hashLabel is the label of revisions with their hash.
+// hashLabel is the label of revisions whose value is their hash.
 const hashLabel = "controller.kubernetes.io/hash"
 
-// templates are the revisions of a SidecarSet. The hash of its containers tells which one a pod has.
+// templates are the revisions of a SidecarSet. The revision of a pod is known by the hash of its containers.
 type templates struct {
 	*rollout.PodTemplates
 	set    *kruise.SidecarSet
@@ -59,7 +59,7 @@ func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.
 	return &templates{PodTemplates: all, set: set, hashes: m.hashes}, nil
 }
 
-// updateVersionLabel gives the latest revision the version that the spec has now.
+// updateVersionLabel sets the label of the latest revision to the version in the spec.
 func updateVersionLabel(ctx context.Context, r *rollout.Round, latest *appsv1.ControllerRevision, version string) error {
 	if version == "" || latest.Labels[kruise.SidecarSetCustomVersionKey] == version {
 		return nil
@@ -76,7 +76,7 @@ func updateVersionLabel(ctx context.Context, r *rollout.Round, latest *appsv1.Co
 	return nil
 }
 
-// readEntry is what a pod says of the SidecarSet. One that cannot be read says nothing.
+// readEntry returns what a pod records of the SidecarSet. An annotation that cannot be read counts as empty.
 func (t *templates) readEntry(pod *corev1.Pod) podmeta.Entry {
 	entries, err := podmeta.Read(pod, kruise.SidecarSetHashKey)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *templates) readEntry(pod *corev1.Pod) podmeta.Entry {
 	return entries[t.set.Name]
 }
 
-// PodRevision implements rollout.ResolveTemplates: the revision if the pod names it, else its hash.
+// PodRevision implements rollout.Templates: the revision if the pod names it, else its hash.
 func (t *templates) PodRevision(pod *corev1.Pod) string {
 	entry := t.readEntry(pod)
 	if entry.ControllerRevision != "" {
@@ -94,7 +94,7 @@ func (t *templates) PodRevision(pod *corev1.Pod) string {
 	return entry.Hash
 }
 
-// HasRevision implements rollout.ResolveTemplates.
+// HasRevision implements rollout.Templates.
 func (t *templates) HasRevision(pod *corev1.Pod, name string) bool {
 	entry := t.readEntry(pod)
 	if name == t.UpdateRevision() {
@@ -103,13 +103,13 @@ func (t *templates) HasRevision(pod *corev1.Pod, name string) bool {
 	return entry.ControllerRevision == name
 }
 
-// CurrentRevision implements rollout.ResolveTemplates. Pods may be of many revisions; none is the one before.
+// CurrentRevision implements rollout.Templates. Pods may be of many revisions, so none of them is the previous one.
 func (t *templates) CurrentRevision() string { return t.UpdateRevision() }
 
-// LabelValue implements rollout.ResolveTemplates.
+// LabelValue implements rollout.Templates.
 func (t *templates) LabelValue(name string) string { return name }
 
-// CompareRevisions implements rollout.ResolveTemplates. Pods that differ in more than images are no candidates.
+// CompareRevisions implements rollout.Templates. Pods that differ in more than images are no candidates.
 func (t *templates) CompareRevisions(string, string) (rollout.Comparison, error) {
 	var changes []points.TemplateChange
 	for i := range t.set.Spec.Containers {
@@ -120,15 +120,15 @@ func (t *templates) CompareRevisions(string, string) (rollout.Comparison, error)
 	return rollout.Comparison{Known: true, Diff: inplace.Difference{Changes: changes}}, nil
 }
 
-// TruncateHistory implements rollout.Kind: it deletes the oldest revisions that nothing uses, beyond the limit, which
-// counts all of them (SS-16).
+// TruncateHistory implements rollout.Kind: it deletes the oldest unused revisions beyond the limit. Revisions in use count
+// towards the limit (SS-16).
 func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout.Facts, _ bool) error {
 	t, ok := f.Templates.(*templates)
 	if !ok {
 		return fmt.Errorf("truncating the history: the templates are a %T", f.Templates)
 	}
 	limit := max(int(ptr.Deref(t.set.Spec.RevisionHistoryLimit, 10)), 1)
-	if len(t.History.All) <= limit { // no pod has to be asked
+	if len(t.History.All) <= limit { // no pod has to be read
 		return nil
 	}
 	used := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// UpdateInPlace implements rollout.InPlaceUpdater (SS-17): it changes images, and nothing else of the spec.
+// UpdateInPlace implements rollout.KindWithInPlaceUpdate (SS-17): it changes images, and nothing else of the spec.
 func (k *Kind) UpdateInPlace(ctx context.Context, r *rollout.Round, f *rollout.Facts, move rollout.Move) error {
 	m, set, err := loadMemory(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (k *Kind) UpdateInPlace(ctx context.Context, r *rollout.Round, f *rollout.F
 	return k.ensureVerdict(ctx, r, pod, set.Name, true)
 }
 
-// patchPod writes a pod as it was seen, and no other: other SidecarSets and its owner may write it too.
+// patchPod writes a pod if it has not changed since it was read: other SidecarSets and its owner may write it too.
 func (k *Kind) patchPod(ctx context.Context, r *rollout.Round, was, pod *corev1.Pod) error {
 	err := r.CachedClient().Patch(ctx, pod, client.StrategicMergeFrom(was, client.MergeFromWithOptimisticLock{}))
 	written := pod
@@ -75,7 +75,7 @@ func upgradePod(set *kruise.SidecarSet, hashes podmeta.Hashes, revision string, 
 	return podmeta.InjectionRecord{Set: set.Name, Hashes: hashes, Revision: revision, Containers: podmeta.ContainersOf(&set.Spec), Now: now.Time}.AnnotatePod(pod)
 }
 
-// setImage changes an image, and records what runs now: the update is complete once something else does.
+// setImage changes an image, and records the container that runs now: the update is complete once another one runs.
 func setImage(set *kruise.SidecarSet, pod *corev1.Pod, container, image string, now metav1.Time) error {
 	c := containerOf(pod, container)
 	if c == nil || c.Image == image {
@@ -84,7 +84,7 @@ func setImage(set *kruise.SidecarSet, pod *corev1.Pod, container, image string, 
 	c.Image = image
 	states, err := statesOf(pod)
 	if err != nil {
-		states = map[string]*kruise.InPlaceUpdateState{} // it is begun anew
+		states = map[string]*kruise.InPlaceUpdateState{} // an annotation that does not parse is replaced
 	}
 	state := states[set.Name]
 	if state == nil {
@@ -104,7 +104,7 @@ func setImage(set *kruise.SidecarSet, pod *corev1.Pod, container, image string, 
 
 func hashOf(set *kruise.SidecarSet) string {
 	hashes, err := podmeta.HashesOf(&set.Spec)
-	if err != nil { // it was hashed before
+	if err != nil { // the same spec was hashed before without an error
 		return ""
 	}
 	return hashes.Hash

@@ -109,7 +109,7 @@ func summarizeClaims(names []string) string {
 	return fmt.Sprintf("Claims %s and %s", strings.Join(names[:last], ", "), names[last])
 }
 
-// ExtraFacts implements rollout.Teller.
+// ExtraFacts implements rollout.KindWithExtraFacts.
 func (k *Kind) ExtraFacts(f *rollout.Facts) []explain.Fact {
 	if c := k.claimsDifferCondition(f); c != nil {
 		return []explain.Fact{{Name: "volumeClaims.differ", Value: c.Message}}

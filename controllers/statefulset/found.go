@@ -25,7 +25,7 @@ type claimSet struct {
 	growth map[int]rollout.ClaimResize
 }
 
-// ResolveSpec implements rollout.Resolver: it finds the claims of the set.
+// ResolveSpec implements rollout.KindWithNodeCounts: it finds the claims of the set.
 func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.Spec) error {
 	found := &claimSet{}
 	spec.Found = found

@@ -15,7 +15,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// GrowClaims implements rollout.Grower.
+// GrowClaims implements rollout.KindWithClaimResize.
 func (k *Kind) GrowClaims(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	s := k.newScaler(r, f)
 	ordinal, _ := ordinalOf(s.set, p.Name)

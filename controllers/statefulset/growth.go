@@ -25,7 +25,7 @@ func (k *Kind) growsClaims(set *kruise.StatefulSet) bool {
 	return k.Gates.AutoResizePVC && set.Spec.VolumeClaimUpdateStrategy.Type == kruise.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
 
-// ClaimGrowth implements rollout.Grower.
+// ClaimGrowth implements rollout.KindWithClaimResize.
 func (k *Kind) ClaimGrowth(f *rollout.Facts, pod *corev1.Pod) rollout.ClaimResize {
 	if c, ok := f.Found.(*claimSet); ok {
 		if n, ok := ordinalOf(f.Workload.(*kruise.StatefulSet), pod.Name); ok {

@@ -185,7 +185,7 @@ func (k *Kind) DeletionAsked(_ client.Object, pod *corev1.Pod) bool {
 	return ok
 }
 
-// MovableFilter implements rollout.Bounder (ASTS-11): only members are moved, and if the update
+// MovableFilter implements rollout.KindWithCandidateFilter (ASTS-11): only members are moved, and if the update
 // is ordered none whose position is below the partition, even where reserved ordinals leave
 // fewer pods than that.
 func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
@@ -236,7 +236,7 @@ func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	}
 }
 
-// RefreshPod implements rollout.Refresher: it keeps the labels that name a pod and its ordinal
+// RefreshPod implements rollout.KindWithLabelRefresh: it keeps the labels that name a pod and its ordinal
 // (ASTS-06).
 func (k *Kind) RefreshPod(r *rollout.Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error) {
 	set := r.Workload.(*kruise.StatefulSet)

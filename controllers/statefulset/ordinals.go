@@ -42,7 +42,7 @@ func desiredReplicas(set *kruise.StatefulSet) int {
 
 var _ invariant.KindWithWantedPods = &Kind{}
 
-// WantsPod implements witness.Wanter: a pod that no ordinal wants is to go.
+// WantsPod implements invariant.KindWithWantedPods: a pod that no ordinal wants is to be deleted.
 func (k *Kind) WantsPod(o client.Object, pod *corev1.Pod) bool {
 	set := o.(*kruise.StatefulSet)
 	n, ok := ordinalOf(set, pod.Name)

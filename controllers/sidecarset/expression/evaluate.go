@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Evaluate is the value of the expression where the variable has a value, in thousandths, truncated. A plain number and a
-// quantity of the same size are the same.
+// Evaluate returns the value of the expression for a value of the variable, in thousandths, truncated. A plain number and a
+// quantity of the same size give the same result.
 func (e *Expression) Evaluate(variable resource.Quantity) (milli *big.Int, err error) {
 	value, err := e.root.evaluateNode(toRational(variable))
 	if err != nil {

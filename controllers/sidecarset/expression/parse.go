@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of an expression: evaluating one takes part in creating each pod.
+// Bounds of an expression. They keep evaluation short, since each creation of a pod may evaluate one.
 const (
 	maxLength = 1024
 	maxDepth  = 64
 )
 
-// Expression is one of + - * /, parentheses, max(a, b), min(a, b), numbers, percentages, quantities and one variable. A
-// quantity cannot be multiplied by one, nor can anything be divided by one.
+// Expression consists of + - * /, parentheses, max(a, b), min(a, b), numbers, percentages, quantities and one variable. A
+// quantity can neither be multiplied by a quantity, nor can anything be divided by one.
 type Expression struct{ root node }
 
 // Parse reads an expression. An error says what is wrong with it.
@@ -51,20 +51,20 @@ type node struct {
 	// operator is one of + - * / and max, min, or neg for a sign; empty for a value.
 	operator string
 	parts    []node
-	// value is nil for the variable.
+	// value is nil if the node is the variable.
 	value *big.Rat
-	// quantity is true of an amount, and false of a plain number.
+	// quantity is true for a quantity, and false for a plain number.
 	quantity bool
 }
 
-// parser has what is left of an expression, in tokens.
+// parser has the tokens of an expression that are still to be parsed.
 type parser struct {
 	rest     []string
 	variable string
 	depth    int
 }
 
-// acceptToken answers whether the next token is one of those, and takes it if so.
+// acceptToken reports whether the next token is one of tokens, and consumes it if so.
 func (p *parser) acceptToken(tokens ...string) (string, bool) {
 	for _, token := range tokens {
 		if len(p.rest) > 0 && p.rest[0] == token {
@@ -170,13 +170,13 @@ func (p *parser) parseValue() (node, error) {
 		return node{value: value}, nil
 	}
 	quantity, err := resource.ParseQuantity(token)
-	if err != nil || regexp.MustCompile(`[eE][+-]?[0-9]{3}`).MatchString(token) { // computing with the latter would not end
+	if err != nil || regexp.MustCompile(`[eE][+-]?[0-9]{3}`).MatchString(token) { // computing with such an exponent would take too long
 		return node{}, fmt.Errorf("%q is no number, percentage or quantity, and not the variable %s", token, p.variable)
 	}
 	return node{value: toRational(quantity), quantity: true}, nil
 }
 
-// parseCall is what follows max or min.
+// parseCall parses what follows max or min.
 func (p *parser) parseCall(name string) (node, error) {
 	if err := p.expectToken("("); err != nil {
 		return node{}, err

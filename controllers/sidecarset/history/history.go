@@ -19,12 +19,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
-// recordedFields of a spec that a revision has. What is not there is null in OpenKruise's revisions, and is so here.
+// recordedFields are the fields of a spec that a revision has. A field that is not set is null, as in OpenKruise's revisions.
 func recordedFields() []string {
 	return []string{"containers", "imagePullSecrets", "initContainers", "patchPodMetadata", "volumes"}
 }
 
-// EncodeSpec makes the data of a revision.
+// EncodeSpec returns the data of a revision.
 func EncodeSpec(spec *kruise.SidecarSetSpec) ([]byte, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
@@ -41,7 +41,7 @@ func EncodeSpec(spec *kruise.SidecarSetSpec) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": kept}) // keys are sorted, so equal specs give equal bytes
 }
 
-// ApplyRevision is the spec of a SidecarSet with the parts that a revision has.
+// ApplyRevision returns the spec of a SidecarSet with the parts that a revision has.
 func ApplyRevision(spec *kruise.SidecarSetSpec, revision *appsv1.ControllerRevision) (*kruise.SidecarSetSpec, error) {
 	var data struct {
 		Spec kruise.SidecarSetSpec `json:"spec"`
@@ -58,7 +58,7 @@ func ApplyRevision(spec *kruise.SidecarSetSpec, revision *appsv1.ControllerRevis
 	return out, nil
 }
 
-// List are the revisions of a SidecarSet, oldest first.
+// List returns the revisions of a SidecarSet, oldest first.
 func List(ctx context.Context, reader client.Reader, namespace, set string) ([]*appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{kruise.SidecarSetNameKey: set}, client.UnsafeDisableDeepCopy)
@@ -73,8 +73,8 @@ func List(ctx context.Context, reader client.Reader, namespace, set string) ([]*
 	return out, nil
 }
 
-// LatestRevisionName is the name of the revision of a SidecarSet as it is. The status names it once the controller has seen the spec. Until then
-// it is the one that has what the spec has, or else the name that the controller is going to give it.
+// LatestRevisionName returns the name of the revision of a SidecarSet as it is now. The status names it once the controller has observed the spec.
+// Until then it is the revision with the same data as the spec, or else the name that the controller is going to give it.
 func LatestRevisionName(ctx context.Context, reader client.Reader, namespace string, set *kruise.SidecarSet) (string, error) {
 	if set.Status.ObservedGeneration == set.Generation {
 		return set.Status.LatestRevision, nil
@@ -110,8 +110,8 @@ func MatchesRevision(want *kruise.SidecarSetInjectRevision, revision *appsv1.Con
 	return version != "" && revision.Labels[kruise.SidecarSetCustomVersionKey] == version || revision.Name == ptr.Deref(want.RevisionName, "")
 }
 
-// FindRevision is the revision that an injection strategy names, by its version, of which the newest counts, or else by its name; nil
-// if there is none (SS-03).
+// FindRevision returns the revision that an injection strategy names: the newest with its version, or else the one with its name. It returns
+// nil if no revision matches (SS-03).
 func FindRevision(all []*appsv1.ControllerRevision, want *kruise.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 	if want == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
-// buildContainer makes the container of a pod from one of a SidecarSet (SS-06), or two of them for a hot pair (SS-07).
+// buildContainer builds the container of a pod from one of a SidecarSet (SS-06), or two of them for a hot pair (SS-07).
 func (m *merge) buildContainer(set *Set, from *kruise.SidecarContainer, init bool) {
 	container := from.Container.DeepCopy()
 	shared := m.shareVolumes(container, from)
@@ -33,7 +33,7 @@ func (m *merge) buildContainer(set *Set, from *kruise.SidecarContainer, init boo
 	*into = append(*into, placed{set.Name, *first, inFront}, placed{set.Name, *second, inFront})
 }
 
-// buildHotPair makes the two containers that take turns: one works, the other one has the empty image.
+// buildHotPair builds the two containers that take turns: one works, the other one has the empty image.
 func (m *merge) buildHotPair(container *corev1.Container, empty string) (works, idle *corev1.Container) {
 	first, second := podmeta.HotPair(container.Name)
 	works, idle = container.DeepCopy(), container.DeepCopy()
@@ -57,7 +57,8 @@ func versionEnv(name, annotation string) corev1.EnvVar {
 	}}}
 }
 
-// checkUniqueNames finds names that two containers would have. API servers refuse such a pod too, with a path in a pod that no user wrote.
+// checkUniqueNames fails if two containers would have the same name. API servers refuse such a pod too, but name a field of a pod
+// that no user wrote.
 func (m *merge) checkUniqueNames() error {
 	own := map[string]string{}
 	for i := range m.before.Spec.InitContainers {
@@ -82,7 +83,8 @@ func (m *merge) checkUniqueNames() error {
 	return nil
 }
 
-// checkDevices finds what is mounted as a device and is none: a volume of the pod goes before that of a SidecarSet.
+// checkDevices fails if a container would use a volume as a device that is neither a claim nor ephemeral: a volume of the pod takes
+// precedence over one of a SidecarSet.
 func (m *merge) checkDevices() error {
 	for list, added := range map[string][]placed{"initContainers": m.inits, "containers": m.containers} {
 		for _, p := range added {

@@ -14,7 +14,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// PatchMetadata sets annotations of a pod as a SidecarSet says (SS-04).
+// PatchMetadata sets annotations of a pod as a SidecarSet specifies (SS-04).
 func PatchMetadata(pod *corev1.Pod, patches []kruise.SidecarSetPatchPodMetadata) error {
 	for i, patch := range patches {
 		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injection puts the containers of SidecarSets into pods that are created (SS-04 to SS-07). What is put in, from which
-// revision and in which order is decided before; here it is carried out.
+// Package injection puts the containers of SidecarSets into pods that are created (SS-04 to SS-07). What is injected, from which
+// revision and in which order, is decided before; this package carries it out.
 package injection
 
 import (
@@ -24,14 +24,15 @@ type Set struct {
 	Spec     *kruise.SidecarSetSpec
 }
 
-// Options say how containers are put in.
+// Options control how containers are injected.
 type Options struct {
 	Now time.Time
-	// SortByName sorts the containers by name (gate EnableSortSidecarContainerByName); init containers always are.
+	// SortByName sorts the containers by name (gate EnableSortSidecarContainerByName). Init containers are always sorted.
 	SortByName bool
 }
 
-// ApplySets puts the containers of SidecarSets into a pod, and what belongs to them. The pod is not to be used if it fails.
+// ApplySets injects the containers of SidecarSets into a pod, with their volumes, pull secrets and metadata. If it fails, the pod must not
+// be used.
 func ApplySets(pod *corev1.Pod, sets []Set, o Options) error {
 	if len(sets) == 0 {
 		return nil
@@ -56,15 +57,15 @@ func ApplySets(pod *corev1.Pod, sets []Set, o Options) error {
 	return nil
 }
 
-// merge is what is to be put into a pod.
+// merge collects what is to be injected into a pod.
 type merge struct {
-	// pod is changed, and before is as it was: containers that are put in are no source for others.
+	// pod is changed, and before is the pod as it was: injected containers are no source of mounts and variables.
 	pod, before *corev1.Pod
 
 	inits, containers []placed
 }
 
-// placed is a container of a SidecarSet and where it goes.
+// placed is a container of a SidecarSet and its position.
 type placed struct {
 	set       string
 	container corev1.Container
@@ -88,7 +89,7 @@ func (m *merge) addSet(set *Set, o Options) error {
 	return stamp.AnnotatePod(m.pod)
 }
 
-// carryOut puts the containers where they belong.
+// carryOut puts the containers into their positions.
 func (m *merge) carryOut(o Options) error {
 	byName := func(a, b placed) int { return strings.Compare(a.container.Name, b.container.Name) }
 	slices.SortStableFunc(m.inits, byName)
@@ -103,7 +104,7 @@ func (m *merge) carryOut(o Options) error {
 	return nil
 }
 
-// placeContainers puts a container in the place of one of its name, or else in front of all, or behind them.
+// placeContainers replaces the container of the same name by an injected one, or else puts that in front of all others, or behind them.
 func placeContainers(own []corev1.Container, added []placed) []corev1.Container {
 	var front, behind []corev1.Container
 	for _, p := range added {

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 )
 
-// shareVolumes adds the mounts and devices of the pod's own containers to a container, where the SidecarSet says so. It answers the
+// shareVolumes adds the mounts and devices of the pod's own containers to a container, if the SidecarSet says so. It returns the
 // variables that the paths of these mounts need.
 func (m *merge) shareVolumes(container *corev1.Container, from *kruise.SidecarContainer) (env []corev1.EnvVar) {
 	for i := range m.before.Spec.Containers {
@@ -41,7 +41,7 @@ func shareMounts(container, own *corev1.Container) (env []corev1.EnvVar) {
 		}
 		mount := *mount.DeepCopy()
 		if ptr.Deref(mount.MountPropagation, "") == corev1.MountPropagationBidirectional && !isPrivileged(container) {
-			mount.MountPropagation = ptr.To(corev1.MountPropagationHostToContainer) // no other container may have the former
+			mount.MountPropagation = ptr.To(corev1.MountPropagationHostToContainer) // bidirectional propagation requires a privileged container
 		}
 		container.VolumeMounts = append(container.VolumeMounts, mount)
 		for _, name := range referencedVariables(mount.SubPathExpr) {
@@ -70,7 +70,7 @@ func shareDevices(container, own *corev1.Container) {
 	}
 }
 
-// referencedVariables are the names that stand in an expression as $(NAME). $$(NAME) is no reference, but text.
+// referencedVariables are the names that an expression refers to as $(NAME). $$(NAME) is no reference, but text.
 func referencedVariables(expression string) (names []string) {
 	for _, found := range regexp.MustCompile(`\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`).FindAllStringSubmatch(expression, -1) {
 		if found[1] != "" {
@@ -80,7 +80,7 @@ func referencedVariables(expression string) (names []string) {
 	return names
 }
 
-// addVolumes adds the volumes of a SidecarSet that its containers name. A volume of the pod that has the name stays as it is.
+// addVolumes adds the volumes of a SidecarSet that its containers name. If the pod has a volume of that name, it stays as it is.
 func (m *merge) addVolumes(set *Set) {
 	named := map[string]bool{}
 	for _, list := range [][]kruise.SidecarContainer{set.Spec.InitContainers, set.Spec.Containers} {
@@ -112,7 +112,8 @@ func (m *merge) addPullSecrets(secrets []corev1.LocalObjectReference) {
 	}
 }
 
-// transferredEnv are the variables of the pod's own containers that a SidecarSet copies; init containers have none from each other.
+// transferredEnv returns the variables of the pod's own containers that a SidecarSet copies. Init containers get no variables of
+// other init containers.
 func (m *merge) transferredEnv(list []kruise.TransferEnvVar, init bool) (env []corev1.EnvVar) {
 	sources := m.before.Spec.Containers
 	if !init {
@@ -161,7 +162,7 @@ func findVariable(env []corev1.EnvVar, name string) *corev1.EnvVar {
 	return nil
 }
 
-// addMissingEnv adds the variables whose names env does not have. Of several that have one name the first is added.
+// addMissingEnv adds the variables whose names env does not have. If several have the same name, the first is added.
 func addMissingEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	for _, variable := range more {
 		if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable.Name }) {
@@ -171,7 +172,7 @@ func addMissingEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	return env
 }
 
-// replaceEnv adds variables, each in the place of one of its name if there is one.
+// replaceEnv adds variables; each replaces the variable of the same name if env has one.
 func replaceEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	for _, variable := range more {
 		if at := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == variable.Name }); at >= 0 {

@@ -13,18 +13,19 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Indexes by which SidecarSets and the pods that they may select find each other, without a look at all of them.
+// Indexes by which SidecarSets find the pods that they may select, and pods these SidecarSets, without a list of all of them.
 const (
-	// KeysIndex finds SidecarSets by their Keys.
+	// KeysIndex finds SidecarSets by their SelectorKeys.
 	KeysIndex = "sidecarSetKeys"
 	// LabelsIndex finds pods by their labels.
 	LabelsIndex = "podLabels"
 )
 
-// AnyKey is the key of SidecarSets that require no value of a label.
+// AnyKey is the key of SidecarSets that require no particular value of a label.
 const AnyKey = ""
 
-// SelectorKeys are labels of which a pod has one if a SidecarSet selects it: those of the requirement that allows the fewest values.
+// SelectorKeys are labels, key and value. A pod that the SidecarSet selects has one of them: those of the requirement that
+// allows the fewest values.
 func SelectorKeys(set *kruise.SidecarSet) []string {
 	s := set.Spec.Selector
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
@@ -52,7 +53,7 @@ func SelectorKeys(set *kruise.SidecarSet) []string {
 
 func labelKey(key, value string) string { return key + "=" + value }
 
-// KeysOf are the keys of SidecarSets that may select a pod.
+// KeysOf are the keys of the SidecarSets that may select a pod.
 func KeysOf(pod *corev1.Pod) []string { return append(labelsOf(pod), AnyKey) }
 
 func labelsOf(pod *corev1.Pod) []string {
@@ -63,7 +64,7 @@ func labelsOf(pod *corev1.Pod) []string {
 	return out
 }
 
-// IndexKeys is the value of KeysIndex.
+// IndexKeys returns the values of KeysIndex for a SidecarSet.
 func IndexKeys(o client.Object) []string {
 	if set, ok := o.(*kruise.SidecarSet); ok {
 		return SelectorKeys(set)
@@ -71,7 +72,7 @@ func IndexKeys(o client.Object) []string {
 	return nil
 }
 
-// IndexLabels is the value of LabelsIndex.
+// IndexLabels returns the values of LabelsIndex for a pod.
 func IndexLabels(o client.Object) []string {
 	if pod, ok := o.(*corev1.Pod); ok {
 		return labelsOf(pod)
@@ -79,5 +80,5 @@ func IndexLabels(o client.Object) []string {
 	return nil
 }
 
-// RequiredNamespaces are the names that a SidecarSet requires a namespace to have; none if it requires none by name.
+// RequiredNamespaces are the names of the namespaces that a SidecarSet requires; none if it does not require any by name.
 func (s *Selector) RequiredNamespaces() []string { return s.names }

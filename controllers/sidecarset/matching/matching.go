@@ -19,9 +19,9 @@ import (
 // Selector selects pods.
 type Selector struct {
 	pods, updated labels.Selector
-	// namespaces is nil where the SidecarSet is for all of them.
+	// namespaces is nil if the SidecarSet applies to all namespaces.
 	namespaces labels.Selector
-	// names are those that the namespace selector requires; none if it requires none by name.
+	// names are the names that the namespace selector requires; none if it does not require any by name.
 	names []string
 }
 
@@ -48,7 +48,7 @@ func NewSelector(set *kruise.SidecarSet) (*Selector, error) {
 	return out, nil
 }
 
-// NamespaceNames are the namespaces that a selector requires by their names; none if it requires none by name.
+// NamespaceNames are the namespaces that a selector requires by name; none if it does not require any by name.
 func NamespaceNames(s *metav1.LabelSelector) []string {
 	if s == nil {
 		return nil
@@ -64,19 +64,19 @@ func NamespaceNames(s *metav1.LabelSelector) []string {
 	return nil
 }
 
-// ExplainPods selects them by their labels.
+// ExplainPods returns the selector of the labels of pods.
 func (s *Selector) ExplainPods() labels.Selector { return s.pods }
 
-// NamesNamespace reports whether the SidecarSet names a namespace.
+// NamesNamespace reports whether the SidecarSet requires a namespace by its name.
 func (s *Selector) NamesNamespace(namespace string) bool { return slices.Contains(s.names, namespace) }
 
-// AnyNamespace reports whether it is for all namespaces, so that none has to be looked into.
+// AnyNamespace reports whether the SidecarSet applies to all namespaces, so that none has to be read.
 func (s *Selector) AnyNamespace() bool { return s.namespaces == nil }
 
-// MatchesLabels reports whether the labels of a pod are selected.
+// MatchesLabels reports whether the selector of pods matches labels.
 func (s *Selector) MatchesLabels(pod map[string]string) bool { return s.pods.Matches(labels.Set(pod)) }
 
-// MatchesNamespace reports whether a namespace is selected, by its name and its labels.
+// MatchesNamespace reports whether the SidecarSet applies to a namespace with this name and these labels.
 func (s *Selector) MatchesNamespace(name string, of map[string]string) bool {
 	return s.namespaces == nil || (len(s.names) == 0 || slices.Contains(s.names, name)) && s.namespaces.Matches(labels.Set(of))
 }
@@ -90,7 +90,7 @@ func (s *Selector) MatchesUpdate(pod map[string]string) *bool {
 	return &selected
 }
 
-// Memory keeps the selectors of SidecarSets: to read one takes longer than to match by it.
+// Memory keeps the selectors of SidecarSets: parsing a selector takes longer than matching with it.
 type Memory struct {
 	mu  sync.RWMutex
 	all map[types.UID]remembered
@@ -102,10 +102,10 @@ type remembered struct {
 	err        error
 }
 
-// NewMemory makes an empty one.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory { return &Memory{all: map[types.UID]remembered{}} }
 
-// SelectorFor is the selector of a SidecarSet as it is.
+// SelectorFor returns the selector of a SidecarSet at its present generation.
 func (m *Memory) SelectorFor(set *kruise.SidecarSet) (*Selector, error) {
 	m.mu.RLock()
 	known, ok := m.all[set.UID]
@@ -121,7 +121,7 @@ func (m *Memory) SelectorFor(set *kruise.SidecarSet) (*Selector, error) {
 	return known.selector, known.err
 }
 
-// RetainOnly forgets all SidecarSets but those.
+// RetainOnly forgets all SidecarSets except these, once the Memory has many more than these.
 func (m *Memory) RetainOnly(sets []kruise.SidecarSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

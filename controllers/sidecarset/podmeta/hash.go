@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmeta has what SidecarSets, and the pods that have their containers, are marked with (SS-19, SS-20). All of it is
-// written as OpenKruise writes it, byte for byte: a cluster that changes over has no pod updated for it.
+// Package podmeta reads and writes the annotations of SidecarSets and of the pods that have their containers (SS-19, SS-20). All of them are
+// written as OpenKruise writes them, byte for byte: no pod is updated because a cluster changes from OpenKruise to Regatta.
 package podmeta
 
 import (
@@ -18,9 +18,9 @@ import (
 
 // Hashes are the two hashes of the containers of a SidecarSet (SS-19).
 type Hashes struct {
-	// Hash is that of the containers.
+	// Hash is the hash of the containers.
 	Hash string
-	// WithoutImage is that of the containers without their images: a pod of another one cannot be updated in place.
+	// WithoutImage is the hash of the containers without their images: a pod with another one cannot be updated in place.
 	WithoutImage string
 }
 
@@ -78,7 +78,7 @@ func StaysRunning(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// IsHot reports whether a container is upgraded without a gap, by a pair of containers (SS-07).
+// IsHot reports whether a container is upgraded without interruption, by a pair of containers (SS-07).
 func IsHot(container *kruise.SidecarContainer) bool {
 	return container.UpgradeStrategy.UpgradeType == kruise.SidecarContainerHotUpgrade
 }

@@ -18,28 +18,28 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/textcache"
 )
 
-// Entry is what a pod says of one SidecarSet, in the two annotations of hashes.
+// Entry is what a pod records of one SidecarSet, in the two annotations of hashes.
 type Entry struct {
 	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
 	Hash            string      `json:"hash"`
 	SidecarSetName  string      `json:"sidecarSetName"`
 	SidecarList     []string    `json:"sidecarList"`
-	// ControllerRevision is in the annotation of the whole hash only.
+	// ControllerRevision is only in the annotation of the whole hash.
 	ControllerRevision string `json:"controllerRevision,omitempty"`
 }
 
-// Entries are those of a pod by SidecarSet.
+// Entries are the entries of a pod by the name of the SidecarSet.
 type Entries map[string]Entry
 
-// RememberedBytes bounds what the Entries that are remembered take together.
+// RememberedBytes bounds how much memory the remembered Entries take together.
 const RememberedBytes = 16 << 20
 
-// remembered are the Entries of the texts that were read last: each round of a SidecarSet reads all its pods, and pods that
-// were made or updated within a second have the same text.
+// remembered are the Entries of the texts that were read last. Each round of a SidecarSet reads all its pods, and pods that
+// were created or updated within a second have the same text.
 var remembered = textcache.New[Entries](textcache.Limits{Bytes: RememberedBytes, Text: 16 << 10})
 
-// memorySize is what the Entries of a text take, in bytes: their strings, which are a part of the text, a place in the map for each
-// SidecarSet, which has room for twice as many, and one in a list for each container.
+// memorySize is how many bytes the Entries of a text take: their strings, which are parts of the text, the space in the map for each
+// SidecarSet, with room for twice as many, and the space in a list for each container.
 func (e Entries) memorySize(text string) int {
 	out := len(text)
 	for _, entry := range e {
@@ -48,8 +48,8 @@ func (e Entries) memorySize(text string) int {
 	return out
 }
 
-// Read reads one of the two annotations of hashes of a pod that the API server has. Releases of long ago wrote nothing but
-// the hash of each SidecarSet. Other pods share the Entries, which the caller must not change.
+// Read reads one of the two annotations of hashes of a pod that the API server has. Very old releases wrote nothing but
+// the hash of each SidecarSet. Other pods share the Entries, so the caller must not change them.
 func Read(pod *corev1.Pod, key string) (Entries, error) {
 	text, ok := pod.Annotations[key]
 	if !ok {
@@ -66,7 +66,8 @@ func Read(pod *corev1.Pod, key string) (Entries, error) {
 	return out, nil
 }
 
-// readOnce is Read of a pod that the API server may not have yet, or never, as in a dry run. Nothing of it is remembered.
+// readOnce does the same as Read for a pod that the API server may not have yet, or never has, as in a dry run. It remembers
+// nothing.
 func readOnce(pod *corev1.Pod, key string) (Entries, error) {
 	text, ok := pod.Annotations[key]
 	if !ok {
@@ -94,7 +95,7 @@ func parseEntries(key, text string) (Entries, error) {
 // Write writes one of the two annotations of hashes.
 func (e Entries) Write(pod *corev1.Pod, key string) error { return WriteJSON(pod, key, e) }
 
-// WriteJSON writes an annotation that is JSON.
+// WriteJSON writes a value as JSON into an annotation.
 func WriteJSON(pod *corev1.Pod, key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -104,17 +105,17 @@ func WriteJSON(pod *corev1.Pod, key string, value any) error {
 	return nil
 }
 
-// InjectionRecord is what a pod is marked with when it gets the containers of a SidecarSet, or other images of them.
+// InjectionRecord is what a pod records when it gets the containers of a SidecarSet, or other images for them.
 type InjectionRecord struct {
 	Set      string
 	Hashes   Hashes
 	Revision string
-	// Containers are the names that the SidecarSet has for what a pod keeps running.
+	// Containers are the names in the SidecarSet of the containers that stay running.
 	Containers []string
 	Now        time.Time
 }
 
-// ContainersOf are the names of the containers of a SidecarSet that a pod keeps running, sorted.
+// ContainersOf are the sorted names of the containers of a SidecarSet that stay running.
 func ContainersOf(spec *kruise.SidecarSetSpec) []string {
 	out := []string{}
 	for i := range spec.Containers {
@@ -129,7 +130,7 @@ func ContainersOf(spec *kruise.SidecarSetSpec) []string {
 	return slices.Compact(out)
 }
 
-// AnnotatePod marks a pod. An annotation that does not parse is begun anew.
+// AnnotatePod writes the record into a pod. An annotation that does not parse is replaced.
 func (s InjectionRecord) AnnotatePod(pod *corev1.Pod) error {
 	entry := Entry{UpdateTimestamp: metav1.NewTime(s.Now.UTC().Truncate(time.Second)), SidecarSetName: s.Set, SidecarList: s.Containers}
 	bare := entry
@@ -138,7 +139,7 @@ func (s InjectionRecord) AnnotatePod(pod *corev1.Pod) error {
 		return err
 	}
 	if known, err := readOnce(pod, kruise.SidecarSetHashWithoutImageKey); err == nil && known[s.Set].Hash == bare.Hash {
-		return nil // it says since when, and that has not changed
+		return nil // the entry has the time of the last change of this hash
 	}
 	return putEntry(pod, kruise.SidecarSetHashWithoutImageKey, bare)
 }
@@ -157,7 +158,7 @@ func InjectedSets(pod *corev1.Pod) []string {
 	return strings.FieldsFunc(pod.Annotations[kruise.SidecarSetInjectedListKey], func(r rune) bool { return r == ',' })
 }
 
-// AddInjected adds names to them.
+// AddInjected adds names to the InjectedSets of a pod.
 func AddInjected(pod *corev1.Pod, names ...string) {
 	all := map[string]bool{}
 	for _, name := range append(InjectedSets(pod), names...) {
@@ -166,21 +167,21 @@ func AddInjected(pod *corev1.Pod, names ...string) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetInjectedListKey, strings.Join(slices.Sorted(maps.Keys(all)), ","))
 }
 
-// WorkingContainers is which container of each hot pair works, by the name that the SidecarSet has for it. One that does not parse is
-// as none.
+// WorkingContainers returns the working container of each hot pair, by the name in the SidecarSet. An annotation that does not parse
+// counts as empty.
 func WorkingContainers(pod *corev1.Pod) map[string]string {
 	out, _ := annotation.Decode[map[string]string](kruise.SidecarSetWorkingHotUpgradeKey, pod.Annotations[kruise.SidecarSetWorkingHotUpgradeKey])
 	return out
 }
 
-// SetWorking says which container of a pair works.
+// SetWorking records which container of a pair works.
 func SetWorking(pod *corev1.Pod, name, container string) error {
 	working := WorkingContainers(pod)
 	working[name] = container
 	return WriteJSON(pod, kruise.SidecarSetWorkingHotUpgradeKey, working)
 }
 
-// SetVersions annotates with the version of a container of a pair, and with that of the other one.
+// SetVersions annotates a pod with the version of a container of a pair, and with the version of the other container.
 func SetVersions(pod *corev1.Pod, container, version, alternate string) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionPrefix+container, version)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.SidecarSetVersionAltPrefix+container, alternate)
