@@ -348,7 +348,7 @@ func (s *scaler) chooseVictims(plan points.ScaleOutput) []*facts.Pod {
 	return append(out, take(plan.Delete-len(out), update)...)
 }
 
-// deletePods deletes pods and their claims, or tells the hook that holds them.
+// deletePods deletes pods and their claims. It sets a pod that a hook holds to PreparingDelete instead.
 func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
 	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.deletePod(ctx, p) })
 }

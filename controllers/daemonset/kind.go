@@ -145,8 +145,8 @@ func (t templates) HasRevision(pod *corev1.Pod, name string) bool {
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
 // RecreatePod implements rollout.Kind. With surge it creates the next pod of the node, and the
-// old one is deleted when the new one is available (ADS-10). Otherwise it deletes the pod, or marks it for the
-// hook that holds it, and the next scale phase creates another.
+// old one is deleted when the new one is available (ADS-10). Otherwise it deletes the pod, or sets it to PreparingDelete
+// if a hook holds it, and the next scale phase creates another.
 func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	s := k.newScaler(r, f)
 	if f.Strategy.MaxSurge > 0 {

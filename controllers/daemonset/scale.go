@@ -210,7 +210,7 @@ func (s *scaler) deleteFinished(ctx context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// deletePods deletes pods, or tells the hook that holds them.
+// deletePods deletes pods. It sets a pod that a hook holds to PreparingDelete instead.
 func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
 	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.r.DeletePod(ctx, s.f, p) })
 }

@@ -22,27 +22,27 @@ func claimName(set *kruise.StatefulSet, template string, ordinal int) string {
 	return template + "-" + set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// hasStaleClaim reports whether a claim of an ordinal is still owned by a pod that is gone: it goes as
-// well, and a pod that took it would wait indefinitely (ASTS-13).
+// hasStaleClaim reports whether a claim of an ordinal is still owned by a pod that is gone. The garbage collector deletes
+// such a claim, so a pod that used it would wait indefinitely (ASTS-13).
 func (s *scaler) hasStaleClaim(ordinal int) bool {
 	if !s.k.Gates.AutoDeletePVC || !deletesClaims(s.retentionPolicy().WhenScaled) {
 		return false
 	}
-	for _, t := range slices.Concat(s.set.Spec.VolumeClaimTemplates, s.claimTemplates(s.t.History.Current)) { // it will be of either revision
+	for _, t := range slices.Concat(s.set.Spec.VolumeClaimTemplates, s.claimTemplates(s.t.History.Current)) { // the pod will be of one of the two revisions
 		c := s.claims.named[claimName(s.set, t.Name, ordinal)]
 		if c == nil {
 			continue
 		}
 		for _, o := range c.OwnerReferences {
 			if o.Kind == "Pod" && o.Name == podName(s.set, ordinal) {
-				return true // there is no pod of the name
+				return true // the owner is gone: the ordinal has no pod
 			}
 		}
 	}
 	return false
 }
 
-// createClaims makes the claims of an ordinal that are not there yet.
+// createClaims creates the claims of an ordinal that do not exist yet.
 func (s *scaler) createClaims(ctx context.Context, ordinal int, templates []corev1.PersistentVolumeClaim) error {
 	for i := range templates {
 		t := &templates[i]
@@ -62,7 +62,7 @@ func (s *scaler) createClaims(ctx context.Context, ordinal int, templates []core
 		claim.OwnerReferences = s.claimOwners(nil, nil, true)
 		err := s.r.CachedClient().Create(ctx, claim)
 		switch {
-		case apierrors.IsAlreadyExists(err): // the cache does not show it yet
+		case apierrors.IsAlreadyExists(err): // the cache does not show the claim yet
 		case err != nil:
 			s.r.RecordWarning(kruise.FailedCreateReason, fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s failed error: %v", name, podName(s.set, ordinal), s.set.Name, err))
 			return fmt.Errorf("creating claim %s: %w", name, err)
@@ -73,7 +73,7 @@ func (s *scaler) createClaims(ctx context.Context, ordinal int, templates []core
 	return nil
 }
 
-// retentionPolicy is what becomes of claims; both are kept if the set does not say.
+// retentionPolicy is what happens to claims of deleted sets and pods. If the set does not say, claims are kept.
 func (s *scaler) retentionPolicy() kruise.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	if p := s.set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
 		return *p
@@ -85,8 +85,8 @@ func deletesClaims(p appsv1.PersistentVolumeClaimRetentionPolicyType) bool {
 	return p == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 }
 
-// claimOwners are the owner references that a claim is to have (ASTS-13): those of others stay.
-// pod is the pod of the claim, nil where there is none yet.
+// claimOwners returns the owner references that a claim is to have (ASTS-13). References to other owners stay.
+// pod is the pod of the claim, nil if it does not exist yet.
 func (s *scaler) claimOwners(have []metav1.OwnerReference, pod *corev1.Pod, wanted bool) []metav1.OwnerReference {
 	out := slices.DeleteFunc(slices.Clone(have), func(o metav1.OwnerReference) bool {
 		return o.UID == s.set.UID || pod != nil && o.UID == pod.UID
@@ -106,8 +106,8 @@ func (s *scaler) claimOwners(have []metav1.OwnerReference, pod *corev1.Pod, want
 }
 
 // ownClaims returns the writes that give the claims of a pod the owners that they are to
-// have. A claim that is to go with its pod is looked for past the cache where the cache does
-// not show it: it may be as young as the pod, and nothing would remove it later.
+// have. If the cache does not show a claim that is to be deleted with its pod, the claim is read past the
+// cache: it may be as new as the pod, and nothing would delete it later.
 func (s *scaler) ownClaims(ctx context.Context, pod *corev1.Pod, ordinal int) (acts []func() error) {
 	if !s.k.Gates.AutoDeletePVC {
 		return nil

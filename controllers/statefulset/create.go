@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// createPods makes the pods of some ordinals, the lowest first.
+// createPods creates the pods of some ordinals, the lowest first.
 func (s *scaler) createPods(ctx context.Context, ordinals []int) error {
 	acts := make([]func() error, len(ordinals))
 	for i, n := range ordinals {
@@ -35,7 +35,7 @@ func (s *scaler) createPods(ctx context.Context, ordinals []int) error {
 	return err
 }
 
-// revisionOf is the revision that a new pod of an ordinal gets (ASTS-03): the current one
+// revisionOf returns the revision that a new pod of an ordinal gets (ASTS-03): the current one
 // as long as fewer pods than the partition have it.
 func (s *scaler) revisionOf(ordinal int) *appsv1.ControllerRevision {
 	h := s.t.History
@@ -59,8 +59,8 @@ func (s *scaler) revisionOf(ordinal int) *appsv1.ControllerRevision {
 	return h.Update
 }
 
-// notUpdated counts the wanted pods of other ordinals that are not updated. Missing pods
-// below count as well: they are made of the current revision first.
+// notUpdated counts the wanted pods of other ordinals that are not updated. Missing pods with
+// lower ordinals count as well: they are created before, of the current revision.
 func (s *scaler) notUpdated(ordinal int) (n int) {
 	for _, i := range s.wanted {
 		switch p := s.active[i]; {
@@ -75,7 +75,7 @@ func (s *scaler) notUpdated(ordinal int) (n int) {
 func (s *scaler) createPod(ctx context.Context, ordinal int) error {
 	rev := s.revisionOf(ordinal)
 	pod, err := s.newPod(rev, ordinal)
-	if err == nil && s.f.Strategy.Type == rollout.OnDelete { // no update comes to grow them
+	if err == nil && s.f.Strategy.Type == rollout.OnDelete { // no update would grow them
 		err = s.growClaims(ctx, ordinal)
 	}
 	if err == nil {
@@ -95,7 +95,7 @@ func (s *scaler) createPod(ctx context.Context, ordinal int) error {
 	return nil
 }
 
-// newPod makes the pod of an ordinal from a revision's template.
+// newPod builds the pod of an ordinal from a revision's template.
 func (s *scaler) newPod(rev *appsv1.ControllerRevision, ordinal int) (*corev1.Pod, error) {
 	template, err := revision.DecodeTemplate(rev)
 	if err != nil {

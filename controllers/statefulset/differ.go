@@ -15,8 +15,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// claimsDifferCondition is the condition that reports claims which differ from their templates and are not
-// brought there, nil if there are none: an edited template is taken, and its claims stay as they are.
+// claimsDifferCondition returns the condition that reports claims which differ from their templates for good;
+// nil if there are none. An edit of a template is accepted, but does not change such claims.
 func (k *Kind) claimsDifferCondition(f *rollout.Facts) *kruise.WorkloadCondition {
 	set, found := f.Workload.(*kruise.StatefulSet), f.Found.(*claimSet)
 	told := map[string][]string{} // by reason
@@ -52,10 +52,10 @@ func (k *Kind) claimsDifferCondition(f *rollout.Facts) *kruise.WorkloadCondition
 	return nil
 }
 
-// difference is one that lasts.
+// difference is a lasting difference between a claim and its template.
 type difference struct{ reason, text string }
 
-// lastingDifference is how a claim differs that is not being brought to its template, nil if it does not.
+// lastingDifference returns how a claim differs from its template if nothing is going to change that, nil if it does not.
 func (k *Kind) lastingDifference(set *kruise.StatefulSet, found *claimSet, ordinal int, claim, template *corev1.PersistentVolumeClaim) *difference {
 	asks, wants := claim.Spec.Resources.Requests.Storage(), template.Spec.Resources.Requests.Storage()
 	if k.growsClaims(set) {
@@ -97,7 +97,7 @@ func describeField(what string) string {
 	return what
 }
 
-// summarizeClaims names the first of claims, and says how many more there are.
+// summarizeClaims names the first few claims, and says how many more there are.
 func summarizeClaims(names []string) string {
 	if len(names) == 1 {
 		return "Claim " + names[0]
@@ -117,7 +117,7 @@ func (k *Kind) ExtraFacts(f *rollout.Facts) []explain.Fact {
 	return nil
 }
 
-// tellDiffering adds the condition of claims that differ, with an event of those that cannot
+// tellDiffering adds the condition of claims that differ, and records an event if some of them cannot
 // grow.
 func (s *scaler) tellDiffering(conditions []kruise.WorkloadCondition) []kruise.WorkloadCondition {
 	c := s.k.claimsDifferCondition(s.f)

@@ -18,10 +18,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
-// claimSet has the claims of a set, as Resolve found them.
+// claimSet has the claims of a set, as ResolveSpec found them.
 type claimSet struct {
 	named map[string]*corev1.PersistentVolumeClaim
-	// growth is where the claims of each ordinal are that follow their templates.
+	// growth has, by ordinal, how far the claims follow their templates.
 	growth map[int]rollout.ClaimResize
 }
 
@@ -35,8 +35,8 @@ func (k *Kind) ResolveSpec(ctx context.Context, r *rollout.Round, spec *rollout.
 	return k.findClaims(ctx, r, found)
 }
 
-// findClaims finds the claims that have the name of a pod of the set, whatever their template: an
-// earlier revision may have had it.
+// findClaims finds the claims whose name ends with the name of a pod of the set, whatever their template: the
+// template may be that of an earlier revision.
 func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet) error {
 	set := r.Workload.(*kruise.StatefulSet)
 	list := &corev1.PersistentVolumeClaimList{}
@@ -48,7 +48,7 @@ func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet
 	ordinals := map[int]bool{}
 	for i := range list.Items {
 		if n, ok := claimOrdinal(set, list.Items[i].Name); ok {
-			own := list.Items[i] // the claims of the whole namespace would stay in memory with it
+			own := list.Items[i] // a copy, as a pointer would keep the claims of the whole namespace in memory
 			found.named[own.Name] = m.newestClaim(&own)
 			ordinals[n] = true
 		}
@@ -67,15 +67,15 @@ func (k *Kind) findClaims(ctx context.Context, r *rollout.Round, found *claimSet
 	return nil
 }
 
-// claimOrdinal is the ordinal of a claim by its name, if that ends with the name of a pod of the set.
+// claimOrdinal returns the ordinal of a claim, if its name ends with the name of a pod of the set.
 func claimOrdinal(set *kruise.StatefulSet, name string) (int, bool) {
 	n, ok := facts.PodOrdinal(name)
 	suffix := "-" + podName(set, n)
 	return n, ok && len(name) > len(suffix) && strings.HasSuffix(name, suffix)
 }
 
-// rememberClaim keeps a claim as it was written: the cache may not show it yet, and the pod would seem
-// not to have been begun with.
+// rememberClaim keeps a claim as the controller wrote it. While the cache does not show it yet, the update of the pod would
+// seem not to have begun.
 func (m *memory) rememberClaim(c *corev1.PersistentVolumeClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *memory) rememberClaim(c *corev1.PersistentVolumeClaim) {
 	m.own[c.Name] = c
 }
 
-// newestClaim is a claim as it was last written by us, if the cache shows an older one.
+// newestClaim returns a claim as the controller last wrote it, if the cache shows an older one.
 func (m *memory) newestClaim(cached *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	own := m.own[cached.Name]
 	if own == nil {
@@ -98,7 +98,7 @@ func (m *memory) newestClaim(cached *corev1.PersistentVolumeClaim) *corev1.Persi
 	return cached
 }
 
-// setsResizingClaim names the set that resizes a claim, which a change of the claim concerns.
+// setsResizingClaim names the set that resizes a claim, so that a change of the claim is an event for that set.
 func setsResizingClaim(o client.Object) []types.NamespacedName {
 	if name := o.GetAnnotations()[kruise.OwnedByAdvancedStatefulSetKey]; name != "" {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}

@@ -22,8 +22,8 @@ func (k *Kind) GrowClaims(ctx context.Context, r *rollout.Round, f *rollout.Fact
 	return s.growClaims(ctx, ordinal)
 }
 
-// growClaims has the claims of an ordinal ask for what their templates do, where that is all
-// that differs.
+// growClaims sets the requests of the claims of an ordinal to those of their templates, if nothing else
+// differs.
 func (s *scaler) growClaims(ctx context.Context, ordinal int) error {
 	for _, differ := range s.claims.growth[ordinal].Differ {
 		if differ.What != points.ClaimSize || differ.Obstacle != "" {

@@ -35,8 +35,8 @@ func (k *Kind) ClaimGrowth(f *rollout.Facts, pod *corev1.Pod) rollout.ClaimResiz
 	return rollout.ClaimResize{}
 }
 
-// growthOf finds where the claims of an ordinal are. Those that terminate or are not bound are
-// left out: Kubernetes changes neither.
+// growthOf returns how far the claims of an ordinal follow their templates. It leaves out claims that terminate
+// or are not bound, since Kubernetes resizes neither.
 func (c *claimSet) growthOf(ctx context.Context, r client.Reader, set *kruise.StatefulSet, ordinal int) (g rollout.ClaimResize, err error) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		template := &set.Spec.VolumeClaimTemplates[i]
@@ -67,8 +67,8 @@ func isBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim != nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimBound
 }
 
-// claimDifferences are those that keep a claim from being what its template asks for. A claim that
-// is larger is (ASTS-14).
+// claimDifferences returns what a claim lacks to fulfil its template. A larger claim
+// fulfils it (ASTS-14).
 func claimDifferences(ctx context.Context, r client.Reader, set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) ([]points.ClaimChange, error) {
 	change := points.ClaimChange{Claim: claim.Name, Template: template.Name, Class: ptr.Deref(claim.Spec.StorageClassName, "")}
 	out := immutableDifferences(change, claim, template)
@@ -82,7 +82,7 @@ func claimDifferences(ctx context.Context, r client.Reader, set *kruise.Stateful
 	return []points.ClaimChange{change}, err
 }
 
-// immutableDifferences are the differences that Kubernetes never makes up for.
+// immutableDifferences are the differences in fields that Kubernetes never changes.
 func immutableDifferences(change points.ClaimChange, claim, template *corev1.PersistentVolumeClaim) (out []points.ClaimChange) {
 	change.Obstacle = points.ObstacleImmutable
 	if a, b := claim.Spec.StorageClassName, template.Spec.StorageClassName; a != nil && b != nil && *a != *b {
@@ -104,9 +104,9 @@ func joinAccessModes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(out, ",")
 }
 
-// needsResize reports whether a claim is to ask for another size: for more, or for less where it has
-// not come to what we had it ask for. The API server takes less than a claim asked for while it
-// is more than the claim has.
+// needsResize reports whether a claim is to request another size. It is to request more if it requests too little. It is to
+// request less if the controller requested more before and that growth is not complete: the API server accepts a lower request
+// as long as it is above the capacity of the claim.
 func needsResize(set *kruise.StatefulSet, claim, template *corev1.PersistentVolumeClaim) bool {
 	asks, wants, has := claim.Spec.Resources.Requests.Storage(), template.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
 	if asks.Cmp(*wants) < 0 {
@@ -115,7 +115,7 @@ func needsResize(set *kruise.StatefulSet, claim, template *corev1.PersistentVolu
 	return asks.Cmp(*wants) > 0 && wants.Cmp(*has) > 0 && claim.Annotations[kruise.OwnedByAdvancedStatefulSetKey] == set.Name
 }
 
-// growthObstacle is why a claim of a storage class cannot grow, "" if it can.
+// growthObstacle returns why a claim with a storage class cannot grow, "" if it can.
 func growthObstacle(ctx context.Context, r client.Reader, name string) (string, error) {
 	if name == "" {
 		return points.ObstacleNoClass, nil
@@ -133,8 +133,8 @@ func growthObstacle(ctx context.Context, r client.Reader, name string) (string, 
 	return "", nil
 }
 
-// hasGrown reports whether a claim has the size that it asks for, or that its template does: growth
-// that fails and is taken back leaves a claim that asks for more than it will ever have.
+// hasGrown reports whether a claim has the size that it requests, or the size in its template. If growth
+// fails and is taken back, the claim keeps a request for more than it will ever have.
 func hasGrown(claim, template *corev1.PersistentVolumeClaim) bool {
 	has := claim.Status.Capacity.Storage()
 	return hasRequested(claim) || immutableDifferences(points.ClaimChange{}, claim, template) == nil && has.Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
@@ -146,7 +146,7 @@ func hasCondition(claim *corev1.PersistentVolumeClaim, t corev1.PersistentVolume
 	})
 }
 
-// resizeError is why a claim does not grow, in the words of what resizes it.
+// resizeError returns why a claim does not grow, as the resizer reports it.
 func resizeError(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if (c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimNodeResizeError) && c.Status == corev1.ConditionTrue {

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// askHold asks which of the pods that are missing are held at the current revision: those that would be of the update revision, and that the
-// update did not take before.
+// askHold evaluates which of the missing pods are held at the current revision. It evaluates those that would be of the update revision,
+// except for pods that the update has deleted before.
 func (s *scaler) askHold(ctx context.Context, n need) error {
 	if s.t.CurrentRevision() == s.t.UpdateRevision() {
 		return nil

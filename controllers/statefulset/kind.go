@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefulset adapts Advanced StatefulSets to the rollout loop: which ordinals are
-// wanted, how pods and claims of an ordinal are made, and the status (ASTS-01 to ASTS-18).
+// Package statefulset adapts Advanced StatefulSets to the rollout loop: it finds the ordinals that are
+// wanted, creates their pods and claims, and reports the status (ASTS-01 to ASTS-18).
 package statefulset
 
 import (
@@ -83,12 +83,12 @@ func (k *Kind) WorkloadType() rollout.Type {
 	return t
 }
 
-// memory only saves work: losing it changes no decision.
+// memory is what is kept of a StatefulSet between rounds. It only saves work: losing it changes no decision.
 type memory struct {
-	// own are claims as we wrote them and the cache may not show yet, by name.
+	// own are claims as the controller wrote them, by name, until the cache shows them.
 	mu  sync.Mutex // claims of several pods are written at once
 	own map[string]*corev1.PersistentVolumeClaim
-	// proven is the revision whose pods could all be made the last time.
+	// proven is the revision whose pods could all be created the last time.
 	proven string
 }
 
@@ -118,7 +118,7 @@ func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 }
 
 // resolveStrategy turns the strategy into numbers of pods: both limits round down and are at
-// least 1. A number that cannot be read counts as 1, the least that gets on.
+// least 1. A number that cannot be read counts as 1, the lowest limit that allows progress.
 func resolveStrategy(set *kruise.StatefulSet) (s points.Strategy, invalid error) {
 	limit := func(v *intstr.IntOrString, unset int) int {
 		if v == nil {
@@ -158,7 +158,7 @@ func resolveStrategy(set *kruise.StatefulSet) (s points.Strategy, invalid error)
 	return s, invalid
 }
 
-// ResolveTemplates implements rollout.Kind. A revision records its claim templates, which are no part
+// ResolveTemplates implements rollout.Kind. A revision records its claim templates, but they are not part
 // of its data.
 func (k *Kind) ResolveTemplates(ctx context.Context, r *rollout.Round) (rollout.Templates, error) {
 	set := r.Workload.(*kruise.StatefulSet)
@@ -185,9 +185,9 @@ func (k *Kind) DeletionAsked(_ client.Object, pod *corev1.Pod) bool {
 	return ok
 }
 
-// MovableFilter implements rollout.KindWithCandidateFilter (ASTS-11): only members are moved, and if the update
-// is ordered none whose position is below the partition, even where reserved ordinals leave
-// fewer pods than that.
+// MovableFilter implements rollout.KindWithCandidateFilter (ASTS-11). Only members are moved. If the update
+// is ordered, pods in positions below the partition are not moved, even if reserved ordinals leave
+// fewer pods than the partition.
 func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod) bool {
 	set := f.Workload.(*kruise.StatefulSet)
 	o := k.desiredOrdinals(set)
@@ -205,9 +205,9 @@ func (k *Kind) MovableFilter(_ *rollout.Round, f *rollout.Facts) func(*facts.Pod
 	}
 }
 
-// ComputeDifference implements rollout.Kind (ASTS-08, ASTS-11). Pods that are missing or on their
-// way out are unavailable as well. One that is recreated needs room in scaleStrategy too: where
-// that is used up, it would not be created again.
+// ComputeDifference implements rollout.Kind (ASTS-08, ASTS-11). Missing and terminating pods are
+// unavailable as well. Recreating a pod needs room in scaleStrategy.maxUnavailable too: without it, the pod
+// would be deleted and not created again.
 func (k *Kind) ComputeDifference(f *rollout.Facts) rollout.UpdateDelta {
 	s := k.newReadOnlyScaler(f)
 	old, updated := 0, 0

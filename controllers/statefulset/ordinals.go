@@ -27,7 +27,7 @@ func podName(set *kruise.StatefulSet, ordinal int) string {
 	return set.Name + "-" + strconv.Itoa(ordinal)
 }
 
-// ordinalOf is the ordinal of a member of a set (ASTS-02); false for pods of other names.
+// ordinalOf returns the ordinal of a member of a set (ASTS-02); false for pods with other names.
 func ordinalOf(set *kruise.StatefulSet, pod string) (int, bool) {
 	n, ok := facts.PodOrdinal(pod)
 	return n, ok && podName(set, n) == pod

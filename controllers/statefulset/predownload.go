@@ -12,7 +12,7 @@ import (
 // PredownloadSettings implements predownload.Kind, by annotations alone.
 func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.StatefulSet)
-	s, _ := resolveStrategy(set) // Spec reports a number that cannot be read
+	s, _ := resolveStrategy(set) // ReadSpec reports a number that cannot be read
 	out := predownload.ParseAnnotations(set, desiredReplicas(set))
 	out.Selector, out.MaxUnavailable = set.Spec.Selector, s.MaxUnavailable
 	return out

@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 )
 
-// claimTemplates are those that pods of a revision have: of the update revision those of the set.
+// claimTemplates are the claim templates of a revision: for the update revision, those of the set.
 func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
 	own := s.set.Spec.VolumeClaimTemplates
 	if rev == nil || rev.Name == s.t.UpdateRevision() {
@@ -29,8 +29,8 @@ func (s *scaler) claimTemplates(rev *appsv1.ControllerRevision) []corev1.Persist
 	return out
 }
 
-// hadClaims reports whether pods of a revision may have claims: it records some, or says nothing of
-// them and mounts volumes that its template does not have.
+// hadClaims reports whether pods of a revision may have claims. Either the revision records claims, or it records nothing
+// about them and its template mounts volumes that it does not have.
 func hadClaims(rev *appsv1.ControllerRevision) bool {
 	if recorded, ok := revision.ClaimTemplates(rev); ok {
 		return len(recorded) > 0
@@ -39,9 +39,9 @@ func hadClaims(rev *appsv1.ControllerRevision) bool {
 	return err == nil && len(claims.UnknownMounts(&template.Spec)) > 0
 }
 
-// findLostVolumes points volumes that a new pod mounts and does not have at the claims that earlier
-// pods of the ordinal left: the set has lost their templates since, and the revision does not record
-// them.
+// findLostVolumes adds the volumes that a new pod mounts but does not have, and points them at the claims of earlier
+// pods of the ordinal. Such volumes are missing when the set has lost their claim templates and the revision does not
+// record them.
 func (s *scaler) findLostVolumes(pod *corev1.Pod, rev *appsv1.ControllerRevision, ordinal int) {
 	if rev.Name == s.t.UpdateRevision() {
 		return
@@ -56,7 +56,7 @@ func (s *scaler) findLostVolumes(pod *corev1.Pod, rev *appsv1.ControllerRevision
 	}
 }
 
-// explainRefusal says what helps a pod that was not created because nothing says what it mounts.
+// explainRefusal adds to an error what the user can do if a pod was refused because volumes that it mounts are not defined.
 func (s *scaler) explainRefusal(pod *corev1.Pod, rev *appsv1.ControllerRevision, err error) error {
 	lost := claims.UnknownMounts(&pod.Spec)
 	if len(lost) == 0 || rev.Name == s.t.UpdateRevision() {

@@ -22,7 +22,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// staleAgain is when a claim that the garbage collector is to delete is looked for again.
+// staleAgain is the time after which the controller checks again for a claim that the garbage collector is to delete.
 const staleAgain = time.Second
 
 // scaler scales one StatefulSet in one round.
@@ -39,8 +39,8 @@ type scaler struct {
 
 	active map[int]*facts.Pod  // by ordinal
 	gone   map[int]*corev1.Pod // finished or terminating
-	// unowned counts the claims of an ordinal that do not have their owners yet: the turn of
-	// the round was over. Their pod waits, since they are to go with it.
+	// unowned counts, by ordinal, the claims that do not have their owners yet because the round ended
+	// before their turn. The pods of these ordinals are not deleted yet, since the claims are to be deleted with them.
 	unowned map[int]int
 	// held are the ordinals whose new pods have the current revision, because the update is held.
 	held map[int]bool
@@ -55,7 +55,7 @@ func (k *Kind) newScaler(r *rollout.Round, f *rollout.Facts) *scaler {
 	return s
 }
 
-// newReadOnlyScaler is a scaler that only looks.
+// newReadOnlyScaler returns a scaler that cannot write.
 func (k *Kind) newReadOnlyScaler(f *rollout.Facts) *scaler {
 	s := &scaler{
 		k: k, f: f, t: f.Templates.(*rollout.PodTemplates), set: f.Workload.(*kruise.StatefulSet),
@@ -77,21 +77,21 @@ func (k *Kind) newReadOnlyScaler(f *rollout.Facts) *scaler {
 	return s
 }
 
-// need is what the ordinals ask for.
+// need is what the ordinals require.
 type need struct {
-	// create are the ordinals whose pods may be created now, finished the pods that make
-	// way for them.
+	// create are the ordinals whose pods may be created now. finished are the ended pods that have to be deleted
+	// first.
 	create   []int
 	finished []*corev1.Pod
-	// unavailable counts the pods that the limit of scaleStrategy was spent on.
+	// unavailable counts the pods that use up the limit of scaleStrategy.
 	unavailable int
 	// condemned are the pods that may be deleted now because no ordinal wants them, the
 	// highest first.
 	condemned []*facts.Pod
-	// stale is true if a pod waits for the end of a claim.
+	// stale is true if a pod waits until a claim is deleted.
 	stale bool
-	// missing counts the ordinals without a pod. Those that the walk does not come to wait for
-	// others, and are not counted at the target: nothing is tried for them.
+	// missing counts the ordinals without a pod. Ordinals at which computeNeed has stopped wait for
+	// others. They do not count as AtTarget, because the round does not try to create their pods.
 	missing selection.Unavailable
 }
 
@@ -99,9 +99,9 @@ func (s *scaler) isMonotonic() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// ScalePods implements rollout.Kind (ASTS-06, ASTS-07, ASTS-10): pods that are missing are
-// created in ascending order, those that no ordinal wants are deleted in descending order.
-// OrderedReady does one at a time, and waits for it.
+// ScalePods implements rollout.Kind (ASTS-06, ASTS-07, ASTS-10). It creates missing pods
+// in ascending order, and deletes pods that no ordinal wants in descending order.
+// OrderedReady handles one pod at a time, and waits for it.
 func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts) (acted bool, err error) {
 	s := k.newScaler(r, f)
 	if err := s.tidyClaims(ctx); err != nil {
@@ -109,7 +109,7 @@ func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts
 	}
 	n := s.computeNeed()
 	if n.stale {
-		s.r.RequeueAfter(staleAgain) // the end of a claim is no event of the set
+		s.r.RequeueAfter(staleAgain) // no event of the set follows when a claim is deleted
 	}
 	leaving := slices.ContainsFunc(f.Pods, f.IsLeaving)
 	if len(n.create) == 0 && len(n.finished) == 0 && len(n.condemned) == 0 && !leaving {
@@ -129,12 +129,12 @@ func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts
 	return s.applyDeletions(ctx, n, plan)
 }
 
-// computeNeed walks the ordinals as ASTS-06 says. A pod that is not available, or is on its way,
-// stops OrderedReady; otherwise it spends one of those that scaleStrategy allows.
+// computeNeed walks the ordinals as ASTS-06 says. With OrderedReady it stops at a pod that is not available or is still to
+// be created; otherwise each such pod uses up one of scaleStrategy.maxUnavailable.
 func (s *scaler) computeNeed() (n need) {
 	limited := s.f.Strategy.ScaleMaxUnavailable
 	spent, blocked := 0, false
-	spend := func() { // it stops OrderedReady
+	spend := func() { // with OrderedReady nothing more is done
 		spent++
 		blocked = s.isMonotonic()
 	}
@@ -167,12 +167,12 @@ func (s *scaler) computeNeed() (n need) {
 	return n
 }
 
-// isCreationBounded reports whether pods that are not available keep others from being created.
+// isCreationBounded reports whether the creation of pods waits for pods that are not available.
 func (s *scaler) isCreationBounded() bool {
 	return s.isMonotonic() || s.scaleLimit() > 0
 }
 
-// scaleLimit is scaleStrategy.maxUnavailable as a number of pods, 0 if there is none.
+// scaleLimit is scaleStrategy.maxUnavailable as a number of pods, 0 if it is not set.
 func (s *scaler) scaleLimit() int {
 	if strategy := s.set.Spec.ScaleStrategy; strategy == nil || strategy.MaxUnavailable == nil {
 		return 0
@@ -180,7 +180,8 @@ func (s *scaler) scaleLimit() int {
 	return s.f.Strategy.ScaleMaxUnavailable
 }
 
-// countUnavailableBefore returns how many of the ordinals before that of a pod use up scaleStrategy.maxUnavailable.
+// countUnavailableBefore returns a function that returns how many ordinals before that of a pod use up
+// scaleStrategy.maxUnavailable.
 func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
 	if s.scaleLimit() == 0 {
 		return nil
@@ -193,13 +194,13 @@ func (s *scaler) countUnavailableBefore() func(*facts.Pod) int {
 	}
 	return func(p *facts.Pod) int {
 		ordinal, _ := ordinalOf(s.set, p.Name)
-		return before[ordinal] // only pods that an ordinal wants are moved
+		return before[ordinal] // only pods with wanted ordinals are moved
 	}
 }
 
 // condemnedPods are the pods that may be deleted because no ordinal wants them. OrderedReady
-// deletes the highest alone, once nothing terminates and every pod that an ordinal wants is healthy.
-// The other condemned pods need not be: one that never becomes so would keep all of them indefinitely.
+// deletes only the highest, once nothing terminates and every pod that an ordinal wants is healthy.
+// Other condemned pods need not be healthy: one that never becomes healthy would keep all of them indefinitely.
 func (s *scaler) condemnedPods(blocked bool) (out []*facts.Pod) {
 	for i, p := range s.active {
 		if !s.ordinals.HasOrdinal(i) {
@@ -222,7 +223,7 @@ func (s *scaler) condemnedPods(blocked bool) (out []*facts.Pod) {
 	return out[:1]
 }
 
-// decideScale asks rollout/scale and holds the answer to the need.
+// decideScale evaluates rollout/scale and clamps the answer to the need.
 func (s *scaler) decideScale(ctx context.Context, n need) points.ScaleOutput {
 	in := s.f.ScaleInput()
 	in.Up, in.TotalUnavailable = len(n.create)+len(n.finished), n.unavailable
@@ -242,8 +243,8 @@ func (s *scaler) decideScale(ctx context.Context, n need) points.ScaleOutput {
 	return out
 }
 
-// applyDeletions deletes the pods whose deletion was asked for or prepared, as far as the answer
-// lets them go, and those that no ordinal wants.
+// applyDeletions deletes the pods whose deletion was requested or prepared, as far as the answer
+// allows, and the pods that no ordinal wants.
 func (s *scaler) applyDeletions(ctx context.Context, n need, plan points.ScaleOutput) (bool, error) {
 	var out []*facts.Pod
 	if plan.Planned == points.PlannedPrepared || plan.Planned == points.PlannedAll {
@@ -264,7 +265,7 @@ func (s *scaler) applyDeletions(ctx context.Context, n need, plan points.ScaleOu
 	return s.deletePods(ctx, out)
 }
 
-// preparedPods are wanted pods in PreparingDelete: they were to be recreated.
+// preparedPods are wanted pods in PreparingDelete, which are to be recreated.
 func (s *scaler) preparedPods() (out []*facts.Pod) {
 	for _, i := range s.wanted {
 		if p := s.active[i]; p != nil && p.State == kruise.LifecycleStatePreparingDelete {
@@ -274,8 +275,8 @@ func (s *scaler) preparedPods() (out []*facts.Pod) {
 	return out
 }
 
-// requestedDeletions are wanted pods that a user asked to delete, the highest first: those that are
-// unavailable, and as many of the others as may become so (ASTS-10).
+// requestedDeletions are wanted pods whose deletion a user requested, the highest first: those that are
+// unavailable, and as many of the others as may become unavailable (ASTS-10).
 func (s *scaler) requestedDeletions() (out []*facts.Pod) {
 	unavailable := 0
 	for _, i := range s.wanted {
@@ -299,19 +300,19 @@ func (s *scaler) requestedDeletions() (out []*facts.Pod) {
 	return out
 }
 
-// deletePods deletes pods, or tells the hook that holds them.
+// deletePods deletes pods. It sets a pod that a hook holds to PreparingDelete instead.
 func (s *scaler) deletePods(ctx context.Context, pods []*facts.Pod) (bool, error) {
 	return s.r.LetGo(ctx, s.f, pods, func(p *facts.Pod) error { return s.r.DeletePod(ctx, s.f, p) })
 }
 
-// RecreatePod implements rollout.Kind: it deletes the pod, or tells the hook that holds it.
-// The next scale makes another (ASTS-12).
+// RecreatePod implements rollout.Kind: it deletes the pod, or sets it to PreparingDelete if a hook holds it.
+// The next scale phase creates another (ASTS-12).
 func (k *Kind) RecreatePod(ctx context.Context, r *rollout.Round, f *rollout.Facts, p *facts.Pod) error {
 	return r.LetOneGo(ctx, f, p, func(p *facts.Pod) error { return r.DeletePod(ctx, f, p) })
 }
 
-// tidyClaims gives claims the owners that they are to have, and makes those that a pending
-// pod waits for (ASTS-06, ASTS-07).
+// tidyClaims gives claims the owners that they are to have, and creates claims that pending
+// pods wait for (ASTS-06, ASTS-07).
 func (s *scaler) tidyClaims(ctx context.Context) error {
 	if s.claims.named == nil { // no revision has claims
 		return nil
@@ -332,7 +333,7 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 			})
 		}
 	}
-	for _, i := range slices.Sorted(maps.Keys(s.active)) { // in this order, so that the error is the same in each round
+	for _, i := range slices.Sorted(maps.Keys(s.active)) { // sorted, so that the error is the same in each round
 		p := s.active[i]
 		own(i, p.Pod)
 		if p.Status.Phase == corev1.PodPending && s.ordinals.HasOrdinal(i) {
@@ -341,20 +342,20 @@ func (s *scaler) tidyClaims(ctx context.Context) error {
 	}
 	for _, i := range slices.Sorted(maps.Keys(s.gone)) {
 		p := s.gone[i]
-		if p.DeletionTimestamp != nil { // it may not be wanted any more since then
+		if p.DeletionTimestamp != nil { // the ordinal may not be wanted any more since then
 			own(i, p)
 		}
 	}
 	return s.r.RunParallel(acts)
 }
 
-// withoutHooked are the pods that no hook holds: the ordinals of the others do not wait for those.
+// withoutHooked are the pods that no hook holds, so that their ordinals do not wait for the hooks of others.
 func (s *scaler) withoutHooked(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return lifecycle.BeforeDelete(p, s.f.Lifecycle) == lifecycle.Wait })
 }
 
-// deleteFinished deletes pods that failed or succeeded, or tells the hooks that hold them, so that
-// others take their names.
+// deleteFinished deletes pods that failed or succeeded, so that new pods can take their names. It sets a pod that a hook holds
+// to PreparingDelete instead.
 func (s *scaler) deleteFinished(ctx context.Context, pods []*corev1.Pod) (bool, error) {
 	ended := make([]*facts.Pod, len(pods))
 	for i, p := range pods {

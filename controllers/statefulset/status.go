@@ -15,8 +15,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// ReportStatus implements rollout.Kind: it writes the status if it changed, and the events of
-// what changed.
+// ReportStatus implements rollout.Kind: it writes the status if it changed, and records events of
+// the changes.
 func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	s := k.newScaler(r, f)
 	status := s.computeStatus()
@@ -36,8 +36,8 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 	return r.TruncateHistory(ctx, f, f.Templates.(*rollout.PodTemplates), limit, failed)
 }
 
-// computeStatus counts the pods (ASTS-18). Pods that are on their way out count as replicas, and
-// are of no revision.
+// computeStatus counts the pods (ASTS-18). Terminating pods count as replicas, but
+// not for a revision.
 func (s *scaler) computeStatus() kruise.StatefulSetStatus {
 	f := s.f
 	out := kruise.StatefulSetStatus{
@@ -50,7 +50,7 @@ func (s *scaler) computeStatus() kruise.StatefulSetStatus {
 		countIf(&out.ReadyReplicas, p.Ready)
 		countIf(&out.AvailableReplicas, available)
 		countIf(&out.CurrentReplicas, revision.SameHash(f.Templates.CurrentRevision(), p.Labels[rollout.RevisionLabel]))
-		updated := f.Templates.HasRevision(p.Pod, f.Templates.UpdateRevision()) // whatever its claims
+		updated := f.Templates.HasRevision(p.Pod, f.Templates.UpdateRevision()) // whatever the state of its claims
 		countIf(&out.UpdatedReplicas, updated)
 		countIf(&out.UpdatedReadyReplicas, updated && p.Ready)
 		countIf(&out.UpdatedAvailableReplicas, updated && available)
@@ -72,7 +72,7 @@ func countIf[N int | int32](n *N, yes bool) {
 	}
 }
 
-// volumeClaims says of each template how many claims are at least as large (ASTS-14).
+// volumeClaims counts for each template the claims that are at least as large (ASTS-14).
 func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 	for i := range s.set.Spec.VolumeClaimTemplates {
 		t := &s.set.Spec.VolumeClaimTemplates[i]
@@ -90,13 +90,13 @@ func (s *scaler) volumeClaims() (out []kruise.VolumeClaimStatus) {
 	return out
 }
 
-// isCompatible reports whether a claim is what a template asks for, and at least as large.
+// isCompatible reports whether a claim fulfils a template and requests at least its size.
 func isCompatible(c, template *corev1.PersistentVolumeClaim) bool {
 	return immutableDifferences(points.ClaimChange{}, c, template) == nil &&
 		c.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
 }
 
-// hasRequested reports whether a claim has the size that it requests.
+// hasRequested reports whether a claim has at least the size that it requests.
 func hasRequested(c *corev1.PersistentVolumeClaim) bool {
 	return c.Status.Capacity.Storage().Cmp(*c.Spec.Resources.Requests.Storage()) >= 0
 }

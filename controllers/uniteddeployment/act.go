@@ -22,14 +22,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// Errors that the conditions tell apart.
+// Errors that are reported by different conditions.
 type (
 	provisionError struct{ error }
 	updateError    struct{ error }
 )
 
-// applyAllocation creates, updates and deletes children (UD-09, UD-10). What a policy holds as a whole
-// is neither created nor deleted, but goes on to a new template. A child that cannot be written keeps none of the others.
+// applyAllocation creates, updates and deletes children (UD-09, UD-10). While a policy holds the whole allocation, no child
+// is created or deleted, but children still get a new template. A child that cannot be written does not stop the writes of the others.
 func (t *reconcileRound) applyAllocation(ctx context.Context, a allocated) error {
 	var provisioned, failed error
 	if a.held == nil {
@@ -53,14 +53,14 @@ func (t *reconcileRound) applyAllocation(ctx context.Context, a allocated) error
 	return message.JoinErrors(errs...)
 }
 
-// warnOfFailure records an event of a failure, unless the next round finds what it lost a race to.
+// warnOfFailure records an event of a failure. A conflict is no failure, since the next round reads the object again.
 func (t *reconcileRound) warnOfFailure(err error) {
 	if err = dropConflicts(err); err != nil {
 		t.r.recordEventOnce(t.d, kruise.FailedUpdateSubsetReason, err.Error())
 	}
 }
 
-// dropConflicts leaves lost races out of joined errors, nil if there is nothing else.
+// dropConflicts removes conflicts from joined errors; the result is nil if there is no other error.
 func dropConflicts(err error) error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
@@ -103,8 +103,8 @@ func (t *reconcileRound) createChildren(ctx context.Context) error {
 			names = append(names, p.Name)
 		}
 	}
-	// Where no child is missing any more, such as after a subset was taken out of the spec, the next may need room again.
-	// A subset whose child a hold keeps from being created waits for no room.
+	// usedRoom is also set if no child is missing any more, such as after a subset was removed from the spec: a later child may need room again.
+	// A subset whose child is held does not wait for room.
 	if len(names) > 0 || !slices.ContainsFunc(t.parts, func(p *subsetState) bool { return p.child == nil && !p.held }) {
 		t.r.memory.GetOrCreate(t.d).usedRoom = true
 	}
@@ -115,8 +115,8 @@ func (t *reconcileRound) createChildren(ctx context.Context) error {
 	return message.JoinErrors(errs...)
 }
 
-// planChild is what creates the child of a subset, nil where it is not to be created now. The cache may not show one that was created
-// a moment ago, so the API server is asked first.
+// planChild returns a function that creates the child of a subset, nil if it is not to be created now. The cache may not show a child that was
+// just created, so the API server is read first.
 func (t *reconcileRound) planChild(ctx context.Context, p *subsetState) (act func() error, err error) {
 	d, revision, err := t.toCreate(ctx, p)
 	if err != nil || d == nil {
@@ -152,8 +152,8 @@ func (t *reconcileRound) planChild(ctx context.Context, p *subsetState) (act fun
 	}, nil
 }
 
-// keepWhatIsMissing has children that are to be scaled in keep as many replicas as those lack that could not be created, beside what
-// stands in for these: the sum stays while pods have nowhere to go.
+// keepWhatIsMissing keeps replicas of children that are to be scaled in: as many as the children that could not be created should have,
+// less those that surplus children keep. So the sum stays the same while pods have no place.
 func (t *reconcileRound) keepWhatIsMissing() {
 	missing := -t.kept
 	for _, p := range t.parts {
@@ -172,7 +172,7 @@ func (t *reconcileRound) keepWhatIsMissing() {
 	}
 }
 
-// deleteAll deletes children, each if it is the one that was seen, and returns those that are gone.
+// deleteAll deletes the children with these UIDs, and returns those that were deleted.
 func (t *reconcileRound) deleteAll(ctx context.Context, all []*child) (gone []*child, err error) {
 	acts, done := make([]func() error, len(all)), make([]bool, len(all))
 	for i, c := range all {
@@ -195,7 +195,7 @@ func (t *reconcileRound) deleteAll(ctx context.Context, all []*child) (gone []*c
 	return gone, err
 }
 
-// updateChildren writes the children that are not as they are to be (UD-09).
+// updateChildren writes the children that differ from their desired state (UD-09).
 func (t *reconcileRound) updateChildren(ctx context.Context) error {
 	var errs []error
 	var acts []func() error
@@ -248,8 +248,8 @@ func (t *reconcileRound) needsUpdate(c *child, p *subsetState, w desiredChild) b
 		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw))
 }
 
-// otherUnavailable reports whether a child has another maxUnavailable than the template, or another one than that
-// it is raised to.
+// otherUnavailable reports whether maxUnavailable of a child differs from the template's, or from the value that it
+// is raised to.
 func (t *reconcileRound) otherUnavailable(c *child, p *subsetState, w desiredChild) bool {
 	n, rolls := t.templateUnavailable(p)
 	if w.unavailable > 0 {
@@ -258,8 +258,8 @@ func (t *reconcileRound) otherUnavailable(c *child, p *subsetState, w desiredChi
 	return rolls && c.unavailable != n
 }
 
-// raisedUnavailable is maxUnavailable of a subset with pods that wait for room, so that they do not
-// keep an update from the others (UD-06); 0 leaves what the template says.
+// raisedUnavailable is maxUnavailable of a subset with pods that wait for room, so that these pods do not
+// block the update of the other pods (UD-06). 0 means the value of the template.
 func (t *reconcileRound) raisedUnavailable(p *subsetState) int {
 	if t.strategy != placement.Reserve || p.child == nil || p.reserved == 0 {
 		return 0
@@ -271,7 +271,7 @@ func (t *reconcileRound) raisedUnavailable(p *subsetState) int {
 	return n
 }
 
-// templateUnavailable is maxUnavailable as the template has it, and whether children of the template have one
+// templateUnavailable returns maxUnavailable of the template, and whether children of the template have a maxUnavailable
 // that can be raised.
 func (t *reconcileRound) templateUnavailable(p *subsetState) (n int, rolls bool) {
 	switch {
@@ -284,8 +284,8 @@ func (t *reconcileRound) templateUnavailable(p *subsetState) (n int, rolls bool)
 	return 0, false
 }
 
-// deleteStuckPods deletes pods of native StatefulSets that an update never reaches: they are not
-// ready, and so their StatefulSet waits for them (UD-11).
+// deleteStuckPods deletes pods of native StatefulSets that an update never reaches: the pods are not
+// ready, and their StatefulSet waits for them (UD-11).
 func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	if t.d.Spec.Template.StatefulSetTemplate == nil {
 		return nil
@@ -296,7 +296,7 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 			continue
 		}
 		set, ok := p.child.Object.(*appsv1.StatefulSet)
-		if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType { // pods wait for their user
+		if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType { // with OnDelete a user deletes the pods
 			continue
 		}
 		first := int(p.partition) // the partition counts from the first ordinal
@@ -324,10 +324,10 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 			continue
 		}
 		acts = append(acts, func() error {
-			// The pod as it was seen: it may have become ready since. The webhook of pods asks its budget.
+			// The resource version is a precondition, since the pod may have become ready since. The webhook of pods checks its budget.
 			err := t.r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 			if apierrors.IsConflict(err) {
-				return nil // it has changed, and that brings the next round
+				return nil // the pod has changed, and that event starts the next round
 			}
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting pod %s, which an update does not reach: %w", pod.Name, err)
@@ -338,7 +338,7 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	return batch.RunParallel(t.r.writes, acts)
 }
 
-// podOrdinal is that of the pod of a StatefulSet, -1 if the name has none.
+// podOrdinal returns the ordinal in the name of a pod of a StatefulSet, -1 if the name has none.
 func podOrdinal(name string) int {
 	n := -1
 	if _, err := fmt.Sscanf(name[strings.LastIndexByte(name, '-')+1:], "%d", &n); err != nil {

@@ -50,17 +50,17 @@ type Reconciler struct {
 	writes int
 }
 
-// memory is what is remembered of an object.
+// memory is what is kept of a UnitedDeployment between rounds.
 type memory struct {
 	warnings reconcile.RecordedEvents
-	// written is when the status was.
+	// written is when the status was last written.
 	written time.Time
 	// marks are the conditions of subsets that were written last, until the cache shows them.
 	marks map[string]kruise.UnitedDeploymentSubsetCondition
-	// gaveUp is the child that was given up last for the room of another one, and gaveUpAt when.
+	// gaveUp is the child that was last given up to make room for another one, and gaveUpAt is when.
 	gaveUp   types.UID
 	gaveUpAt time.Time
-	// usedRoom is whether a child was created since, or none is missing.
+	// usedRoom is whether a child was created since then, or none is missing.
 	usedRoom bool
 }
 
@@ -76,7 +76,7 @@ func New(deps reconcile.Deps) *Reconciler {
 	return r
 }
 
-// SetupWithManager starts the Reconciler with a manager.
+// SetupWithManager adds the Reconciler, with its watches, to a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, kruise.UnitedDeploymentComponent, r.allRequests).
 		For(&kruise.UnitedDeployment{}, builder.WithPredicates(reconcile.UserChanges()))
@@ -103,7 +103,7 @@ func ownerRequests(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: metav1.GetControllerOfNoCopy(o).Name}}}
 }
 
-// subsetPodPredicate has pods of subsets, as their places and their readiness change.
+// subsetPodPredicate passes events of pods of subsets when their node, readiness, phase or revision changes.
 func subsetPodPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return e.Object.GetLabels()[kruise.SubsetNameKey] != "" },
@@ -118,7 +118,7 @@ func subsetPodPredicate() predicate.Predicate {
 	}
 }
 
-// ofPod is the UnitedDeployment of a pod.
+// ofPod returns a request for the UnitedDeployment of a pod.
 func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil {
@@ -128,7 +128,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind() {
 		set := &appsv1.ReplicaSet{}
 		if err := r.Client.Get(ctx, key, set); err != nil {
-			return nil // it is gone, and the Deployment's own event comes
+			return nil // the ReplicaSet is gone, and an event of the Deployment follows
 		}
 		if ref = metav1.GetControllerOfNoCopy(set); ref == nil {
 			return nil
@@ -151,12 +151,12 @@ func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconci
 	return reconcile.ListRequests(ctx, r.Client, &kruise.UnitedDeploymentList{}, reconcile.AllObjects[*kruise.UnitedDeployment])
 }
 
-// recordEventOnce records a warning of a reason unless the last one of that reason said the same.
+// recordEventOnce records a warning unless the last one with that reason had the same message.
 func (r *Reconciler) recordEventOnce(d *kruise.UnitedDeployment, reason, message string) {
 	r.memory.GetOrCreate(d).warnings.RecordOnce(r.Events, d, corev1.EventTypeWarning, reason, message)
 }
 
-// resetRecordedEvent has the next warning of a reason recorded, whatever it says.
+// resetRecordedEvent makes sure that the next warning with a reason is recorded, whatever its message is.
 func (r *Reconciler) resetRecordedEvent(d *kruise.UnitedDeployment, reason string) {
 	r.memory.GetOrCreate(d).warnings.ForgetReason(reason)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// ineffective is the rule of numbers that contradict each other.
+// ineffective is the rule that is reported for numbers that contradict each other.
 const ineffective = "placement.allocation.ineffective"
 
-// allocated is what was decided.
+// allocated is a decision of placement/allocation, with its input.
 type allocated struct {
 	in     placement.AllocationInput
 	out    placement.AllocationOutput
@@ -29,7 +29,7 @@ type allocated struct {
 	held *placement.Hold
 }
 
-// decideAllocation asks how many pods each subset gets.
+// decideAllocation evaluates how many pods each subset gets.
 func (t *reconcileRound) decideAllocation(ctx context.Context) allocated {
 	a := allocated{}
 	in, err := t.buildAllocationInput()
@@ -51,7 +51,7 @@ func (t *reconcileRound) decideAllocation(ctx context.Context) allocated {
 	return a
 }
 
-// keepsReplaced reports whether a subset that is held has children of another kind, and none of that of the template.
+// keepsReplaced reports whether a held subset has children of another kind, and none of the template's kind.
 func (t *reconcileRound) keepsReplaced(p *subsetState) bool {
 	return p.child == nil && t.placement.HeldAt(p.Name) != nil && p.replaced > 0
 }
@@ -68,7 +68,7 @@ func decisionSubject(d *kruise.UnitedDeployment) decision.Subject {
 	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "UnitedDeployment", Namespace: d.Namespace, Name: d.Name, UID: string(d.UID)}
 }
 
-// buildAllocationInput are what the decision is made from. The error is of a number that cannot be read.
+// buildAllocationInput builds the input of placement/allocation. The error reports a number that cannot be read.
 func (t *reconcileRound) buildAllocationInput() (placement.AllocationInput, error) {
 	annotations := make(map[string]string, len(t.d.Annotations))
 	for key, value := range t.d.Annotations {
@@ -114,7 +114,7 @@ func (t *reconcileRound) buildAllocationInput() (placement.AllocationInput, erro
 	return in, bad
 }
 
-// nodesOf are the values that a term requires of labels.
+// nodesOf returns the values that a term requires of labels.
 func nodesOf(term *corev1.NodeSelectorTerm) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range term.MatchExpressions {

@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// compareChildren orders children: the first of a subset stays. One that is being deleted does not, and one that has pods goes before one
-// that has none, since these would all be missing. Otherwise the older one stays.
+// compareChildren orders children: the first child of a subset stays, and the others are duplicates. Children that are being deleted come last.
+// A child with pods comes before one without, since deleting it would delete these pods. Otherwise the older one comes first.
 func compareChildren(a, b *child) int {
 	rank := func(c *child) int {
 		switch {
@@ -31,13 +31,13 @@ func compareChildren(a, b *child) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// findDuplicatesToDelete returns the children of subsets that have another one, but for those of subsets that are held.
+// findDuplicatesToDelete returns the children of subsets that have another child, except in subsets that are held.
 func (t *reconcileRound) findDuplicatesToDelete() []*child {
 	return slices.DeleteFunc(slices.Clone(t.duplicates), func(c *child) bool { return t.placement.HeldAt(c.subsetName()) != nil })
 }
 
-// deleteDuplicates deletes children of subsets that have another one. The cache may not show that the other one is being deleted or is
-// gone, so the API server is asked first.
+// deleteDuplicates deletes children of subsets that have another child. The cache may not show that the other one is being deleted or is
+// gone, so the API server is read first.
 func (t *reconcileRound) deleteDuplicates(ctx context.Context) error {
 	var remove []*child
 	var errs []error
@@ -59,7 +59,7 @@ func (t *reconcileRound) deleteDuplicates(ctx context.Context) error {
 	return err
 }
 
-// hasLivingChild reports whether the API server has the child that stays in a subset, and it is not being deleted.
+// hasLivingChild reports whether the child that stays in a subset exists in the API server and is not being deleted.
 func (t *reconcileRound) hasLivingChild(ctx context.Context, subset string) (bool, error) {
 	i := slices.IndexFunc(t.parts, func(p *subsetState) bool { return p.Name == subset })
 	if i < 0 || t.parts[i].child == nil {

@@ -25,7 +25,7 @@ type explanation struct {
 	children map[string]string
 }
 
-// storeExplanation keeps what was decided for those who ask why.
+// storeExplanation keeps the decision, so that users can ask for its explanation.
 func (t *reconcileRound) storeExplanation(a allocated) {
 	e := &explanation{subject: decisionSubject(t.d), now: t.now, a: a, counts: a.out.PermittedReplicas(a.in), children: map[string]string{}}
 	for _, p := range t.parts {
@@ -66,7 +66,7 @@ func (e *explanation) describeTotal() string {
 	return fmt.Sprintf("Its %d subsets get %d pods for %d replicas.", len(e.counts), sum, *e.a.in.Replicas)
 }
 
-// explainSubset is what one gets, and by which rule.
+// explainSubset explains how many pods a subset gets, and by which rule.
 func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
 	out := explain.Subset{Name: s.Name, Replicas: e.counts[i], Ready: s.Ready}
 	for _, share := range e.a.out.Subsets {
@@ -78,7 +78,7 @@ func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
 	if h := e.a.out.HeldAt(s.Name); h != nil {
 		out.Rule = h.Rule
 		why = append(why, trimPeriod(h.Message))
-	} else if d := e.a.out.DeniedAt(s.Name); d != nil && e.counts[i] >= ptr.Deref(d.Room, 0) { // it has all that is left to it
+	} else if d := e.a.out.DeniedAt(s.Name); d != nil && e.counts[i] >= ptr.Deref(d.Room, 0) { // it has as many as it may get
 		out.Rule = d.Rule
 		why = append(why, trimPeriod(d.Message))
 	}
@@ -102,7 +102,7 @@ func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
 	return out
 }
 
-// trimPeriod is a sentence before another one.
+// trimPeriod removes the period from a sentence that another one follows.
 func trimPeriod(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
 // ExplainPlacement implements explain.Placer.

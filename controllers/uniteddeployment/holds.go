@@ -19,20 +19,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// holds are what rollout/plan and rollout/rank say of the update of a UnitedDeployment. The controllers of CloneSets and
-// of Advanced StatefulSets ask these points themselves. Those of Kubernetes do not, so they are asked before a native
-// child gets another template, and before a pod is deleted that an update does not reach. They are asked once a round.
+// holds are what rollout/plan and rollout/rank answer about the update of a UnitedDeployment. The controllers of CloneSets and
+// of Advanced StatefulSets evaluate these points themselves. The controllers of Kubernetes do not, so this controller evaluates them before a
+// native child gets another template, and before a pod is deleted that an update does not reach. It evaluates them once per round.
 type holds struct {
 	asked  bool
 	answer disruption.Result
-	// told is the first hold that left something as it is.
+	// told is the first hold that stopped a change in this round.
 	told *decision.Hold
 }
 
-// isNative reports whether the children are those of Kubernetes.
+// isNative reports whether the children are of a kind of Kubernetes itself.
 func (k kind) isNative() bool { return k.Group == appsv1.SchemeGroupVersion.Group }
 
-// askHolds asks about the pods that are not of the updated revision, and those of children that the update replaces by another kind.
+// askHolds evaluates the holds of the pods that are not of the updated revision, and of the pods of children that the update replaces by
+// children of another kind.
 func (t *reconcileRound) askHolds(ctx context.Context) (disruption.Result, error) {
 	if t.holds.asked {
 		return t.holds.answer, nil
@@ -77,8 +78,8 @@ func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, t
 	return a
 }
 
-// heldTemplate is why the template of a child may not be written. That of a native one would have all its pods replaced,
-// so that a hold of one of them, or of the place of its subset, is one of the child. It is nil if nothing holds it.
+// heldTemplate returns the hold because of which the template of a child may not be written, or nil. A new template of a native child replaces
+// all its pods, so a hold of one of its pods, or of the place of its subset, holds the child.
 func (t *reconcileRound) heldTemplate(ctx context.Context, p *subsetState) (*decision.Hold, error) {
 	a, err := t.askHolds(ctx)
 	if err != nil {
@@ -99,8 +100,8 @@ func (t *reconcileRound) heldTemplate(ctx context.Context, p *subsetState) (*dec
 	return held, nil
 }
 
-// heldNew asks about a pod that a subset would get, as it would be of a template: a rule that would hold it, or its zone, keeps the pods
-// of the subset at the revision that they have. A subset that more zones than one may be of is asked about each.
+// heldNew evaluates the holds of a pod that a subset would get from a template. A rule that holds this pod, or its zone, keeps the pods
+// of the subset at the revision that they have. If the subset may be in several zones, each of them is evaluated.
 func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.UnitedDeployment, revision string) (*decision.Hold, error) {
 	pods, err := podTemplate(d, t.kind, p.Subset, revision)
 	if err != nil {
@@ -110,7 +111,7 @@ func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.
 	pod.Namespace, pod.Name, pod.UID = t.d.Namespace, fmt.Sprintf("%s-%s-", t.d.Name, p.Name), "new"
 	for _, place := range placesOf(p.Subset) {
 		topology := facts.NewTopology()
-		topology.ObserveLabels("", place) // it has no node yet
+		topology.ObserveLabels("", place) // the pod has no node yet
 		if h, held := t.evaluateHolds(ctx, []*corev1.Pod{pod}, topology).Held[pod.UID]; held {
 			return &h, nil
 		}
@@ -118,7 +119,7 @@ func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.
 	return nil, nil
 }
 
-// placesOf are the places that the nodes of a subset may be at, as labels of a node; one without labels if it does not say.
+// placesOf returns the places that a subset selects, as labels of a node; one without labels if it selects none.
 func placesOf(s *kruise.Subset) (out []map[string]string) {
 	nodes := nodesOf(&s.NodeSelectorTerm)
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion} {
@@ -138,15 +139,15 @@ func (h *holds) recordHold(held *decision.Hold) {
 	}
 }
 
-// movesPods reports whether a write would have a child move pods to another template that no controller asks about: that of a
-// native child, and that of one whose controller has created no pods of its first template yet.
+// movesPods reports whether a write would make a child move pods to another template without a decision of its controller. That is so for a
+// native child, and for a child whose controller has not created pods of its first template yet.
 func (t *reconcileRound) movesPods(c *child, p *subsetState, w desiredChild) bool {
 	fresh := !c.observed || c.pods == 0 && c.replicas > 0
 	return (t.kind.isNative() || fresh) && (c.GetLabels()[kruise.ControllerRevisionHashKey] != t.history.Update.Name ||
 		!samePatch(c.GetAnnotations()[kruise.SubsetPatchKey], string(p.Patch.Raw)) || w.partition < min(c.partition, w.replicas))
 }
 
-// scaleHeld brings a child whose template is held to its replicas, and changes nothing else.
+// scaleHeld writes the replicas of a child whose template is held, and changes nothing else.
 func (t *reconcileRound) scaleHeld(ctx context.Context, p *subsetState) error {
 	written, err := t.scaleChild(ctx, p.child, p.replicas)
 	if err == nil {
@@ -176,8 +177,8 @@ func (t *reconcileRound) scaleChild(ctx context.Context, c *child, replicas int3
 	return &written, nil
 }
 
-// surplusToDelete are the children that are to go. Those of another kind than the template's are held with the update,
-// since they are replaced by it, and so are the subsets whose they are.
+// surplusToDelete returns the surplus children that may be deleted now. Children of another kind than the template's are held with the update,
+// since the update replaces them.
 func (t *reconcileRound) surplusToDelete(ctx context.Context) (out []*child, err error) {
 	for _, c := range t.surplus {
 		held, err := t.heldSurplus(ctx, c)
@@ -191,8 +192,8 @@ func (t *reconcileRound) surplusToDelete(ctx context.Context) (out []*child, err
 	return out, nil
 }
 
-// heldSurplus is why a child that is to go stays; nil if it goes. A hold of its subset by placement/allocation holds it too: the
-// subset stays as it is, so that its child is not replaced by one of another kind.
+// heldSurplus returns the hold because of which a surplus child stays, nil if it may be deleted. A hold of its subset by placement/allocation
+// holds it too: the subset stays as it is, so no child of another kind replaces its child.
 func (t *reconcileRound) heldSurplus(ctx context.Context, c *child) (held *decision.Hold, err error) {
 	i := slices.IndexFunc(t.replaced, func(p *subsetState) bool { return p.child == c })
 	if i < 0 {
@@ -217,9 +218,9 @@ func (t *reconcileRound) heldSurplus(ctx context.Context, c *child) (held *decis
 	return held, nil
 }
 
-// toCreate is the UnitedDeployment, and the revision, that the missing child of a subset is made of. While the update is held that is
-// the current one, so that no pods of the revision that is held are created; nil, for none, where the kind of the
-// children changes: those that there are stay meanwhile.
+// toCreate returns the UnitedDeployment, and the revision, from which the missing child of a subset is created. While the update is held, that is
+// the current revision, so that no pods of the held revision are created. It returns nil if no child is to be created now, because the kind of
+// the children changes: meanwhile the existing children stay.
 func (t *reconcileRound) toCreate(ctx context.Context, p *subsetState) (*kruise.UnitedDeployment, string, error) {
 	for _, other := range t.replaced {
 		if other.Name != p.Name {
@@ -261,7 +262,7 @@ func (t *reconcileRound) toCreate(ctx context.Context, p *subsetState) (*kruise.
 	return d, current.Name, nil
 }
 
-// updateHold is the condition UpdateHeld, with an event of each new reason.
+// updateHold sets the condition UpdateHeld, and records an event for each new reason.
 func (t *reconcileRound) updateHold() {
 	h := t.holds.told
 	if h == nil {

@@ -19,65 +19,65 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// kind is how the workloads of one template are read and written. A workload of a subset is
-// a child.
+// kind is how the workloads of one kind of template are read and written. The workload of a subset is called
+// its child.
 type kind struct {
 	schema.GroupVersionKind
 	make     func() client.Object
 	makeList func() client.ObjectList
-	// is reports whether a UnitedDeployment has the template.
+	// is reports whether a SubsetTemplate is of this kind.
 	is func(*kruise.SubsetTemplate) bool
-	// metadata and pods are those of the template.
+	// metadata and pods return the metadata and the pod template in a SubsetTemplate.
 	metadata func(*kruise.SubsetTemplate) *metav1.ObjectMeta
 	pods     func(*kruise.SubsetTemplate) *corev1.PodTemplateSpec
-	// fill writes a template into a child. What cannot be changed in one that exists stays.
+	// fill writes a template into a child. Fields that cannot be changed in an existing child stay as they are.
 	fill func(o client.Object, t *kruise.SubsetTemplate, w desiredChild, exists bool)
 	read func(o client.Object) child
 }
 
-// desiredChild is what a child is to be.
+// desiredChild is the desired state of a child.
 type desiredChild struct {
 	selector            *metav1.LabelSelector
 	template            corev1.PodTemplateSpec
 	replicas, partition int32
-	// unavailable raises maxUnavailable: pods that wait for room use none of it up.
+	// unavailable raises maxUnavailable, so that pods that wait for room do not use it up; 0 raises nothing.
 	unavailable int
 }
 
-// child is what is known of one.
+// child is a child, and what was read from it.
 type child struct {
 	client.Object
 	kind     kind
 	selector *metav1.LabelSelector
-	// replicas and partition are those of the spec.
+	// replicas and partition are in the spec.
 	replicas, partition int32
-	// unavailable is maxUnavailable as a number, where it can be raised.
+	// unavailable is maxUnavailable as a number, if it can be raised.
 	unavailable int
-	// observed is true when the status is of this spec.
+	// observed is true when the status is that of the present spec.
 	observed bool
-	// pods, ready, available, updated and updatedReady are those of the status; updatedReady is
-	// counted from pods where it has none.
+	// pods, ready, available, updated and updatedReady are in the status. If the status has no updatedReady, countReady is true, and
+	// pods are counted.
 	pods, ready, available, updated, updatedReady int32
 	countReady                                    bool
 	failure                                       string
-	// refused is true while pods that it is to have cannot be created, as where a quota is used up.
+	// refused is true while its controller cannot create pods, for example because a quota is used up.
 	refused bool
 }
 
-// subsetName is that of the subset.
+// subsetName returns the name of the child's subset.
 func (c *child) subsetName() string {
 	if name, ok := c.GetLabels()[kruise.SubsetNameKey]; ok || c.selector == nil {
 		return name
 	}
-	return c.selector.MatchLabels[kruise.SubsetNameKey] // the label is gone, and the selector cannot be changed
+	return c.selector.MatchLabels[kruise.SubsetNameKey] // the label is missing, and the selector cannot be changed
 }
 
-// allKinds are those of the four templates.
+// allKinds are the kinds of the four templates.
 func allKinds() []kind {
 	return []kind{cloneSets(), advancedStatefulSets(), statefulSets(), nativeDeployments()}
 }
 
-// kindOf is the kind of a template, and false if there is none.
+// kindOf returns the kind of a template, and false if the template is empty.
 func kindOf(t *kruise.SubsetTemplate) (kind, bool) {
 	for _, k := range allKinds() {
 		if k.is(t) {
@@ -108,7 +108,7 @@ func cloneSets() kind {
 			if w.unavailable > 0 {
 				rolling.MaxUnavailable = ptr.To(intstr.FromInt(w.unavailable))
 			}
-			if exists { // users say it of one child
+			if exists { // users set it on a child
 				set.Spec.ScaleStrategy.PodsToDelete = was.ScaleStrategy.PodsToDelete
 			}
 		},
@@ -209,7 +209,7 @@ func statefulSets() kind {
 			s := &set.Status
 			c.observed = s.ObservedGeneration >= set.Generation
 			c.pods, c.ready, c.available, c.updated = s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas
-			c.refused = c.observed && c.available == c.pods // no condition tells: it waits for none of its pods, and has not created more
+			c.refused = c.observed && c.available == c.pods // no condition shows it: the controller waits for none of the pods, and has not created more
 			return c
 		},
 	}
@@ -251,7 +251,7 @@ func nativeDeployments() kind {
 	}
 }
 
-// cloneSetUnavailable is maxUnavailable of a CloneSet, the default where it has none.
+// cloneSetUnavailable returns maxUnavailable of a CloneSet, or the default if it is not set.
 func cloneSetUnavailable(spec *kruise.CloneSetSpec, replicas int32) int {
 	var v *intstr.IntOrString
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
@@ -260,7 +260,7 @@ func cloneSetUnavailable(spec *kruise.CloneSetSpec, replicas int32) int {
 	return resolveUnavailable(v, kruise.DefaultCloneSetMaxUnavailable, replicas)
 }
 
-// deploymentUnavailable is maxUnavailable of a Deployment, the default where it has none.
+// deploymentUnavailable returns maxUnavailable of a Deployment, or the default if it is not set.
 func deploymentUnavailable(spec *appsv1.DeploymentSpec, replicas int32) int {
 	var v *intstr.IntOrString
 	if rolling := spec.Strategy.RollingUpdate; rolling != nil {
@@ -277,7 +277,7 @@ func resolveUnavailable(v *intstr.IntOrString, unset string, replicas int32) int
 	return n
 }
 
-// mergeMaps lays one map over another.
+// mergeMaps returns both maps; values of upper take precedence.
 func mergeMaps(lower, upper map[string]string) map[string]string {
 	out := maps.Clone(lower)
 	if out == nil {

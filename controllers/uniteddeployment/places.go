@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// reportPlacement reports the subsets whose pods are nowhere, and why, each by its name (UD-15).
+// reportPlacement reports the subsets whose pods have no node or no subset, by name, and why (UD-15).
 func (t *reconcileRound) reportPlacement(ctx context.Context, a allocated) error {
 	nowhere, waiting, err := t.findWaitingSubsets(ctx)
 	if err != nil {
@@ -55,10 +55,10 @@ func (t *reconcileRound) hasCondition(kind kruise.UnitedDeploymentConditionType)
 	return slices.ContainsFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
 }
 
-// findWaitingSubsets finds the subsets that select no node, and those with pods that find none.
+// findWaitingSubsets returns the subsets that select no node, and those with pods that find no node.
 func (t *reconcileRound) findWaitingSubsets(ctx context.Context) (nowhere, late []string, err error) {
 	for _, p := range t.parts {
-		if p.unschedulable { // its pods were moved, or others stand in for them
+		if p.unschedulable { // its pods were moved, or other subsets have replacements
 			late = append(late, p.Name)
 		}
 		if p.child == nil || p.child.ready >= p.child.replicas {
@@ -95,11 +95,11 @@ func (t *reconcileRound) findWaitingSubsets(ctx context.Context) (nowhere, late 
 	return nowhere, late, nil
 }
 
-// nodesAgain is when nodes are looked for again that have the labels which a subset requires: a node that comes without room brings no
-// event of a pod.
+// nodesAgain is the time after which the controller checks again for nodes with the labels that a subset requires. A new node without room
+// leads to no event of a pod.
 const nodesAgain = 30 * time.Second
 
-// selectsNoNode reports whether no node has the labels that a subset requires, and has them looked for again if so.
+// selectsNoNode reports whether no node has the labels that a subset requires. If so, it requeues to check again.
 func (t *reconcileRound) selectsNoNode(ctx context.Context, p *subsetState) (bool, error) {
 	nowhere, err := subset.MatchesNoNode(ctx, t.r.Client, p.NodeSelectorTerm)
 	if nowhere {
@@ -108,9 +108,9 @@ func (t *reconcileRound) selectsNoNode(ctx context.Context, p *subsetState) (boo
 	return nowhere, err
 }
 
-// describeFullSubsets names the subsets where they take fewer pods than there are replicas.
+// describeFullSubsets names the subsets if all of them together take fewer pods than spec.replicas.
 func (t *reconcileRound) describeFullSubsets(a allocated) string {
-	if a.held != nil || t.d.Spec.Replicas == nil || t.strategy == placement.Reserve { // others stand in there
+	if a.held != nil || t.d.Spec.Replicas == nil || t.strategy == placement.Reserve { // with Reserve, other subsets have replacements
 		return ""
 	}
 	sum, names := 0, []string{}
@@ -135,7 +135,7 @@ func (t *reconcileRound) describeFullSubsets(a allocated) string {
 	return ""
 }
 
-// surplusSubsets are the subsets of workloads that are to go.
+// surplusSubsets returns the names of the subsets of surplus workloads.
 func (t *reconcileRound) surplusSubsets() (names []string) {
 	for _, c := range t.surplus {
 		names = append(names, c.subsetName())

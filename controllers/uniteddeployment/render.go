@@ -21,7 +21,7 @@ func subsetLabels(part *kruise.Subset, revision string) map[string]string {
 	return map[string]string{kruise.SubsetNameKey: part.Name, kruise.ControllerRevisionHashKey: revision}
 }
 
-// podTemplate is that of the pods of a subset (UD-13). The patch comes last.
+// podTemplate returns the template of the pods of a subset (UD-13). The patch is applied last.
 func podTemplate(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string) (corev1.PodTemplateSpec, error) {
 	pods := k.pods(&d.Spec.Template).DeepCopy()
 	pods.Labels = mergeMaps(pods.Labels, subsetLabels(part, revision))
@@ -37,7 +37,7 @@ func podTemplate(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revisi
 	return *patched, nil
 }
 
-// childSelector is that of a child: the UnitedDeployment's, and the name of the subset.
+// childSelector returns the selector of a child: the UnitedDeployment's selector, and the name of the subset.
 func childSelector(d *kruise.UnitedDeployment, part string) *metav1.LabelSelector {
 	out := d.Spec.Selector.DeepCopy()
 	if out == nil {
@@ -47,7 +47,7 @@ func childSelector(d *kruise.UnitedDeployment, part string) *metav1.LabelSelecto
 	return out
 }
 
-// fillChild writes into a child what it is to be.
+// fillChild writes the desired state into a child.
 func fillChild(o client.Object, d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w desiredChild, exists bool) error {
 	pods, err := podTemplate(d, k, part, revision)
 	if err != nil {
@@ -65,12 +65,12 @@ func fillChild(o client.Object, d *kruise.UnitedDeployment, k kind, part *kruise
 	return nil
 }
 
-// buildChild is a child that is to be created.
+// buildChild builds a child that is to be created.
 func buildChild(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revision string, w desiredChild) (client.Object, error) {
 	o := k.make()
 	o.SetNamespace(d.Namespace)
 	prefix := fmt.Sprintf("%s-%s-", d.Name, part.Name)
-	if len(validation.IsDNS1123Subdomain(prefix+"00000")) > 0 { // too long
+	if len(validation.IsDNS1123Subdomain(prefix+"00000")) > 0 { // such names would be too long
 		prefix = d.Name + "-"
 	}
 	o.SetGenerateName(prefix)
@@ -80,7 +80,7 @@ func buildChild(d *kruise.UnitedDeployment, k kind, part *kruise.Subset, revisio
 	return o, fillChild(o, d, k, part, revision, w, false)
 }
 
-// samePatch compares patches by what they mean.
+// samePatch compares patches by their meaning.
 func samePatch(a, b string) bool {
 	if a == b {
 		return true

@@ -17,18 +17,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// hashLabel is the label of a revision with its hash.
+// hashLabel is the label of a revision whose value is its hash.
 const hashLabel = "controller.kubernetes.io/hash"
 
-// document is the data of a revision. The directive makes a strategic merge patch of it
-// replace a template whole.
+// document is the data of a revision. If it is applied as a strategic merge patch, the directive
+// replaces the whole template.
 type document struct {
 	Spec struct {
 		Template map[string]json.RawMessage `json:"template"`
 	} `json:"spec"`
 }
 
-// encodeTemplate is the data of the revision of a template.
+// encodeTemplate returns the data of the revision of a template.
 func encodeTemplate(t *kruise.SubsetTemplate) ([]byte, error) {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -42,8 +42,8 @@ func encodeTemplate(t *kruise.SubsetTemplate) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// isSameTemplate compares the data of revisions by what the templates mean: OpenKruise leaves out what
-// is empty in other ways, and a cluster that changes over has no pod updated for it.
+// isSameTemplate compares the data of revisions by the meaning of the templates. OpenKruise omits other empty
+// fields, and no pod is to be updated because a cluster changes from OpenKruise to Regatta.
 func isSameTemplate(a, b []byte) bool {
 	x, errX := decodeTemplate(a)
 	y, errY := decodeTemplate(b)
@@ -60,7 +60,7 @@ func decodeTemplate(raw []byte) (*kruise.SubsetTemplate, error) {
 	return &d.Spec.Template, err
 }
 
-// resolveRevisions finds or makes the revision of the template (A-16).
+// resolveRevisions finds or creates the revision of the template (A-16).
 func (r *Reconciler) resolveRevisions(ctx context.Context, d *kruise.UnitedDeployment) (revision.History, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// findUnschedulable finds the subsets that have no room.
+// findUnschedulable finds the subsets that have no room for more pods.
 func (t *reconcileRound) findUnschedulable(ctx context.Context) error {
 	for _, p := range t.parts {
 		switch {
@@ -38,7 +38,7 @@ func (t *reconcileRound) findUnschedulable(ctx context.Context) error {
 	return nil
 }
 
-// hasChildren reports whether there were subsets before.
+// hasChildren reports whether any subset has a child.
 func (t *reconcileRound) hasChildren() bool {
 	for _, p := range t.parts {
 		if p.child != nil {
@@ -63,7 +63,8 @@ func (t *reconcileRound) markSubset(p *subsetState, status corev1.ConditionStatu
 }
 
 // recordMarks writes the conditions of subsets that have changed, before the round acts: the pods that found
-// no node, from which a condition was derived, go by that act. Subsets that have no status yet come with the rest.
+// no node, from which a condition was derived, may be deleted by that act. Subsets that are new in the status are written later, with the
+// rest of the status.
 func (t *reconcileRound) recordMarks(ctx context.Context) error {
 	changed, differ := t.d.DeepCopy(), false
 	marks := map[string]kruise.UnitedDeploymentSubsetCondition{}
@@ -90,7 +91,7 @@ func (t *reconcileRound) recordMarks(ctx context.Context) error {
 	return nil
 }
 
-// recallMark takes the condition of a subset that was written last where the cache shows an older one.
+// recallMark restores the condition of a subset that was last written, if the cache shows an older one.
 func (t *reconcileRound) recallMark(p *subsetState) {
 	mark, ok := t.r.memory.GetOrCreate(t.d).marks[p.Name]
 	if ok && (p.condition == nil || p.condition.LastTransitionTime.Before(&mark.LastTransitionTime)) {
@@ -98,7 +99,7 @@ func (t *reconcileRound) recallMark(p *subsetState) {
 	}
 }
 
-// assessAdaptive is UD-07: a subset is without room for a while after pods found no node in time.
+// assessAdaptive applies UD-07: after its pods found no node in time, a subset counts as without room for a while.
 func (t *reconcileRound) assessAdaptive(p *subsetState) {
 	if p.marked {
 		if left := p.condition.LastTransitionTime.Add(t.unschedulableDuration()).Sub(t.now); left > 0 {
@@ -124,7 +125,7 @@ func (t *reconcileRound) assessAdaptive(p *subsetState) {
 	}
 }
 
-// reservePods is UD-06: it says which pods others stand in for, and labels them.
+// reservePods applies UD-06: it finds the pods that have replacements in other subsets, and labels them.
 func (t *reconcileRound) reservePods(ctx context.Context, p *subsetState) error {
 	old, waits := 0, false
 	for _, pod := range p.pods {
@@ -153,11 +154,11 @@ func (t *reconcileRound) reservePods(ctx context.Context, p *subsetState) error 
 	case p.reserved > 0:
 		p.unschedulable = true
 		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
-	case p.marked && len(p.pods) < p.currentReplicas(): // its new pods have not been seen
+	case p.marked && len(p.pods) < p.currentReplicas(): // the cache does not show its new pods yet
 		t.requeueWithin(time.Second)
 	case p.marked:
 		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
-		t.requeueWithin(requeue.Soon) // those who stood in go
+		t.requeueWithin(requeue.Soon) // the replacements are deleted
 	}
 	return nil
 }
@@ -166,7 +167,8 @@ func (t *reconcileRound) isUpdated(pod *corev1.Pod) bool {
 	return pod.Labels[kruise.ControllerRevisionHashKey] == t.history.Update.Name
 }
 
-// isReserved reports whether others stand in for a pod. An update that waits for room is late.
+// isReserved reports whether a pod has a replacement in another subset. A pod of an old revision has one if its update
+// has waited for room for too long.
 func (t *reconcileRound) isReserved(p *subsetState, pod *corev1.Pod, said string, labelled, waits bool) bool {
 	switch {
 	case said == "true":
@@ -177,7 +179,7 @@ func (t *reconcileRound) isReserved(p *subsetState, pod *corev1.Pod, said string
 		t.requeueWithin(left)
 		return left > 0
 	case p.marked && !labelled:
-		if isReady(pod) && t.isUpdated(pod) { // it was ready before anything was marked
+		if isReady(pod) && t.isUpdated(pod) { // the pod was ready before any pod was labelled
 			return readyAt(pod).After(p.condition.LastTransitionTime.Time)
 		}
 		return true
@@ -196,7 +198,7 @@ func (t *reconcileRound) isReserved(p *subsetState, pod *corev1.Pod, said string
 	return true
 }
 
-// updatingSince is since when the pods are brought to the updated revision.
+// updatingSince is when the update to the updated revision began.
 func (t *reconcileRound) updatingSince() time.Time {
 	for _, c := range t.d.Status.Conditions {
 		if c.Type == kruise.UnitedDeploymentUpdated && c.Status == corev1.ConditionFalse {
@@ -215,7 +217,7 @@ func (t *reconcileRound) labelReserved(ctx context.Context, pod *corev1.Pod, val
 	return nil
 }
 
-// markGrownSubset marks a subset anew that had just recovered and gets more pods (UD-06).
+// markGrownSubset marks a subset again that had just recovered and gets more pods (UD-06).
 func (t *reconcileRound) markGrownSubset(p *subsetState) {
 	if t.strategy == placement.Reserve && p.child != nil && p.marked && !p.unschedulable && int(p.replicas) > p.currentReplicas() {
 		since := metav1.NewTime(t.now).Rfc3339Copy()

@@ -21,7 +21,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// reportStatus writes the status if it changed, while only counts do twice a second, and tells what is held (UD-12, UD-15).
+// reportStatus writes the status if it changed, and reports what is held (UD-12, UD-15). If only counts change, it writes the status once
+// per StatusInterval.
 func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted error) error {
 	t.countReplicas()
 	t.updateProgress()
@@ -49,8 +50,8 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	return nil
 }
 
-// countReplicas sums up the statuses of the children. What a child says of an older spec says
-// nothing of this revision.
+// countReplicas sums up the statuses of the children. A status of an older spec does not count
+// for this revision.
 func (t *reconcileRound) countReplicas() {
 	s := &t.status
 	s.ObservedGeneration = t.d.Generation
@@ -100,7 +101,7 @@ func (t *reconcileRound) updatedReady(p *subsetState) (n int32) {
 	return n
 }
 
-// updateProgress reports whether all pods are of the updated revision (UD-12).
+// updateProgress sets the condition that reports whether all pods are of the updated revision (UD-12).
 func (t *reconcileRound) updateProgress() {
 	s := &t.status
 	observed := len(t.surplus) == 0
@@ -134,7 +135,7 @@ func (t *reconcileRound) setConditions(acted error) {
 	t.setCondition(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
 }
 
-// reportActs sets the conditions of what could not be written.
+// reportActs sets the conditions that report failed writes.
 func (t *reconcileRound) reportActs(acted error) {
 	report := func(kind kruise.UnitedDeploymentConditionType, err error, failed bool) {
 		if failed {
@@ -149,10 +150,10 @@ func (t *reconcileRound) reportActs(acted error) {
 	report(kruise.UnitedDeploymentSubsetUpdated, &update, errors.As(acted, &update))
 }
 
-// reportHold reports what leaves subsets as they are. There is one event for each new reason.
+// reportHold reports the hold that leaves subsets as they are, with one event for each new reason.
 func (t *reconcileRound) reportHold(a allocated) {
 	h := a.held
-	if h != nil && h.Rule == ineffective { // the words of OpenKruise
+	if h != nil && h.Rule == ineffective { // OpenKruise's event
 		t.r.recordEventOnce(t.d, kruise.FailedSpecifySubsetReplicasReason, fmt.Sprintf(kruise.SpecifySubsetReplicasMessage, h.Message))
 	} else {
 		t.r.resetRecordedEvent(t.d, kruise.FailedSpecifySubsetReplicasReason)
@@ -180,8 +181,8 @@ func (t *reconcileRound) reportHold(a allocated) {
 	}
 }
 
-// setCondition sets a condition. Its time is that of the last change of its status, or for an update
-// of the revision.
+// setCondition sets a condition. Its time is that of the last change of its status. For the condition of an update it is also that
+// of the last change of the revision.
 func (t *reconcileRound) setCondition(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
 	c := kruise.UnitedDeploymentCondition{
 		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message.Shorten(text),

@@ -27,7 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// reconcileRound is one reconcile of a UnitedDeployment.
+// reconcileRound is one round of a UnitedDeployment.
 type reconcileRound struct {
 	r        *Reconciler
 	d        *kruise.UnitedDeployment
@@ -37,16 +37,16 @@ type reconcileRound struct {
 	strategy string
 	// parts are the subsets of the spec, in their order.
 	parts []*subsetState
-	// surplus are children that are to go: of no subset, of another kind, or of a subset that
-	// has another one.
+	// surplus are children of no subset of the spec, or of another kind than the template's. duplicates are
+	// children of subsets that have another child.
 	surplus, duplicates []*child
 	// replaced are the subsets of those surplus children that are of another kind, with their pods.
 	replaced []*subsetState
 	// placement is the answer of placement/allocation.
 	placement placement.AllocationOutput
-	// standing are the surplus children that stay until pods of subsets are available, and how many pods they keep.
+	// standing describes the surplus children that stay until pods of subsets are available, with the number of pods that they keep.
 	standing []string
-	// kept is how many pods these are in all.
+	// kept is the sum of these numbers.
 	kept   int32
 	status kruise.UnitedDeploymentStatus
 	holds  holds
@@ -60,22 +60,22 @@ type subsetState struct {
 	pods  []*corev1.Pod
 	// condition is Schedulable, nil if it was never set.
 	condition *kruise.UnitedDeploymentSubsetCondition
-	// marked is whether it was False when the round began.
+	// marked is whether condition was False when the round began.
 	marked, unschedulable bool
 	placed, reserved      int
-	// replaced is how many replicas its children of another kind have.
+	// replaced is how many replicas the subset's children of another kind have.
 	replaced int32
-	// refused is why its child could not be created in this round, and held is whether a hold kept it from being created.
+	// refused is why the child could not be created in this round, and held is whether a hold prevented its creation.
 	refused error
 	held    bool
 	// late are old pods that an update did not reach in time.
 	late int
-	// replicas is what it is to have, and partition how many of them stay old.
+	// replicas is the desired number of pods, and partition is how many of them stay at the old revision.
 	replicas, partition int32
 }
 
-// currentReplicas is how many pods a subset has. Those of children of another kind are its share while a hold keeps them, and no other subset gets
-// them.
+// currentReplicas is how many pods a subset has. Pods of children of another kind count while a hold keeps these children, so that no other
+// subset gets their replicas.
 func (p *subsetState) currentReplicas() int {
 	if p.child == nil {
 		return int(p.replaced)
@@ -83,12 +83,12 @@ func (p *subsetState) currentReplicas() int {
 	return int(p.child.replicas)
 }
 
-// requeueWithin looks again after a while, if that is earlier; 0 is never.
+// requeueWithin requeues the UnitedDeployment after a delay, unless it is requeued earlier; 0 means never.
 func (t *reconcileRound) requeueWithin(after time.Duration) {
 	t.again = requeue.EarliestDelay(t.again, max(after, 0))
 }
 
-// reconcileSubsets is one reconcile. It says when to look again.
+// reconcileSubsets runs one round, and returns when to reconcile again.
 func (r *Reconciler) reconcileSubsets(ctx context.Context, d *kruise.UnitedDeployment) (time.Duration, error) {
 	k, ok := kindOf(&d.Spec.Template)
 	if !ok { // admission refuses it
@@ -106,16 +106,16 @@ func (r *Reconciler) reconcileSubsets(ctx context.Context, d *kruise.UnitedDeplo
 		return 0, err
 	}
 	failed := t.actAndReport(ctx)
-	// Also after a round that failed, or each edit of a template that always fails would leave one more revision.
+	// Truncate also after a round that failed. Otherwise each edit of a template that always fails would leave one more revision.
 	return t.again, message.JoinErrors(failed, t.truncateHistory(ctx, failed != nil))
 }
 
-// actAndReport decides, acts and reports.
+// actAndReport decides, writes the children and reports.
 func (t *reconcileRound) actAndReport(ctx context.Context) error {
 	if err := t.findUnschedulable(ctx); err != nil {
 		return err
 	}
-	a := t.decideAllocation(ctx) // it marks subsets as well
+	a := t.decideAllocation(ctx) // marks subsets as well
 	if err := t.recordMarks(ctx); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (t *reconcileRound) actAndReport(ctx context.Context) error {
 	return acted
 }
 
-// strategyOf is how replicas are shared out.
+// strategyOf returns how replicas are distributed to subsets.
 func strategyOf(spec *kruise.UnitedDeploymentSpec) string {
 	schedule := &spec.Topology.ScheduleStrategy
 	switch {
@@ -143,8 +143,8 @@ func strategyOf(spec *kruise.UnitedDeploymentSpec) string {
 	return placement.Fixed
 }
 
-// criticalDuration is how long a pod may find no node, and duration for how long its subset gets no
-// more pods then.
+// criticalDuration is how long a pod may find no node before its subset counts as without room. unschedulableDuration is how long the subset then
+// gets no more pods.
 func (t *reconcileRound) criticalDuration() time.Duration {
 	return strategySeconds(t.d, func(a *kruise.AdaptiveUnitedDeploymentStrategy) *int32 { return a.RescheduleCriticalSeconds }, kruise.DefaultRescheduleCriticalSeconds)
 }
@@ -161,7 +161,7 @@ func strategySeconds(d *kruise.UnitedDeployment, of func(*kruise.AdaptiveUnitedD
 	return time.Duration(n) * time.Second
 }
 
-// gatherChildren finds the children of all kinds, and their pods where they count (UD-10).
+// gatherChildren finds the children of all kinds, and their pods if the strategy needs them (UD-10).
 func (t *reconcileRound) gatherChildren(ctx context.Context) error {
 	var all []*child
 	for _, k := range allKinds() {
@@ -187,7 +187,7 @@ func (t *reconcileRound) gatherChildren(ctx context.Context) error {
 	for _, c := range all {
 		i := slices.IndexFunc(t.parts, func(p *subsetState) bool { return p.Name == c.subsetName() })
 		switch {
-		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone, unless another one has it
+		case c.GetDeletionTimestamp() != nil: // its place is free when it is gone, unless the subset has another child
 			if i >= 0 && c.kind.GroupVersionKind == t.kind.GroupVersionKind && t.parts[i].child == nil {
 				t.parts[i].child = c
 			}
@@ -206,7 +206,7 @@ func (t *reconcileRound) gatherChildren(ctx context.Context) error {
 	return t.gatherPods(ctx)
 }
 
-// gatherPods reads the pods of children where they count, and of those that another kind replaces.
+// gatherPods reads the pods of children if the strategy or the status needs them, and of children that another kind replaces.
 func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	for _, p := range t.replaced {
 		if err := t.podsOf(ctx, p); err != nil {
@@ -224,7 +224,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	return nil
 }
 
-// schedulableCondition is a copy of the condition of a subset.
+// schedulableCondition returns a copy of the condition Schedulable of a subset.
 func schedulableCondition(s *kruise.UnitedDeploymentSubsetStatus) *kruise.UnitedDeploymentSubsetCondition {
 	for _, c := range s.Conditions {
 		if c.Type == kruise.UnitedDeploymentSubsetSchedulable {
@@ -234,7 +234,7 @@ func schedulableCondition(s *kruise.UnitedDeploymentSubsetStatus) *kruise.United
 	return nil
 }
 
-// listChildren are those of one kind, from the cache.
+// listChildren lists the children of one kind from the cache.
 func (r *Reconciler) listChildren(ctx context.Context, d *kruise.UnitedDeployment, k kind) ([]*child, error) {
 	list := k.makeList()
 	if err := r.Client.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingFields{rollout.OwnerIndex: string(d.UID)}); err != nil {
@@ -285,7 +285,7 @@ func (t *reconcileRound) podsOf(ctx context.Context, p *subsetState) error {
 	return nil
 }
 
-// ofDeployment reports whether a pod is of a ReplicaSet of a child.
+// ofDeployment reports whether a pod belongs to a ReplicaSet of a child.
 func (t *reconcileRound) ofDeployment(ctx context.Context, pod *corev1.Pod, c *child, known map[types.UID]bool) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "ReplicaSet" {
@@ -302,7 +302,7 @@ func (t *reconcileRound) ofDeployment(ctx context.Context, pod *corev1.Pod, c *c
 
 func isReady(pod *corev1.Pod) bool { return availability.IsRunningAndReady(pod) }
 
-// readyAt is since when a pod is ready.
+// readyAt is when a pod became ready.
 func readyAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -312,9 +312,9 @@ func readyAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// truncateHistory deletes old revisions that no child and no pod has. Which one is current is what this round
-// found: no event may come after the one that made it so. After a round that failed, the one that was current stays too: the status
-// may not be written, and a child may have been created of it.
+// truncateHistory deletes old revisions that no child and no pod has. It uses the current revision that this round
+// found, since no later event may follow. After a round that failed, the current revision before it is kept too: the status
+// may not be written, and a child may have been created from that revision.
 func (t *reconcileRound) truncateHistory(ctx context.Context, failed bool) error {
 	limit, history := int(ptr.Deref(t.d.Spec.RevisionHistoryLimit, 10)), t.history
 	used := map[string]bool{}

@@ -19,8 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// reduceSurplus deletes children of no subset, as of one that has another name now, and those of other kinds. Those that have ready
-// pods stay, with as many pods as subsets lack: they stand in until pods of the subsets are available.
+// reduceSurplus deletes children of no subset, such as of a renamed one, and children of other kinds. Children with ready pods stay
+// as replacements until pods of the subsets are available. They keep as many pods as the subsets lack.
 func (t *reconcileRound) reduceSurplus(ctx context.Context) error {
 	surplus, err := t.surplusToDelete(ctx)
 	if len(surplus) == 0 || err != nil {
@@ -63,17 +63,17 @@ func (t *reconcileRound) reduceSurplus(ctx context.Context) error {
 	return message.JoinErrors(append(errs, err)...)
 }
 
-// giveUpAgain is how long after a child was given up the next one may be: a quota does not count at once what is gone.
+// giveUpAgain is the time between giving up one child and the next: a quota does not notice a deletion at once.
 const giveUpAgain = time.Minute
 
-// findChildToGiveUp returns which child goes though it stands in, -1 for none. A quota on the number of workloads refuses those of
-// subsets, and each would wait for the other. It is that with the fewest ready pods, and one at a time: not the next before a child was
-// created in its room, which another client may have taken. Those of another kind count for another quota, and one that goes in any case is
-// enough.
+// findChildToGiveUp returns the child that is deleted although its pods are replacements, -1 for none. Otherwise, if a quota on the number
+// of workloads refuses the children of subsets, each would wait for the other. It chooses the child with the fewest ready pods, one at a
+// time: the next only after a child was created in its room, since another client may take that. Children of another kind count for another
+// quota. If a child is deleted in any case, no other is given up.
 //
-// It goes with all of its pods at once. A quota of this kind counts objects, so a child that is scaled in first makes no more room than
-// one that keeps its pods, and the pods of the new one come after the old one is gone in any case: each pod that went earlier would only
-// be missing for longer. Pods that are orphaned instead would belong to no workload, and no controller would delete them.
+// The child is deleted with all of its pods at once. A quota of this kind counts objects, so scaling the child in first makes no more room.
+// The pods of the new child are created after the old one is gone in any case, so each pod that was deleted earlier would only
+// be missing for longer. Orphaned pods would belong to no workload, and no controller would delete them.
 func (t *reconcileRound) findChildToGiveUp(surplus []*child, stays []int32) int {
 	if !slices.ContainsFunc(t.parts, func(p *subsetState) bool { return p.replicas > 0 && lacksOneOfQuota(p.refused) }) || len(t.findDuplicatesToDelete()) > 0 {
 		return -1
@@ -92,7 +92,7 @@ func (t *reconcileRound) findChildToGiveUp(surplus []*child, stays []int32) int 
 		return -1
 	}
 	known := t.r.memory.GetOrCreate(t.d)
-	if known.gaveUp != "" && !known.usedRoom { // it is still there if its deletion failed
+	if known.gaveUp != "" && !known.usedRoom { // the child still exists if its deletion failed
 		return slices.IndexFunc(surplus, func(c *child) bool { return c.GetUID() == known.gaveUp })
 	}
 	if left := known.gaveUpAt.Add(giveUpAgain).Sub(t.now); left > 0 {
@@ -103,11 +103,11 @@ func (t *reconcileRound) findChildToGiveUp(surplus []*child, stays []int32) int 
 	return found
 }
 
-// exceededQuota is how API servers tell what a quota has in use, and how much it allows.
+// exceededQuota matches the message of API servers with what a quota has in use, and how much it allows.
 var exceededQuota = regexp.MustCompile(`exceeded quota: .*, requested: (\S+), used: (\S+), limited: (\S+)`)
 
-// lacksOneOfQuota reports whether a quota refuses what was to be created, and would not with one workload less: of one that was lowered more
-// would have to go, and for nothing. Only the text tells it from what a webhook refuses.
+// lacksOneOfQuota reports whether a quota refuses a creation that it would allow with one workload less. If the limit of a quota was lowered,
+// several children would have to be deleted, without effect until the last. Only the text of the error distinguishes a quota from a webhook.
 func lacksOneOfQuota(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -125,7 +125,7 @@ func lacksOneOfQuota(err error) bool {
 	return len(limits) > 0
 }
 
-// quantitiesOf reads amounts as API servers write them, such as "count/a=1,count/b=2"; what is none is left out.
+// quantitiesOf parses amounts as API servers write them, such as "count/a=1,count/b=2". It omits what is no quantity.
 func quantitiesOf(text string) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -137,14 +137,14 @@ func quantitiesOf(text string) map[string]resource.Quantity {
 	return out
 }
 
-// replicasToKeep is how many replicas children have that stand in for so many available pods, 0 for those that go. One whose pods are
-// ready, and become available after minReadySeconds, stays, and stands in for none yet. While others wait for the room of their pods they
-// give some up in any case.
+// replicasToKeep returns how many replicas each child keeps, so that together they keep so many available pods; 0 for children to delete. A child
+// whose pods are ready, but not available until minReadySeconds have passed, stays as well, but counts as no replacement yet. While pods
+// of subsets wait for room, some replicas are given up in any case.
 func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
 	out, left, most := make([]int32, len(surplus)), keep, -1
 	for i, c := range surplus {
 		if left == 0 || c.ready == 0 {
-			crowded = false // it goes
+			crowded = false // this child is deleted
 			continue
 		}
 		out[i] = c.replicasFor(left)
@@ -154,14 +154,14 @@ func replicasToKeep(surplus []*child, keep int32, crowded bool) []int32 {
 			most = i
 		}
 	}
-	if crowded && most >= 0 { // pods that are not ready below those that are have all of the room
+	if crowded && most >= 0 { // otherwise pods that are not ready would keep all of the room
 		out[most] = min(keep, out[most])
 	}
 	return out
 }
 
-// replicasFor is how many replicas leave a child so many of its available pods. A StatefulSet deletes the highest ordinals, available or
-// not; the other kinds delete first the pods that are not ready, and then those that have been ready for the shortest time.
+// replicasFor returns with how many replicas a child keeps so many of its available pods. A StatefulSet deletes the highest ordinals, available or
+// not. The other kinds first delete pods that are not ready, and then those that have been ready for the shortest time.
 func (c *child) replicasFor(available int32) int32 {
 	if c.kind.Kind == "StatefulSet" {
 		available += max(c.replicas-c.available, 0)
@@ -169,16 +169,16 @@ func (c *child) replicasFor(available int32) int32 {
 	return min(available, c.replicas)
 }
 
-// roomOf is the part of all pods that is given up, at least one, while pods of subsets find no node: those that stand in may
-// have taken the room of these, and each would wait for the other. A Deployment lacks as many in a rolling update.
+// roomOf is the divisor for the part of all pods that is given up, at least one, while pods of subsets find no node. The replacements may
+// occupy the room of these pods, and each would wait for the other. A Deployment lacks as many pods in a rolling update.
 const roomOf = 4
 
-// podsToKeep is how many pods of subsets are not available yet, of those that they are to have. It is fewer where they are crowded:
-// they wait for room.
+// podsToKeep returns how many of the desired pods of subsets are not available yet. The number is lower if subsets are crowded, which
+// means that their pods wait for room.
 func (t *reconcileRound) podsToKeep(ctx context.Context) (missing int32, crowded bool, err error) {
 	var wanted int32
 	for _, p := range t.parts {
-		if t.keepsReplaced(p) { // no other child stands in for pods that are there
+		if t.keepsReplaced(p) { // the existing pods of the other kind need no replacements
 			continue
 		}
 		want := max(p.replicas-int32(p.reserved), 0) //nolint:gosec // pods are fewer
@@ -203,7 +203,7 @@ func (t *reconcileRound) podsToKeep(ctx context.Context) (missing int32, crowded
 	return missing, crowded, nil
 }
 
-// lacksRoom reports whether pods of a subset cannot be created, or have found no node in time though there are nodes for them.
+// lacksRoom reports whether pods of a subset cannot be created, or have found no node in time although the subset selects nodes.
 func (t *reconcileRound) lacksRoom(ctx context.Context, p *subsetState) (bool, error) {
 	if p.child == nil {
 		return false, nil
