@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
-// InconsistentReason says why the containers that run may not be those of the spec, ""
-// when they are (PUB-05).
+// InconsistentReason returns why the running containers may differ from the spec, ""
+// if they do not (PUB-05).
 func InconsistentReason(pod *corev1.Pod) string {
 	all := len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
@@ -26,7 +26,7 @@ func InconsistentReason(pod *corev1.Pod) string {
 			return fmt.Sprintf("container %s does not run %s", c.Name, digest)
 		}
 	}
-	if all { // what runs is known to the last byte
+	if all { // digests identify the images that run
 		return ""
 	}
 	if why := staleSidecarReason(pod); why != "" {
@@ -40,7 +40,7 @@ func digestOf(image string) string {
 	return digest
 }
 
-// runsDigest compares with the image's id. A runtime writes it as repository and
+// runsDigest compares a digest with the image ID of a container. A runtime writes the ID as repository and
 // digest, or as the digest alone.
 func runsDigest(pod *corev1.Pod, container, digest string) bool {
 	for i := range pod.Status.ContainerStatuses {
@@ -52,15 +52,15 @@ func runsDigest(pod *corev1.Pod, container, digest string) bool {
 	return false
 }
 
-// injected is what the pod's annotation knows of a SidecarSet. Releases before
-// 0.3 had the hash in its place, and updated nothing in place.
+// injected is what the annotation of a pod records of a SidecarSet. Releases before
+// 0.3 recorded only the hash, and updated nothing in place.
 type injected struct {
 	Sidecars []string `json:"sidecarList"`
 }
 
-// staleSidecarReason says why an in-place update of a SidecarSet is not complete (SS-11),
-// as far as the pod itself says: which sets it has containers of, and what was
-// there before their last update.
+// staleSidecarReason returns why an in-place update of a SidecarSet is not complete (SS-11).
+// It reads only the pod, which records the sets whose containers it has, and the containers from
+// before their last update.
 func staleSidecarReason(pod *corev1.Pod) string {
 	raw, ok := pod.Annotations[kruise.SidecarSetHashKey]
 	if !ok {
@@ -68,7 +68,7 @@ func staleSidecarReason(pod *corev1.Pod) string {
 	}
 	sets, err := annotation.Decode[map[string]json.RawMessage](kruise.SidecarSetHashKey, raw)
 	if err != nil || len(sets) == 0 {
-		return "" // nothing that could be checked
+		return "" // there is nothing to check
 	}
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return "not all containers have a status"

@@ -13,8 +13,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// ClassifyChange is what a change of a pod does to it, protection.Update or
-// protection.Resize, or "" if it stays as available as it was (PUB-02).
+// ClassifyChange returns how a change affects a pod: protection.Update or
+// protection.Resize, or "" if it does not affect the availability of the pod (PUB-02).
 func ClassifyChange(before, after *corev1.Pod) string {
 	switch {
 	case addsUnavailableLabel(before, after):
@@ -27,7 +27,7 @@ func ClassifyChange(before, after *corev1.Pod) string {
 	return protection.Update
 }
 
-// addsUnavailableLabel reports whether a label that calls the pod unavailable is new.
+// addsUnavailableLabel reports whether a change adds a label that marks the pod as unavailable.
 func addsUnavailableLabel(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, had := before.Labels[key]; !had && strings.HasPrefix(key, policy.UnavailablePodLabelPrefix) {
@@ -60,8 +60,8 @@ func isInPlaceResize(before, after *corev1.Pod) bool {
 	return equality.Semantic.DeepEqual(before.Spec, *rest)
 }
 
-// podSmoothly reports whether the resources of the pod as a whole may have changed so, and no
-// container that shares them restarts for it.
+// podSmoothly reports whether the resources of the pod as a whole can change in place, without a restart
+// of a container that shares them.
 func podSmoothly(was, is *corev1.PodSpec) bool {
 	before, after := corev1.Container{}, corev1.Container{}
 	if was.Resources != nil {
@@ -78,7 +78,7 @@ func podSmoothly(was, is *corev1.PodSpec) bool {
 	return canResizeInPlace(&before, &after)
 }
 
-// canResizeInPlace reports whether each resource that changed may, and needs no restart.
+// canResizeInPlace reports whether each resource that changed can change in place, without a restart.
 func canResizeInPlace(was, is *corev1.Container) bool {
 	if !equality.Semantic.DeepEqual(was.Resources.Claims, is.Resources.Claims) {
 		return false
@@ -116,8 +116,8 @@ func restartsOnResize(c *corev1.Container, name corev1.ResourceName) bool {
 	return false
 }
 
-// isStaticPod reports whether a file on a node is what the pod is made of: the kubelet
-// makes another of it.
+// isStaticPod reports whether the pod is defined by a file on a node: if it changes, the kubelet
+// replaces the pod.
 func isStaticPod(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package availability tells whether a pod is available, and what would make it
-// unavailable: the facts that PodUnavailableBudgets are about (PUB-02, PUB-05, PUB-07).
+// Package availability computes whether a pod is available, and which changes make it
+// unavailable: the facts for PodUnavailableBudgets (PUB-02, PUB-05, PUB-07).
 package availability
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// PodState is all of a pod that decisions about budgets depend on.
+// PodState returns everything about a pod that decisions about budgets depend on.
 func PodState(pod *corev1.Pod) protection.PodState {
 	return protection.PodState{Ready: IsReady(pod), Consistent: InconsistentReason(pod) == "", NoProtect: NoProtect(pod)}
 }
 
-// IsAvailable reports whether a pod counts as available, as far as the pod says.
+// IsAvailable reports whether a pod counts as available, by the pod alone.
 func IsAvailable(pod *corev1.Pod) bool { return IsReady(pod) && InconsistentReason(pod) == "" }
 
-// IsActive reports whether a pod is neither finished nor on its way out.
+// IsActive reports whether a pod is neither finished nor terminating.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// IsRunningAndReady reports whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. What labels
-// say to budgets is no matter of theirs.
+// IsRunningAndReady reports whether a pod is active, runs and has the condition Ready, as controllers of workloads count it. It ignores
+// the labels that budgets read.
 func IsRunningAndReady(pod *corev1.Pod) bool {
 	if !IsActive(pod) || pod.Status.Phase != corev1.PodRunning {
 		return false
@@ -38,7 +38,7 @@ func IsRunningAndReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// IsReady reports whether a pod serves, as budgets count it: running and ready, and without a label that calls it unavailable.
+// IsReady reports whether a pod is ready as budgets count it: running and ready, and without a label that marks it as unavailable.
 func IsReady(pod *corev1.Pod) bool {
 	if !IsRunningAndReady(pod) {
 		return false
@@ -51,13 +51,13 @@ func IsReady(pod *corev1.Pod) bool {
 	return true
 }
 
-// NoProtect reports whether the pod's annotation takes it out of its budget.
+// NoProtect reports whether an annotation excludes the pod from the protection of its budget.
 func NoProtect(pod *corev1.Pod) bool {
 	yes, err := strconv.ParseBool(pod.Annotations[policy.PodNoProtectKey])
 	return err == nil && yes
 }
 
-// BudgetName is the name of the budget that the pod says it has, or empty.
+// BudgetName is the name of the budget in the annotation of the pod, or empty.
 func BudgetName(pod *corev1.Pod) string {
 	if name := pod.Annotations[policy.PodRelatedBudgetKey]; name != "" {
 		return name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package batch does many requests to the API server, so many at a time.
+// Package batch does many requests to the API server, with a limit for those at the same time.
 package batch
 
 import (
@@ -10,19 +10,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// RunParallel does all acts, at most limit at once, and joins their errors, of which the text names the first. A panic of an act is its error.
+// RunParallel does all acts, at most limit at once, and joins their errors; the text of the error names the first ones. A panic of an act
+// becomes its error.
 func RunParallel(limit int, acts []func() error) error {
 	errs := make([]error, len(acts))
 	g := recovery.NewGroup("batch", max(limit, 1))
 	for i, act := range acts {
 		g.Go(func() error { errs[i] = recovery.Call("batch", act); return nil })
 	}
-	_ = g.Wait() // each act keeps its own error
+	_ = g.Wait() // errs has the error of each act
 	return message.JoinErrors(errs...)
 }
 
-// SlowStart does acts in batches of size, twice that and so on, and from limit on as
-// Parallel does.
+// SlowStart does acts in batches of size, of twice that and so on, and from limit on as
+// RunParallel does. It begins no more acts after one has failed.
 func SlowStart(limit, size int, acts []func() error) error {
 	for ; size < limit && len(acts) > 0; size *= 2 {
 		n := min(size, len(acts))
@@ -48,8 +49,8 @@ func SlowStart(limit, size int, acts []func() error) error {
 	return RunParallel(limit, careful)
 }
 
-// SlowStartEach does acts as SlowStart does, and starts slowly again behind those that fail, until all were begun: for acts of which none
-// is to keep another from its turn.
+// SlowStartEach does acts as SlowStart does, but starts slowly again after an act that fails, until all have begun. It is for acts
+// that must not prevent each other.
 func SlowStartEach(limit, size int, acts []func() error) error {
 	var errs []error
 	for len(acts) > 0 {

@@ -4,20 +4,20 @@ package budget
 
 // Side counts the pods of one revision (CS-01).
 type Side struct {
-	Total       int // all of them
+	Total       int // all pods
 	PreDeleting int // in state PreparingDelete
-	ToDelete    int // not PreparingDelete, and asked to be deleted
-	Unavailable int // not PreparingDelete, not asked to be deleted, not available
+	ToDelete    int // not PreparingDelete, and their deletion is requested
+	Unavailable int // not PreparingDelete, deletion not requested, not available
 }
 
-// ActivePods is the pods that are not on their way out.
+// ActivePods is the number of pods that do not prepare their deletion.
 func (s Side) ActivePods() int { return s.Total - s.PreDeleting }
 
 // Question is what the differences depend on (CS-01).
 type Question struct {
 	Replicas, Partition      int
 	MaxSurge, MaxUnavailable int
-	// UpdateSurge bounds the surge of an update beside MaxSurge; nil if nothing does.
+	// UpdateSurge bounds the surge of an update beside MaxSurge; nil means no other bound.
 	UpdateSurge *int
 	// Rollback is true when the partition may move pods back to the current
 	// revision: the gate is on and the revisions differ.
@@ -27,32 +27,32 @@ type Question struct {
 	Old, New               Side
 }
 
-// Diff has the differences between what is and what should be.
+// Diff is the difference between the actual and the desired pods.
 type Diff struct {
-	// Up pods are missing, UpOld of them at the old revision.
+	// Up is how many pods are missing, and UpOld how many of these are to be at the old revision.
 	Up, UpOld int
-	// Down pods are too many, DownOld of them to be taken from the old revision.
+	// Down is how many pods are too many, and DownOld how many of these to delete from the old revision.
 	Down, DownOld int
 	// ReadyLimit is how many ready pods may be deleted.
 	ReadyLimit int
-	// Update is how many pods to move to the update revision; negative: back.
+	// Update is how many pods to move to the update revision; a negative number of pods moves back.
 	Update int
-	// Surplus is how many pods of the old revision are more than the partition
-	// keeps. While there are none, no pod of it has to be moved.
+	// Surplus is how many more pods of the old revision exist than the partition
+	// keeps. If there are none, no pod of that revision has to be moved.
 	Surplus int
-	// Missing is how many pods of the update revision are fewer than the
-	// partition leaves room for.
+	// Missing is how many more pods of the update revision the partition
+	// leaves room for.
 	Missing int
-	// MaxUnavailable bounds the pods unavailable while pods are moved.
+	// MaxUnavailable bounds how many pods are unavailable while pods are moved.
 	MaxUnavailable int
-	// TotalUnavailable counts pods unavailable or preparing delete.
+	// TotalUnavailable counts the pods that are unavailable or prepare their deletion.
 	TotalUnavailable int
 	// UseSurge is how many pods beyond the replicas are wanted now.
 	UseSurge int
 }
 
-// ComputeDiff works out the differences (CS-01). Surge serves whichever of a
-// specified delete and an update needs more of it, never both.
+// ComputeDiff computes the differences (CS-01). The surge is the larger of what requested
+// deletions and an update need, never the sum.
 func ComputeDiff(q Question) Diff {
 	total := q.Old.Total + q.New.Total
 	toDelete := q.Old.ToDelete + q.New.ToDelete
@@ -87,8 +87,8 @@ func ComputeDiff(q Question) Diff {
 	switch {
 	case (oldDiff > 0) == (newDiff > 0) && oldDiff != 0 && newDiff != 0:
 		// Both revisions have too many pods, or too few: that is for scaling
-		// alone. CS-01 would move some of them from one to the other, and the
-		// scaling that follows move as many back.
+		// alone. CS-01 would move some pods from one to the other, and the
+		// scaling after that would move as many back.
 	case absoluteValue(oldDiff) <= absoluteValue(newDiff):
 		d.Update = oldDiff
 	default:

@@ -12,7 +12,7 @@ import (
 )
 
 // ResolveRounded resolves v against total with a whole percentage from 0% to 100%, rounded to the
-// nearest, half up (UD-01). Without a total there is no percentage.
+// nearest integer, half up (UD-01). Without a total a percentage is an error.
 func ResolveRounded(v intstr.IntOrString, total *int32) (int, error) {
 	if v.Type == intstr.Int {
 		if v.IntVal < 0 {

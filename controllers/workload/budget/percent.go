@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget resolves the numbers that a rollout's safety depends on:
-// percentages, differences and limits. Nothing here is a policy's business.
+// Package budget resolves the numbers that the safety of a rollout depends on:
+// percentages, differences and limits. No policy influences them.
 package budget
 
 import (
@@ -86,6 +86,6 @@ func scalePercentage(percent float64, total int, roundUp bool) int {
 	} else {
 		exact = math.Floor(exact)
 	}
-	// What an int cannot hold converts to anything, even to a negative number.
+	// An int conversion of a number beyond the range is undefined, and may even be negative.
 	return int(min(max(exact, math.MinInt32), math.MaxInt32))
 }

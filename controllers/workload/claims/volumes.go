@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims has what workloads with volume claim templates share.
+// Package claims has the functions that workloads with volume claim templates share.
 package claims
 
 import (
@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodVolumes points a pod's volumes at its own claims, one of each template; name is the
-// name of the claim of a template. A volume of the pod template with the name of a claim
-// template gives way.
+// PodVolumes points a pod's volumes at its own claims, one for each template; name returns the
+// name of the claim of a template. It replaces a volume of the pod template that has the name of a claim
+// template.
 func PodVolumes(volumes []corev1.Volume, templates []corev1.PersistentVolumeClaim, name func(template string) string) []corev1.Volume {
 	var out []corev1.Volume
 	own := map[string]bool{}
@@ -30,8 +30,8 @@ func PodVolumes(volumes []corev1.Volume, templates []corev1.PersistentVolumeClai
 	return out
 }
 
-// UnknownMounts are the names of volumes that containers of a pod mount, or use as devices, and
-// that it does not have: the API server refuses such a pod.
+// UnknownMounts are the names of volumes that containers of a pod mount, or use as devices, although
+// the pod does not define them: the API server refuses such a pod.
 func UnknownMounts(spec *corev1.PodSpec) []string {
 	known := map[string]bool{}
 	for _, v := range spec.Volumes {

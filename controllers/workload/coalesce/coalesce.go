@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coalesce answers many callers who want to write one object: by one read and one write
-// for all who wait at once, since they would otherwise conflict with each other. Nothing is
-// locked while a caller waits, and a caller may leave at any time.
+// Package coalesce serves many callers that want to write one object. It serves all that wait at the same time by one read and
+// one write, since they would otherwise conflict with each other. No lock is
+// held while a caller waits, and a caller may leave at any time.
 package coalesce
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Queue has a queue for each key. One goroutine answers all that wait in a queue, and ends
-// when none does.
+// Queue has a queue for each key. One goroutine answers all callers that wait in a queue, and ends
+// when none waits.
 type Queue[K comparable, T any] struct {
 	// Most is how many callers are answered at once.
 	Most int
-	// Patience is for one round of reads and writes. Callers have deadlines of their own.
+	// Patience is the deadline of one call of Answer. Callers have deadlines of their own.
 	Patience time.Duration
-	// Every is how much time is at least between the beginnings of two answers in one queue, so
-	// that more callers at a time cost no more answers. Those who come first are answered at once.
+	// Every is the minimum time between the starts of two answers in one queue, so
+	// that more callers at a time do not lead to more answers. The first callers are answered at once.
 	Every time.Duration
 	// Answer answers a batch.
 	Answer func(ctx context.Context, key K, batch []T)
-	// Fail gives an error to those of a batch that wait still: Answer panicked.
+	// Fail gives an error to the callers of a batch after Answer panicked.
 	Fail func(batch []T, err error)
 
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func (c *Queue[K, T]) EnqueueCaller(key K, caller T) {
 	q.waiting = append(q.waiting, caller)
 }
 
-// KeyCount is how many queues there are: of keys that callers wait for.
+// KeyCount is how many queues exist: one for each key that callers wait for.
 func (c *Queue[K, T]) KeyCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Queue[K, T]) serveCallers(key K, q *pendingCallers[T]) {
 		c.mu.Unlock()
 		next := time.Now().Add(c.Every)
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
-		callers := slices.Clone(batch) // Answer may take some out
+		callers := slices.Clone(batch) // Answer may change the batch
 		if err := recovery.Call("crowd", func() error { c.Answer(ctx, key, batch); return nil }); err != nil && c.Fail != nil {
 			_ = recovery.Call("crowd", func() error { c.Fail(callers, err); return nil })
 		}
@@ -84,7 +84,7 @@ func (c *Queue[K, T]) serveCallers(key K, q *pendingCallers[T]) {
 	}
 }
 
-// SleepJitter lets writers that were in each other's way fall out of step.
+// SleepJitter waits for a random time, so that writers that conflicted do not conflict again.
 func SleepJitter(ctx context.Context, try int) {
 	timer := time.NewTimer(rand.N(time.Duration(try) * 4 * time.Millisecond))
 	defer timer.Stop()

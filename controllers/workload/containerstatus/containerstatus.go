@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containerstatus tells which containers of a pod have ended for good. A container that has ended
-// never becomes ready, so that whatever waits for a container has to know it.
+// Package containerstatus finds out which containers of a pod have ended for good. Such a container
+// never becomes ready, so code that waits for a container has to check for its end.
 package containerstatus
 
 import (
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// FindStatus is the status of a container of a pod, nil if it has none.
+// FindStatus returns the status of a container of a pod, nil if it has none.
 func FindStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == name {
@@ -45,14 +45,14 @@ func HasFailed(pod *corev1.Pod, name string) bool {
 	return HasEnded(pod, name) && FindStatus(pod, name).State.Terminated.ExitCode != 0
 }
 
-// isRestarted reports whether the kubelet starts a container again that has ended with an exit code: by the first of
-// its own rules that matches, by its own restart policy, or by that of the pod.
+// isRestarted reports whether the kubelet starts a container again that has ended with an exit code: by a
+// restart rule of the container, by its own restart policy, or by that of the pod.
 func isRestarted(pod *corev1.Pod, name string, exitCode int32) bool {
 	policy := pod.Spec.RestartPolicy
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 	if at >= 0 && pod.Spec.Containers[at].RestartPolicy != nil {
 		c := &pod.Spec.Containers[at]
-		// Rules have no effect without a policy, which the API server refuses. Each action starts it again.
+		// Rules have no effect without a policy; the API server refuses that. The action of each rule is a restart.
 		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return matchesExitCode(r.ExitCodes, exitCode) }) {
 			return true
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disruption asks rollout/plan and rollout/rank which of some pods may be deleted, or have their template
-// written, by controllers that have no rollout of their own. What holds a rollout holds these as well.
+// Package disruption evaluates rollout/plan and rollout/rank for controllers that have no rollout of their own. The answers decide which pods
+// may be deleted, or have their template written: a policy that holds a rollout holds these as well.
 package disruption
 
 import (
@@ -31,29 +31,29 @@ type Request struct {
 	Subject  decision.Subject
 	Workload points.Workload
 	Now      time.Time
-	// Strategy is that of the workload; its type is RollingUpdate if it has none.
+	// Strategy is the strategy of the workload. If its type is empty, RollingUpdate is used.
 	Strategy  points.Strategy
 	Revisions points.Revisions
-	// Pods are those that would be disrupted. A pod that is Updated has the update revision; none has if it is nil.
+	// Pods are the pods that would be disrupted. Updated reports whether a pod has the update revision; if it is nil, none has.
 	Pods    []*corev1.Pod
 	Updated func(*corev1.Pod) bool
-	// NamespaceLabels has the labels of each namespace that the pods are in, of a cluster-scoped workload.
+	// NamespaceLabels has the labels of each namespace of the pods, for a cluster-scoped workload.
 	NamespaceLabels map[string]map[string]string
-	// Topology is where nodes are; see ReadPlaces.
+	// Topology has the places of the nodes; see ReadPlaces.
 	Topology *facts.Topology
 }
 
 // Result says which pods may be disrupted now.
 type Result struct {
-	// Allowed keeps the order of the question's pods.
+	// Allowed keeps the order of Request.Pods.
 	Allowed []*corev1.Pod
-	// Held says why each of the others may not.
+	// Held has the hold of each other pod.
 	Held map[types.UID]decision.Hold
-	// Whole is the hold of all pods, nil if there is none; of several, one that new pods are held by too.
+	// Whole is the hold of all pods, nil if there is none. If there are several, it is one that also holds new pods, if any does.
 	Whole *decision.Hold
-	// Again is when to ask again though nothing has changed; 0 for never.
+	// Again is when to evaluate again though nothing has changed; 0 for never.
 	Again time.Duration
-	// Records are of the decisions.
+	// Records are the records of the decisions.
 	Records []decision.Record
 }
 
@@ -71,10 +71,10 @@ func (a Result) TopHold() *decision.Hold {
 	return top
 }
 
-// limitReason is of a plan that lets no more pods be disrupted now and names no hold.
+// limitReason is the reason of a plan that allows no more disruptions now and names no hold.
 const limitReason = "PlanLimit"
 
-// EvaluatePods asks rollout/plan about all pods and rollout/rank about each. A decision that is not made holds what it is about.
+// EvaluatePods evaluates rollout/plan for all pods and rollout/rank for each. A decision that fails holds its pods.
 func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 	a := Result{Held: map[types.UID]decision.Hold{}}
 	updated := q.Updated
@@ -123,7 +123,7 @@ func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 	return a
 }
 
-// ofNewPods reports whether a hold of the whole is one of new pods too.
+// ofNewPods reports whether a hold of the whole workload also holds new pods.
 func ofNewPods(h decision.Hold) bool {
 	return h.IsWholeWorkload() && h.NewPods != decision.NewPodsUpdate
 }
@@ -141,8 +141,8 @@ func limitHold(point string) *decision.Hold {
 	return &decision.Hold{Rule: point, Reason: limitReason, Message: "The plan lets no more pods be moved now."}
 }
 
-// planInput is the question of rollout/plan. All pods that are asked about may go at once: they are unavailable, or a budget
-// is asked about each. A template may be asked about that has no pods yet.
+// planInput builds the input of rollout/plan. The limits let all of these pods be disrupted at once: they are unavailable, or a budget
+// is checked for each. The input may be about a template that has no pods yet.
 func (q Request) planInput(pods []*facts.Pod) points.PlanInput {
 	in := points.PlanInput{
 		Now: q.Now.UnixNano(), Workload: q.Workload, Strategy: q.Strategy, Revisions: q.Revisions,
@@ -179,7 +179,7 @@ func incrementIf(n *int, yes bool) {
 	}
 }
 
-// ReadPlaces reads where the nodes of some pods are. A node that is gone has no place.
+// ReadPlaces reads the zones and regions of the nodes of some pods. A node that is gone has no place.
 func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*facts.Topology, error) {
 	out, known := facts.NewTopology(), map[string]bool{"": true}
 	for _, p := range pods {
@@ -196,8 +196,8 @@ func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*f
 	return out, nil
 }
 
-// PolicyAnnotations are the annotations of a workload that policies see: all but what kubectl apply notes, and what a
-// Deployment's controller does.
+// PolicyAnnotations are the annotations of a workload that policies read: all except those that kubectl apply and the
+// Deployment controller write for themselves.
 func PolicyAnnotations(all map[string]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for k, v := range all {

@@ -4,8 +4,8 @@ package facts
 
 import corev1 "k8s.io/api/core/v1"
 
-// VisibleAnnotations are those of an object that are facts: all but the whole object that kubectl apply
-// keeps there.
+// VisibleAnnotations are the annotations of an object that are facts: all except the copy of the object that kubectl apply
+// writes.
 func VisibleAnnotations(of map[string]string) map[string]string {
 	out := make(map[string]string, len(of))
 	for key, value := range of {

@@ -5,14 +5,14 @@ package facts
 import "maps"
 
 // MaxNamespaceLabels is how many bytes the labels of one namespace may have, keys and values
-// together, to be facts of its pods: each pod that is asked about has them once more.
+// together, to be facts of its pods: the facts of each pod repeat them.
 const MaxNamespaceLabels = 16 << 10
 
-// namespace has the labels of a namespace. It is another one when they change.
+// namespace has the labels of a namespace. When they change, another one replaces it.
 type namespace struct{ labels map[string]string }
 
-// ObserveNamespaces sets the labels of the namespaces that the pods of a cluster-scoped workload
-// are in. The next Update builds the facts of those pods anew whose namespace has other labels.
+// ObserveNamespaces sets the labels of the namespaces of the pods of a cluster-scoped
+// workload. The next Update rebuilds the facts of pods in namespaces whose labels have changed.
 func (s *Set) ObserveNamespaces(labels map[string]map[string]string) {
 	next := make(map[string]*namespace, len(labels))
 	for name, all := range labels {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts turns pods into the short facts that policies see. What is
-// computed of a pod is kept until the pod changes, so that a reconcile of a
-// large workload costs only what changed.
+// Package facts turns pods into the short facts that policies read. The facts
+// of a pod are kept until the pod changes, so that a round of a
+// large workload computes only what changed.
 package facts
 
 import (
@@ -21,31 +21,31 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// Pod is a pod with what is known of it.
+// Pod is a pod with its facts.
 type Pod struct {
 	*corev1.Pod
 	State kruise.LifecycleStateType
-	// Ready is CS-02 without a minimum time; ReadySince is when it became so.
+	// Ready is readiness by CS-02 without a minimum time; ReadySince is when the pod became ready.
 	Ready      bool
 	ReadySince time.Time
 	// InPlaceDone is false while an in-place update of the pod runs.
 	InPlaceDone bool
-	// Facts and Hash are of the pod as the current revisions see it.
+	// Facts and Hash depend on the current revisions of the workload.
 	Facts rollout.PodFacts
 	Hash  uint64
 
 	updated bool
 }
 
-// Key is the name of the pod with its namespace. It tells the pods of one workload apart.
+// Key is the name of the pod with its namespace. It is unique among the pods of a workload.
 func (p *Pod) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 }
 
-// IsAvailable is CS-02: in no state but Normal, and ready for that long. A pod
-// whose in-place update has not been seen to complete is not available, gate or
-// no gate; nor is one that must have been ready for some time and does not say
-// since when it is.
+// IsAvailable reports availability by CS-02: the state is Normal or none, and the pod has been ready for minReady. A pod
+// whose in-place update has not completed is not available, with or without
+// the readiness gate. If minReady is positive, a pod without the time of its readiness is not
+// available.
 func (p *Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 	if !p.Ready || !p.InPlaceDone || (p.State != "" && p.State != kruise.LifecycleStateNormal) {
 		return false
@@ -53,7 +53,7 @@ func (p *Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 	return minReady <= 0 || (!p.ReadySince.IsZero() && !now.Before(p.ReadySince.Add(minReady)))
 }
 
-// podReadiness is: running, Ready, and InPlaceUpdateReady absent or True.
+// podReadiness reports readiness: running, Ready, and InPlaceUpdateReady absent or True.
 func podReadiness(pod *corev1.Pod) (bool, time.Time) {
 	c := inplace.FindCondition(pod, corev1.PodReady)
 	if pod.Status.Phase != corev1.PodRunning || c == nil || c.Status != corev1.ConditionTrue {
@@ -65,7 +65,7 @@ func podReadiness(pod *corev1.Pod) (bool, time.Time) {
 	return true, c.LastTransitionTime.Time
 }
 
-// phaseOrder is in the order of A-13; a phase that is not listed sorts first.
+// phaseOrder is the position of a phase by A-13; other phases sort first.
 func phaseOrder(p corev1.PodPhase) int {
 	switch p {
 	case corev1.PodUnknown:
@@ -113,7 +113,7 @@ func deletionCost(pod *corev1.Pod) int {
 }
 
 func (s *Set) buildPod(pod *corev1.Pod, updated bool, terms Terms, topology *Topology) *Pod {
-	// A pod of a list stands in one array with all others, which would stay in
+	// All pods of a list are in one array, which would stay in
 	// memory for as long as any pod of it is kept: a megabyte for each round.
 	own := *pod
 	pod = &own
@@ -145,8 +145,8 @@ func (s *Set) buildPod(pod *corev1.Pod, updated bool, terms Terms, topology *Top
 	return p
 }
 
-// policyLabels leaves out what the controller itself writes, so that moving a
-// pod does not change what a policy knows of it twice over.
+// policyLabels leaves out the labels that the controller itself writes, so that moving a
+// pod does not change its facts twice.
 func policyLabels(all map[string]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for k, v := range all {
@@ -165,16 +165,16 @@ type Set struct {
 	ordinals bool
 	nodeOf   func(*corev1.Pod) string
 	pods     map[types.UID]*entry
-	// namespaces are those of the pods, of a cluster-scoped workload.
+	// namespaces are the namespaces of the pods of a cluster-scoped workload.
 	namespaces map[string]*namespace
-	// what the facts were built with
+	// terms and topology are those that the facts were built with.
 	terms    Terms
 	topology uint64
 }
 
 type entry struct {
 	pod  *Pod
-	in   *namespace // whose labels the facts have
+	in   *namespace // whose labels are in the facts
 	seen bool
 }
 
@@ -190,11 +190,11 @@ func NewSet(opts ...Option) *Set {
 // Option changes a Set.
 type Option func(*Set)
 
-// WithOrdinals has pods of a kind that numbers them show their ordinals.
+// WithOrdinals adds ordinals to the facts of pods, for a kind that numbers its pods.
 func WithOrdinals(yes bool) Option { return func(s *Set) { s.ordinals = yes } }
 
-// WithNodes has pods of a kind that puts one on each node show what is known of the node,
-// which a function names: it may be that of a pod which is not scheduled yet. It may be nil.
+// WithNodes adds facts of its node to each pod, for a kind that puts a pod on each node. The function
+// returns the name of the node, also for a pod that is not scheduled yet. It may be nil.
 func WithNodes(of func(*corev1.Pod) string) Option { return func(s *Set) { s.nodeOf = of } }
 
 func (s *Set) podNode(pod *corev1.Pod) string {
@@ -214,9 +214,9 @@ func PodOrdinal(name string) (int, bool) {
 	return int(n), err == nil
 }
 
-// Update makes the facts of pods, reusing those of pods whose resource version
-// is that of last time. updated reports whether a pod is at the
-// update revision. Pods that are not given any more are forgotten.
+// Update returns pods with their facts. It reuses the facts of pods whose resource version
+// has not changed. updated reports whether a pod is at the
+// update revision. Pods that are not passed any more are forgotten.
 func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, updated func(*corev1.Pod) bool) []*Pod {
 	if v := topology.Version(); v != s.topology || !terms.isEqual(s.terms) {
 		s.pods, s.topology, s.terms = map[types.UID]*entry{}, v, terms

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Terms are the parts of a priority strategy that look at a pod's labels.
+// Terms are the parts of a priority strategy that match a pod's labels.
 type Terms struct {
 	selectors []labels.Selector
 	keys      []string
@@ -43,7 +43,7 @@ func NewTerms(s *kruise.UpdatePriorityStrategy) (Terms, error) {
 }
 
 // SetPriority copies the numbers and the keys of a priority strategy, which may be nil, into
-// what policies see of the strategy.
+// the strategy that policies read.
 func SetPriority(s *rollout.Strategy, p *kruise.UpdatePriorityStrategy) {
 	if p == nil {
 		return

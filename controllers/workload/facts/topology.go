@@ -12,10 +12,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Place is where a node is.
+// Place is the zone and the region of a node.
 type Place struct{ Zone, Region string }
 
-// Topology knows where each node is, from the labels of the nodes.
+// Topology has the place of each node, from the labels of the nodes.
 type Topology struct {
 	mu      sync.RWMutex
 	places  map[string]Place
@@ -43,7 +43,7 @@ func (t *Topology) NodeLabel(node, key string) string {
 	return t.labels[node][key]
 }
 
-// Version changes whenever a node's place does.
+// Version changes whenever the place of a node changes.
 func (t *Topology) Version() uint64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -62,7 +62,7 @@ func (t *Topology) ObserveLabels(node string, labels map[string]string) {
 	}
 }
 
-// ObserveNode records all that policies see of a node.
+// ObserveNode records all facts of a node that policies read.
 func (t *Topology) ObserveNode(n *corev1.Node) {
 	t.ObserveLabels(n.Name, n.Labels)
 	now := nodeFacts(n)
@@ -84,10 +84,10 @@ func nodeFacts(n *corev1.Node) *rollout.NodeFacts {
 	return out
 }
 
-// unknown is what is known of a node that is gone.
+// unknown are the facts of a node that is gone.
 var unknown = &rollout.NodeFacts{}
 
-// NodeFacts is what policies see of a node. It is the same for as long as nothing of it changes.
+// NodeFacts are the facts of a node that policies read. The pointer stays the same until they change.
 func (t *Topology) NodeFacts(name string) *rollout.NodeFacts {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -97,7 +97,7 @@ func (t *Topology) NodeFacts(name string) *rollout.NodeFacts {
 	return unknown
 }
 
-// ForgetNode drops a node. Pods that were on it keep their place until they go.
+// ForgetNode drops a node. Pods on it keep their place until they are deleted.
 func (t *Topology) ForgetNode(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failure has objects say that their controller cannot do its work for them, by a condition: an error that is only logged
-// is one that the user of the object does not see.
+// Package failure reports on an object, by a condition, that its controller failed to reconcile it. The user of the object does not
+// see an error that is only logged.
 package failure
 
 import (
@@ -21,28 +21,28 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// ConditionType is the type of the condition, and its reason. It is True while the last round ended with an error; there is none
+// ConditionType is the type of the condition, and its reason. The condition is True if the last round ended with an error, and absent
 // otherwise.
 const ConditionType = "FailedReconcile"
 
 // TellAgain is how long a controller waits before it repeats an event while its cause lasts: the API server keeps events for an hour.
 const TellAgain = 30 * time.Minute
 
-// IsReported reports whether an error is one to be told: neither a lost race nor of an object that is gone.
+// IsReported reports whether an error is to be reported: it is neither a conflict nor about an object that is gone.
 func IsReported(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
 }
 
-// RecordFailure records an event of an error on an object whose status another one writes, such as a pod; nil is none. A round that fails is
-// repeated within a minute, so that the event is there as long as the error lasts.
+// RecordFailure records an event of an error on an object whose status has another owner, such as a pod; a nil error records nothing. A round
+// that fails is repeated within a minute, so that the event is recorded again for as long as the error lasts.
 func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 	if cause != nil {
 		events.Event(o, corev1.EventTypeWarning, ConditionType, message.Shorten(cause.Error()))
 	}
 }
 
-// SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether it was another one before; it was not
-// in a status whose conditions are of no known type.
+// SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether the condition changed. It changes
+// nothing in a status whose conditions are of an unknown type.
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
 	text, at := message.Shorten(cause.Error()), metav1.NewTime(now).Rfc3339Copy()
 	switch all := conditionsOf(status).(type) {
@@ -72,7 +72,7 @@ func SetCondition(status any, cause error, generation int64, now time.Time) (cha
 	return changed
 }
 
-// findOrAdd is the condition among others, which it is added to if it is not there.
+// findOrAdd returns the condition among others, and adds it if it is missing.
 func findOrAdd[C any](all *[]C, kind func(*C) string) (condition *C, told bool) {
 	for i := range *all {
 		if c := &(*all)[i]; kind(c) == ConditionType {
@@ -83,7 +83,7 @@ func findOrAdd[C any](all *[]C, kind func(*C) string) (condition *C, told bool) 
 	return &(*all)[len(*all)-1], false
 }
 
-// conditionsOf is a pointer to the conditions of a status, nil if it has none.
+// conditionsOf returns a pointer to the conditions of a status, nil if it has none.
 func conditionsOf(status any) any {
 	field := reflect.Indirect(reflect.ValueOf(status)).FieldByName("Conditions")
 	if !field.IsValid() || !field.CanAddr() {
@@ -92,7 +92,7 @@ func conditionsOf(status any) any {
 	return field.Addr().Interface()
 }
 
-// ClearCondition takes the condition out of a status, and reports whether it was there.
+// ClearCondition removes the condition from a status, and reports whether the status had it.
 func ClearCondition(status any) bool {
 	switch all := conditionsOf(status).(type) {
 	case *[]metav1.Condition:
@@ -103,8 +103,8 @@ func ClearCondition(status any) bool {
 	return false
 }
 
-// Write has the status of an object say the error that its controller ended with, or say none if that is nil. It goes by the object
-// as it was read or written last. A lost race for the condition is none of its errors: the error that it is of brings another round.
+// Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object
+// as it was last read or written. A conflict of this write is not returned if there is an error to report, since that starts another round.
 func Write[T client.Object](ctx context.Context, c client.Client, o T, status func(T) any, cause error, now time.Time) error {
 	changed, ok := o.DeepCopyObject().(T)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WrapTransport watches the writes of pods that go through another transport.
+// WrapTransport measures the writes of pods that go through another transport.
 func (w *Window) WrapTransport(next http.RoundTripper) http.RoundTripper { return &watcher{w, next} }
 
 type watcher struct {
@@ -24,7 +24,7 @@ func (t *watcher) RoundTrip(request *http.Request) (*http.Response, error) {
 	started := t.window.now()
 	response, err := t.next.RoundTrip(request)
 	switch {
-	case err != nil: // there was no answer, or the caller gave up
+	case err != nil: // there was no answer, or the caller cancelled the request
 	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout:
 		t.window.RecordAnswer(sort, 0, true)
 	default:
@@ -33,11 +33,11 @@ func (t *watcher) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper is what is watched, for the tools of client-go.
+// WrappedRoundTripper returns the wrapped transport, for the tools of client-go.
 func (t *watcher) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// sortOf is the sort of a write of a pod, "" for any other request: how long reads and
-// watches take says nothing of the writes.
+// sortOf is the sort of a write of a pod, "" for any other request: the latency of reads and
+// watches does not show the latency of writes.
 func sortOf(request *http.Request) string {
 	if request.Method == http.MethodGet {
 		return ""
@@ -49,7 +49,7 @@ func sortOf(request *http.Request) string {
 	}
 	sort := request.Method + " pods"
 	if len(parts) > 3 {
-		if parts[3] == "eviction" { // a budget refuses it with the code that else says busy
+		if parts[3] == "eviction" { // a budget refuses it with the code that otherwise means that the server is busy
 			return ""
 		}
 		sort += "/" + parts[3]

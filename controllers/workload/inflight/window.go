@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inflight bounds the writes that all workloads of a process have under way at the
-// API server. The bound grows while answers come as fast as they do from an idle server, be it
-// near or far, and shrinks when they come late or the server refuses more. Workloads take
-// turns for it.
+// API server. The bound grows while answers are as fast as those of an idle server, which may be
+// near or far. It shrinks when answers are late or the server refuses requests. Workloads take
+// turns to write.
 package inflight
 
 import (
@@ -13,9 +13,9 @@ import (
 
 // Bounds of a Window, in writes under way.
 const (
-	// least is what late answers leave: enough for a server that is near.
+	// least is the bound below which late answers do not lower it: enough for a server that is near.
 	least = 16
-	// first is what a process begins with.
+	// first is the bound when a process starts.
 	first = 32
 	// most bounds the goroutines and connections of the process.
 	most = 256
@@ -28,10 +28,10 @@ type Window struct {
 	limit    int
 	fixed    bool
 	inFlight int
-	// turns are the holders that wait, each once, the next first.
+	// turns are the holders that wait, each once, in the order of their turns.
 	turns []*Share
-	// short is true where a write had to wait since the bound was last looked at: what is not
-	// used is not raised.
+	// short is true if a write had to wait since the bound was last checked: a bound that is not
+	// reached is not raised.
 	short bool
 
 	bases         map[string]*base
@@ -40,12 +40,12 @@ type Window struct {
 	refused       time.Time
 }
 
-// New makes a Window. now is time.Now but for tests.
+// New makes a Window. now is time.Now except in tests.
 func New(now func() time.Time) *Window {
 	return &Window{now: now, limit: first, bases: map[string]*base{}}
 }
 
-// NewFixed makes a Window whose bound stays as it is.
+// NewFixed makes a Window whose bound does not change.
 func NewFixed(limit int) *Window {
 	return &Window{now: time.Now, limit: limit, fixed: true, bases: map[string]*base{}}
 }
@@ -57,7 +57,7 @@ func (w *Window) CurrentLimit() int {
 	return w.limit
 }
 
-// MaxLimit is what Limit never exceeds.
+// MaxLimit is the most that CurrentLimit returns.
 func (w *Window) MaxLimit() int {
 	if w.fixed {
 		return w.limit
@@ -65,24 +65,24 @@ func (w *Window) MaxLimit() int {
 	return most
 }
 
-// TypicalLatency is how long answers take of late, 0 before the first.
+// TypicalLatency is the recent average latency of answers, 0 before the first.
 func (w *Window) TypicalLatency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.typical
 }
 
-// Share is one of those that share a Window, such as a round of a workload.
+// Share is one of the holders that share a Window, such as a round of a workload.
 type Share struct {
 	w       *Window
 	waiting []chan struct{}
 }
 
-// NewShare makes one that has its turn beside the others.
+// NewShare makes a Share that takes turns with the others.
 func (w *Window) NewShare() *Share { return &Share{w: w} }
 
-// RunInTurn does an act when it is the holder's turn and returns its error. The act must not call Do:
-// once as many wait so as may be under way, none ends.
+// RunInTurn does an act when it is the holder's turn and returns its error. The act must not call RunInTurn:
+// if as many acts as may be under way waited for a turn, none would end.
 func (h *Share) RunInTurn(act func() error) error {
 	if turn := h.acquireSlot(); turn != nil {
 		<-turn
@@ -91,7 +91,7 @@ func (h *Share) RunInTurn(act func() error) error {
 	return act()
 }
 
-// acquireSlot takes a place, or returns what is closed when there is one.
+// acquireSlot takes a slot, or returns a channel that is closed when one has been taken.
 func (h *Share) acquireSlot() <-chan struct{} {
 	w := h.w
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (h *Share) acquireSlot() <-chan struct{} {
 	return turn
 }
 
-// releaseSlot gives a place back.
+// releaseSlot returns a slot.
 func (w *Window) releaseSlot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *Window) releaseSlot() {
 	w.admitWaiting()
 }
 
-// admitWaiting lets those in whose turn it is.
+// admitWaiting gives free slots to the holders whose turn it is.
 func (w *Window) admitWaiting() {
 	for w.inFlight < w.limit && len(w.turns) > 0 {
 		h := w.turns[0]
@@ -131,8 +131,8 @@ func (w *Window) admitWaiting() {
 	}
 }
 
-// base is how fast answers of one sort are at best. It is forgotten after a while: the server
-// may be another one by then.
+// base is how fast the fastest answers of one sort are. It is forgotten after a while, because
+// another server may answer by then.
 type base struct {
 	since         time.Time
 	last, current time.Duration
@@ -156,7 +156,7 @@ func (b *base) observeFastest(took time.Duration, now time.Time) time.Duration {
 	return min(b.last, b.current)
 }
 
-// grace is what an answer may take beyond the fastest, however fast that is, and not be late.
+// grace is how much longer than the fastest an answer may take without being late, however short the fastest is.
 const grace = 50 * time.Millisecond
 
 // RecordAnswer notes the answer to a write of a sort, such as "PATCH pods/status". busy says that
@@ -170,7 +170,7 @@ func (w *Window) RecordAnswer(sort string, took time.Duration, busy bool) {
 	}
 	now := w.now()
 	if busy {
-		// All that was under way then is refused at once: it counts once.
+		// All requests that are under way then are refused together: they count as one.
 		if now.Sub(w.refused) > time.Second {
 			w.refused, w.limit = now, max(w.limit/2, 1)
 		}

@@ -26,8 +26,8 @@ func (w pendingWork) hasContainer(name string) bool {
 	return image || meta || res
 }
 
-// retainContainers leaves only the work of some containers. What is for a container that the
-// pod does not have is for none, and would be waited for indefinitely.
+// retainContainers drops the work of all other containers. Work for a container that the
+// pod does not have would never be done, and the update would wait for it indefinitely.
 func (w pendingWork) retainContainers(names []string) {
 	others := func(name string) bool { return !slices.Contains(names, name) }
 	maps.DeleteFunc(w.images, func(k string, _ string) bool { return others(k) })

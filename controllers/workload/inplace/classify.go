@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inplace brings a pod from one template to another without recreating
-// it. What may be changed in place
-// is decided by rollout/change; this package says what differs, and does it.
+// it. rollout/change decides what may be changed in place;
+// this package computes the differences, and applies them.
 package inplace
 
 import (
@@ -22,7 +22,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Difference is what differs between two templates: its classes for the
+// Difference has the differences between two templates: their classes for the
 // policy, and the values for the update.
 type Difference struct {
 	Changes  []points.TemplateChange
@@ -33,10 +33,10 @@ type Difference struct {
 	metadata  []jsonpatch.Operation
 }
 
-// templatePaths holds the patterns of template paths that have a class of their own.
+// templatePaths holds the patterns of the template paths that have a class of their own.
 type templatePaths struct{ image, resource *regexp.Regexp }
 
-// Classifier tells what differs between revisions.
+// Classifier computes the differences between revisions.
 type Classifier struct{ paths templatePaths }
 
 // NewClassifier makes a Classifier.
@@ -114,8 +114,8 @@ func containerAt(t *corev1.PodTemplateSpec, index string) string {
 	return t.Spec.Containers[i].Name
 }
 
-// EnvRefresh names the containers of the new template that read a label or an
-// annotation that was added or replaced (A-01, rule 5), and what they read.
+// EnvRefresh returns the containers of the new template whose env reads a label or an
+// annotation that was added or replaced (A-01, rule 5), with what they read.
 func (d Difference) EnvRefresh() map[string]Metadata {
 	changed := d.changedMetadata()
 	refs := map[string]Metadata{}
@@ -140,8 +140,8 @@ func (d Difference) EnvRefresh() map[string]Metadata {
 	return refs
 }
 
-// changedMetadata has the labels and annotations that were added or replaced
-// one by one. Adding the first one changes the whole map, and counts as none.
+// changedMetadata returns the labels and annotations that were added or replaced
+// one by one. Adding the first label or annotation changes the whole map, and is not included.
 func (d Difference) changedMetadata() Metadata {
 	out := Metadata{}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")

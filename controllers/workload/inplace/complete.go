@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
-// IncompleteReason says why a pod's last in-place update is not done yet, "" when it
+// IncompleteReason returns why a pod's last in-place update is not complete yet, "" when it
 // is or there was none.
 func IncompleteReason(pod *corev1.Pod) string {
 	if InGrace(pod) {
@@ -31,7 +31,7 @@ func IncompleteReason(pod *corev1.Pod) string {
 	return batchIncomplete(pod, s)
 }
 
-// batchIncomplete looks only at the containers of the batch that runs.
+// batchIncomplete checks only the containers of the batch that runs.
 func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	if s.UpdateResources {
 		if why := pendingResizeReason(pod); why != "" {
@@ -56,8 +56,8 @@ func batchIncomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState) string {
 	return ""
 }
 
-// UnreplacedReason says which of the named containers an update recorded and has not
-// replaced yet, "" if none: what is left of A-05 for updates that others record in
+// UnreplacedReason returns which of the named containers an update recorded and has not
+// replaced yet, "" if none. It is the part of A-05 that applies to updates which other controllers record in
 // the same way (SS-11).
 func UnreplacedReason(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []string) string {
 	for _, name := range names {
@@ -70,17 +70,17 @@ func UnreplacedReason(pod *corev1.Pod, s *kruise.InPlaceUpdateState, names []str
 	return ""
 }
 
-// isReplaced reports whether a container runs what the spec says, as far as the
-// kubelet has told of the pod as it is now. Another imageID, the image's name or
-// digest prove it. Where two tags have one digest the imageID never changes and
-// the name may be that of either, so that a new container proves it too:
-// OpenKruise hangs there indefinitely. And a container that was started by the very
-// image need not be replaced: an update was undone before it was seen.
+// isReplaced reports whether a container runs the image in the spec, as far as the
+// kubelet has reported the pod as it is now. Another imageID, the image's name or its
+// digest prove it. If two tags have the same digest, the imageID never changes and
+// the name may be that of either. So a new container proves it too;
+// OpenKruise waits indefinitely in this case. A container that was started from the same
+// image need not be replaced: the update was undone before the kubelet saw it.
 func isReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus, since time.Time) bool {
 	if isStatusStale(pod) {
 		return false
 	}
-	if containerstatus.HasEnded(pod, st.Name) { // it runs nothing, and nothing comes in its place
+	if containerstatus.HasEnded(pod, st.Name) { // nothing runs, and no container will replace it
 		return true
 	}
 	if before.ContainerID == "" && before.ImageID != "" && startedBySpec(pod, st, since) {
@@ -95,7 +95,7 @@ func isReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, before kruise.InPla
 	return restarted || undone || (st.ImageID != "" && st.ImageID != before.ImageID) || sameImage(image, st) || toldBySpec(pod, st)
 }
 
-// isStatusStale reports whether the status is of the pod before its last change.
+// isStatusStale reports whether the status is from before the last change of the pod.
 func isStatusStale(pod *corev1.Pod) bool {
 	g := pod.Status.ObservedGeneration
 	return g != 0 && g < pod.Generation

@@ -27,7 +27,7 @@ const (
 	Done NextStep = "Done"
 )
 
-// NextStep says what a pod's update needs now, and when to look again.
+// NextStep returns what a pod's update needs now, and after which delay to check again.
 func (u Updater) NextStep(pod *corev1.Pod) (NextStep, time.Duration, error) {
 	s, err := DecodeState(pod)
 	if err != nil {
@@ -65,8 +65,8 @@ func (u Updater) NextStep(pod *corev1.Pod) (NextStep, time.Duration, error) {
 	return Batch, 0, nil
 }
 
-// BatchTrouble is what keeps the containers of the next batch of an update from ever being changed, "" if nothing
-// does: a container of the batch before has failed and is not started again.
+// BatchTrouble returns what prevents the containers of the next batch of an update from being changed, "" if nothing
+// does: a container of the previous batch has failed and is not started again.
 func BatchTrouble(pod *corev1.Pod) string {
 	s, err := DecodeState(pod)
 	if err != nil || s == nil || s.PreCheckBeforeNext == nil || isStatusStale(pod) {
@@ -80,9 +80,9 @@ func BatchTrouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// ContinueUpdate does what Step said: the change after the grace period, or the next
-// batch. A pod that was meanwhile given another revision only loses its grace.
-// It returns the pod as it was written last, nil if it was not.
+// ContinueUpdate does the step that NextStep returned: the change after the grace period, or the next
+// batch. If the pod was given another revision meanwhile, only the record of its grace period is removed.
+// It returns the pod as it was last written, nil if it was not.
 func (u Updater) ContinueUpdate(ctx context.Context, pod *corev1.Pod, next NextStep) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	before := pod.DeepCopy()

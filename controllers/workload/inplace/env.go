@@ -12,10 +12,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/runtimemeta"
 )
 
-// ContainersToRefresh names the containers that have to restart now for the labels and annotations
-// that their env reads, unless they run with them already (PL-06): those that the update
-// of the pod has begun with. Containers that wait for their batch do not, and none does
-// before the pod has left its services or while it waits for its grace period.
+// ContainersToRefresh returns the containers that have to restart now for the labels and annotations
+// that their env reads, unless they run with them already (PL-06): the containers that the update
+// of the pod has begun with. Containers that wait for their batch do not restart yet. None restarts
+// before the pod has left its services or while the pod waits for its grace period.
 func ContainersToRefresh(pod *corev1.Pod) (names []string) {
 	c := FindCondition(pod, kruise.InPlaceUpdateReady)
 	s, err := DecodeState(pod)
@@ -33,7 +33,7 @@ func ContainersToRefresh(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// onlyEnv reports whether a record is of a container whose image stays, so that it restarts
+// onlyEnv reports whether the image of a recorded container does not change, so that the container restarts
 // for its env alone.
 func onlyEnv(last kruise.InPlaceUpdateContainerStatus) bool {
 	return last.ImageID == "" && last.ContainerID != ""
@@ -52,16 +52,16 @@ func awaitsBatch(s *kruise.InPlaceUpdateState, name string) bool {
 	return image || meta
 }
 
-// env is what the node agent says of the env that a container runs with.
+// env is what the node agent reports of the env that a container runs with.
 type env string
 
 const (
-	untold    env = ""          // nothing of this run of the container
+	untold    env = ""          // no report of this run of the container
 	outdated  env = "Outdated"  // other labels or annotations than the pod has now
 	refreshed env = "Refreshed" // those that the pod has now
 )
 
-// envTold is A-05, rule 4, for one container.
+// envTold applies A-05, rule 4, to one container.
 func envTold(pod *corev1.Pod, st *corev1.ContainerStatus) env {
 	told, ok := runtimemeta.ContainerMeta(pod, st)
 	switch {
@@ -74,10 +74,10 @@ func envTold(pod *corev1.Pod, st *corev1.ContainerStatus) env {
 }
 
 // envReplaced reports whether a container of which only the env changes runs with the new
-// one. The node agent knows; it restarts only containers of pods that have the readiness
-// gate. Where it has not written on the pod, or where the runtime does not tell it the env,
-// a new container is the only sign. Once the gate was opened again, other clients may write
-// the labels and annotations, and nothing restarts for them.
+// env. The node agent reports that. It restarts only containers of pods that have the readiness
+// gate. If it has not written on the pod, or if the runtime does not report the env to it,
+// a new container is the only evidence. After the gate was opened again, other clients may change
+// the labels and annotations, and nothing restarts for these changes.
 func envReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, restarted bool) bool {
 	switch said := envTold(pod, st); {
 	case !HasGate(pod):
@@ -90,7 +90,7 @@ func envReplaced(pod *corev1.Pod, st *corev1.ContainerStatus, restarted bool) bo
 	return restarted && !tellsLater(pod, st)
 }
 
-// tellsLater reports whether the node agent writes on the pod, but has not come to this run
+// tellsLater reports whether the node agent writes on the pod, but has not reported this run
 // of the container yet.
 func tellsLater(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	set, err := runtimemeta.DecodeAnnotation(pod)
@@ -98,14 +98,14 @@ func tellsLater(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	return err == nil && len(set.Containers) > 0 && !told
 }
 
-// toldBySpec reports whether the node agent saw that a container was started by the image
-// that the spec names (A-05, rule 6).
+// toldBySpec reports whether the node agent has reported that a container was started from the image
+// in the spec (A-05, rule 6).
 func toldBySpec(pod *corev1.Pod, st *corev1.ContainerStatus) bool {
 	told, ok := runtimemeta.ContainerMeta(pod, st)
 	return ok && slices.Contains(runtimemeta.PlainHashes(findContainer(pod, st.Name)), told.Hashes.PlainHash)
 }
 
-// waitsFor says what a container that is not replaced yet waits for.
+// waitsFor returns what a container that is not replaced yet waits for.
 func waitsFor(st *corev1.ContainerStatus, before kruise.InPlaceUpdateContainerStatus) string {
 	if onlyEnv(before) {
 		return envWaits(st.Name)

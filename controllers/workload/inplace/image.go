@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sameImage reports whether a container's status reports the image that the spec
-// names. Runtimes write names out: docker.io/library/nginx:latest for nginx.
+// sameImage reports whether a container's status reports the image in the
+// spec. Runtimes report full names: docker.io/library/nginx:latest for nginx.
 func sameImage(spec string, st *corev1.ContainerStatus) bool {
 	if _, digest, ok := strings.Cut(spec, "@"); ok {
 		return strings.HasSuffix(st.ImageID, "@"+digest) || strings.HasSuffix(st.Image, "@"+digest)
@@ -17,7 +17,7 @@ func sameImage(spec string, st *corev1.ContainerStatus) bool {
 	return spec != "" && normalizeImage(spec) == normalizeImage(st.Image)
 }
 
-// normalizeImage is a name with its registry, its folder and its tag.
+// normalizeImage returns the full name of an image, with registry, path and tag.
 func normalizeImage(image string) string {
 	name, tag := image, ":latest"
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {

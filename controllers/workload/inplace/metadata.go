@@ -12,7 +12,7 @@ const (
 	annotations = runtimemeta.Annotations
 )
 
-// Metadata is labels and annotations that the env of a container reads.
+// Metadata is the labels and annotations that the env of a container reads.
 type Metadata kruise.ContainerRefMetadata
 
 func (m *Metadata) kindEntries(kind string) *map[string]string {
@@ -37,7 +37,7 @@ func (m *Metadata) setEntry(kind, key, value string) {
 
 func (m *Metadata) isEmpty() bool { return len(m.Labels) == 0 && len(m.Annotations) == 0 }
 
-// sharesKey reports whether two containers read one key in common.
+// sharesKey reports whether two containers read the same label or annotation.
 func (m *Metadata) sharesKey(o *Metadata) bool {
 	for _, kind := range []string{labels, annotations} {
 		for k := range *m.kindEntries(kind) {

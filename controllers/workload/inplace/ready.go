@@ -19,8 +19,8 @@ import (
 // HasGate reports whether the pod's readiness waits for InPlaceUpdateReady.
 func HasGate(pod *corev1.Pod) bool { return hasReadinessGate(pod, kruise.InPlaceUpdateReady) }
 
-// AddGate has the pod's readiness wait for a condition, and reports whether it did not
-// already.
+// AddGate adds a condition to the readiness gates of a pod, and reports whether it was
+// missing.
 func AddGate(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	if hasReadinessGate(pod, t) {
 		return false
@@ -43,9 +43,8 @@ func FindCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondit
 	return nil
 }
 
-// WantsReady reports whether a gate of a pod that is complete, or was never
-// updated, is still to be opened (A-07; PA-02 for KruisePodReady, which only has
-// a first value here).
+// WantsReady reports whether a gate is still to be opened, of a pod whose update is complete or that
+// was never updated (A-07; PA-02 for KruisePodReady, which gets only its first value here).
 func WantsReady(pod *corev1.Pod) bool {
 	if WantsKruiseReady(pod) {
 		return true
@@ -62,15 +61,15 @@ func WantsKruiseReady(pod *corev1.Pod) bool {
 	return hasReadinessGate(pod, kruise.KruisePodReady) && FindCondition(pod, kruise.KruisePodReady) == nil
 }
 
-// HasGateCondition reports whether the gate of a pod was ever opened or shut.
+// HasGateCondition reports whether the gate of a pod was ever opened or closed.
 func HasGateCondition(pod *corev1.Pod) bool {
 	return FindCondition(pod, kruise.InPlaceUpdateReady) != nil
 }
 
 // MarkReady opens the gates, both in one write. edit, which may be nil, changes labels and
-// annotations in that write: the API server takes them with the status. A pod whose gates
-// were opened before is only written as it was seen. The first time the scheduler and the
-// kubelet write to it at that very moment, which is no reason not to.
+// annotations in that write: the API server accepts them with the status. If the gates of the pod
+// were opened before, the write fails if the pod has changed since it was read. The first time, it does not: the scheduler and
+// the kubelet write to the pod at the same moment, and these writes do not matter.
 func (u Updater) MarkReady(ctx context.Context, pod *corev1.Pod, edit func(*corev1.Pod)) (*corev1.Pod, error) {
 	version := ""
 	if HasGateCondition(pod) {
@@ -87,11 +86,11 @@ func (u Updater) openGates(ctx context.Context, pod *corev1.Pod, version string,
 	return pod, nil
 }
 
-// setReady writes InPlaceUpdateReady. False takes Ready with it at once, so that
-// the pod leaves its services before its containers stop; Ready comes back by
-// the kubelet. The merge keys on the type, so no other condition is touched.
-// A pod without that gate has only the other one opened. With a version, it is only
-// written if the pod still has that. edit is as for MarkReady.
+// setReady writes InPlaceUpdateReady. With False it sets Ready to False in the same write, so that
+// the pod leaves its services before its containers stop; the kubelet sets Ready to True
+// again. The merge key is the type, so no other condition changes.
+// For a pod without that gate, only KruisePodReady is written. If version is set, the write
+// fails if the pod has another one. edit is as for MarkReady.
 func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.ConditionStatus, version string, edit func(*corev1.Pod)) error {
 	now := metav1.NewTime(u.Now())
 	conditions := []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionStatus(status), LastTransitionTime: now}}
@@ -139,7 +138,7 @@ func (u Updater) setReady(ctx context.Context, pod *corev1.Pod, status metav1.Co
 	return nil
 }
 
-// changedEntries are the entries of after that before has not, or has otherwise.
+// changedEntries returns the entries of after that before does not have, or has with another value.
 func changedEntries(before, after map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range after {

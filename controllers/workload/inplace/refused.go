@@ -19,11 +19,11 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Refusals remembers of each workload which rollout admission webhooks and policies
-// let begin, so that no pod leaves its services for a change that is refused. The
-// first pod of a rollout is asked about by a dry run. Should another be refused
-// after it left all the same, for a rule may be about some pods only, then each
-// further pod of that rollout is asked about first. It is safe for concurrent use;
+// Refusals remembers for each workload whether admission webhooks and policies allow
+// its latest rollout, so that no pod leaves its services for a change that is refused. The
+// first pod of a rollout is checked by a dry run. A later pod may still be refused
+// after it left its services, since a rule may apply to some pods only. Then each
+// further pod of that rollout is checked first. Refusals is safe for concurrent use;
 // the zero value is ready.
 type Refusals struct {
 	mu sync.Mutex
@@ -37,11 +37,11 @@ type rollout struct {
 	refused  bool
 }
 
-// mostRollouts bounds what is remembered. For a workload that is forgotten, the API
-// server is asked once more.
+// mostRollouts bounds how many rollouts are remembered. If a workload is forgotten, the next change is
+// checked by a dry run once more.
 const mostRollouts = 10_000
 
-// isAssumedAllowed reports whether a change of a pod may be taken to be allowed, without asking.
+// isAssumedAllowed reports whether a change of a pod may be assumed to be allowed, without a dry run.
 func (r *Refusals) isAssumedAllowed(pod *corev1.Pod, revision string) bool {
 	if r == nil {
 		return true
@@ -51,7 +51,7 @@ func (r *Refusals) isAssumedAllowed(pod *corev1.Pod, revision string) bool {
 	return r.of[workloadUID(pod)] == rollout{revision: revision}
 }
 
-// recordOutcome notes how the change of a pod went. What was refused stays so until there is
+// recordOutcome notes whether the change of a pod was refused. A refused rollout stays refused until the workload has
 // another revision.
 func (r *Refusals) recordOutcome(pod *corev1.Pod, revision string, refused bool) {
 	if r == nil {
@@ -75,8 +75,8 @@ func workloadUID(pod *corev1.Pod) types.UID {
 	return pod.UID
 }
 
-// isRefused reports whether an API server will not have a write, whatever the moment:
-// not one that lost a race, came too fast or was about something that is gone.
+// isRefused reports whether an API server refuses a write regardless of the time. Conflicts, throttled requests and
+// requests for objects that are gone are not refused in this sense.
 func isRefused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -90,8 +90,8 @@ func isRefused(err error) bool {
 	}
 }
 
-// dryRunChange asks by a dry run whether the change of a pod would be taken; nothing is
-// said against it unless it is refused.
+// dryRunChange checks by a dry run whether the change of a pod is refused. It returns an error only
+// if it is.
 func (u Updater) dryRunChange(ctx context.Context, pod *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) error {
 	dry := u
 	dry.Client = client.NewDryRunClient(u.Client)
@@ -101,16 +101,16 @@ func (u Updater) dryRunChange(ctx context.Context, pod *corev1.Pod, earlier cont
 	return nil
 }
 
-// noDryRun reports whether a dry run was refused only because it is one: a webhook with
-// side effects cannot take part. The change itself is not refused by that.
+// noDryRun reports whether a request was refused only because it is a dry run: a webhook with
+// side effects does not support it. That does not refuse the change itself.
 func noDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// putBack returns a pod to its services whose change was refused, as err says.
-// It is the one that was taken out, as it is stored now.
+// putBack returns a pod to its services after its change was refused with err.
+// pod is the pod as it was last written.
 func (u Updater) putBack(ctx context.Context, pod *corev1.Pod, err error) (*corev1.Pod, error) {
-	back, failed := u.openGates(ctx, pod, "", nil) // the kubelet has written since, more likely than not
+	back, failed := u.openGates(ctx, pod, "", nil) // without a version, since the kubelet has probably written since
 	if failed != nil {
 		return pod, errors.Join(err, fmt.Errorf("returning the pod to its services: %w", failed))
 	}

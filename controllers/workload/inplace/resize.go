@@ -15,11 +15,11 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// sizes are the resources that a running container may get in place.
+// sizes are the resources of a running container that can change in place.
 var sizes = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// withResource adds a limit or a request that changes to those of a container. A request
-// that the new template leaves to the API server is its limit, and changes with it: else
+// withResource adds a limit or a request that changes to the changed resources of a container. A request
+// that the new template leaves to the API server is the limit, and changes with it. Otherwise
 // the resize would change the QoS class of the pod.
 func withResource(r corev1.ResourceRequirements, c *corev1.Container, list string, name corev1.ResourceName, q resource.Quantity) corev1.ResourceRequirements {
 	if list == "requests" {
@@ -33,8 +33,8 @@ func withResource(r corev1.ResourceRequirements, c *corev1.Container, list strin
 	return r
 }
 
-// defaultedRequests are those of a container as the API server defaults them: a limit represents
-// both.
+// defaultedRequests are the requests of a container as the API server defaults them: a limit without a request
+// is the request too.
 func defaultedRequests(c *corev1.Container) corev1.ResourceList {
 	out := c.Resources.Requests.DeepCopy()
 	for _, name := range sizes {
@@ -47,7 +47,7 @@ func defaultedRequests(c *corev1.Container) corev1.ResourceList {
 	return out
 }
 
-// setResources gives a container of a pod new resources; it keeps those that r does not name.
+// setResources sets resources of a container; it keeps those that r does not name.
 func setResources(c *corev1.Container, r corev1.ResourceRequirements) {
 	for name, q := range r.Limits {
 		c.Resources.Limits = setMapKey(c.Resources.Limits, name, q)
@@ -57,8 +57,8 @@ func setResources(c *corev1.Container, r corev1.ResourceRequirements) {
 	}
 }
 
-// RestartsContainers reports whether the update restarts any container; metadata
-// alone, and resources as long as no resize policy asks for it, do not.
+// RestartsContainers reports whether the update restarts any container. Changes of metadata
+// alone do not, and neither do changes of resources unless a resize policy requires it.
 func RestartsContainers(pod *corev1.Pod, spec *kruise.UpdateSpec) bool {
 	if len(spec.ContainerImages) > 0 || len(spec.ContainerRefMetadata) > 0 {
 		return true
@@ -87,16 +87,16 @@ func restartsFor(c *corev1.Container, name corev1.ResourceName) bool {
 	return false
 }
 
-// patchResized writes resources by the sub-resource that Kubernetes 1.33 and
-// newer want them by, ahead of everything else: the revision label must not say
-// that they are written before they are. Should it end between the two writes,
-// the next round writes the same resources again. Where the rest is refused, the
-// pod gets its resources back.
+// patchResized writes resources with the resize sub-resource, as Kubernetes 1.33 and
+// newer require, before it writes anything else: the revision label must not be
+// written before the resources are. If the process ends between the two writes,
+// the next round writes the same resources again. If the second write is refused, the
+// old resources of the pod are restored.
 func (u Updater) patchResized(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	sized := withResourcesOf(before, pod)
 	err := u.patchResize(ctx, sized, before)
 	switch {
-	case apierrors.IsNotFound(err): // older API servers take resources with the rest
+	case apierrors.IsNotFound(err): // older API servers accept resources with the rest
 		return u.patchPod(ctx, pod, before)
 	case err != nil:
 		return nil, err
@@ -127,7 +127,7 @@ func (u Updater) patchResize(ctx context.Context, pod, before *corev1.Pod) error
 	return nil
 }
 
-// withResourcesOf is a copy of a pod whose containers have the resources of another's.
+// withResourcesOf returns a copy of a pod whose containers have the resources of another pod's containers.
 func withResourcesOf(pod, other *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	for i := range pod.Spec.Containers {

@@ -10,17 +10,17 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 )
 
-// ResizeFailure is what keeps a node from giving a pod the resources that its spec asks for, in
-// the words of the kubelet.
+// ResizeFailure is what prevents a node from giving a pod the resources in its spec, as
+// the kubelet reports it.
 type ResizeFailure struct {
-	// Reason is Infeasible if the node can never give them, Deferred if it cannot now,
-	// Error if changing them failed, "" if it is under way.
+	// Reason is Infeasible if the node can never provide the resources, Deferred if it cannot now,
+	// Error if changing them failed, "" if the resize is under way.
 	Reason string
-	// Message is the kubelet's.
+	// Message is the message of the kubelet.
 	Message string
 }
 
-// String is a sentence without its subject, which is the pod, for people.
+// String returns a sentence for users, without its subject, the pod.
 func (t ResizeFailure) String() string {
 	switch t.Reason {
 	case "":
@@ -33,8 +33,8 @@ func (t ResizeFailure) String() string {
 	return fmt.Sprintf("its node cannot give it its new resources (%s): %s", t.Reason, t.Message)
 }
 
-// ResizeTrouble is what keeps the last update of a pod from completing that changed its
-// resources; nil if the kubelet has told of nothing.
+// ResizeTrouble returns what prevents the last update that changed resources of a pod from
+// completing; nil if the kubelet has reported nothing.
 func ResizeTrouble(pod *corev1.Pod) *ResizeFailure {
 	s, err := DecodeState(pod)
 	if err != nil || s == nil || !s.UpdateResources || InGrace(pod) || isStatusStale(pod) {
@@ -52,8 +52,8 @@ func troubleOf(c *corev1.PodCondition) ResizeFailure {
 	return ResizeFailure{Reason: c.Reason, Message: c.Message}
 }
 
-// resizeCondition is the condition by which the kubelet says that a resize is not done,
-// nil if it says nothing of the kind. One that is pending goes ahead of an earlier one that
+// resizeCondition returns the condition with which the kubelet reports that a resize is not complete,
+// nil if there is none. A pending resize takes precedence over an earlier one that
 // is under way.
 func resizeCondition(pod *corev1.Pod) *corev1.PodCondition {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
@@ -71,14 +71,14 @@ func hasPendingResize(pod *corev1.Pod) bool {
 	return err == nil && s != nil && s.UpdateResources && pendingResizeReason(pod) != ""
 }
 
-// pendingResizeReason says why the containers of a pod may not have the resources of its spec yet,
+// pendingResizeReason returns why the containers of a pod may not have the resources of its spec yet,
 // "" if they have.
 //
-// The status tells the resources of each container. It is right about those of a new
-// container. Of one that goes on running it may tell the old values indefinitely, since the
-// kubelet repeats what it told before of all that the runtime does not report (containerd
-// before 1.7, or a CPU limit without CFS quotas), and it may leave values out. A kubelet
-// that names the generation it has seen says by its conditions when it is done.
+// The status reports the resources of each container, and is correct for a new
+// container. For a container that keeps running it may report the old values indefinitely: the
+// kubelet repeats earlier values if the runtime does not report them (containerd
+// before 1.7, or a CPU limit without CFS quotas). It may also omit values. A kubelet
+// that reports the observed generation reports with its conditions when the resize is complete.
 func pendingResizeReason(pod *corev1.Pod) string {
 	if isStatusStale(pod) {
 		return "the kubelet has not seen the new resources yet"
@@ -104,7 +104,7 @@ func pendingResizeReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// differingResources names the resources of a container of which its status tells other values.
+// differingResources returns the resources of a container for which its status reports other values.
 func differingResources(c *corev1.Container, st *corev1.ContainerStatus) (out []corev1.ResourceName) {
 	has := corev1.ResourceRequirements{}
 	if st.Resources != nil {
@@ -118,7 +118,7 @@ func differingResources(c *corev1.Container, st *corev1.ContainerStatus) (out []
 	return out
 }
 
-// resourceMatches reports whether a list has the value of another, if that has one.
+// resourceMatches reports whether has contains the value of want for a resource, if want has one.
 func resourceMatches(want, has corev1.ResourceList, name corev1.ResourceName) bool {
 	w, wanted := want[name]
 	h, ok := has[name]

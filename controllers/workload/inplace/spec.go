@@ -14,8 +14,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// UpdateSpec makes the update of a difference. refreshEnv reports whether
-// containers are restarted for metadata that their env reads; else all metadata
+// UpdateSpec returns the update for a difference. refreshEnv is true if
+// containers are to restart for metadata that their env reads. Otherwise all metadata
 // is only written.
 func (d Difference) UpdateSpec(target string, graceSeconds int32, refreshEnv bool) (*kruise.UpdateSpec, error) {
 	spec := &kruise.UpdateSpec{
@@ -53,12 +53,12 @@ func (d Difference) UpdateSpec(target string, graceSeconds int32, refreshEnv boo
 	return spec, nil
 }
 
-// ResumePending adds what an earlier update left undone on the pod: batches that had
-// not begun. The pod's label says it has them, so no difference of revisions
-// reports them, and the record of the earlier update is about to be replaced.
+// ResumePending adds what an earlier update has not done on the pod: batches that had
+// not begun. The pod's label has the revision of that update already, so no difference of revisions
+// includes them, and the record of the earlier update is about to be replaced.
 func (d Difference) ResumePending(spec *kruise.UpdateSpec, pod *corev1.Pod) {
 	s, err := DecodeState(pod)
-	if err != nil || s == nil { // a record that cannot be read reports nothing
+	if err != nil || s == nil { // a record that cannot be read has nothing to resume
 		return
 	}
 	for i := range d.New.Spec.Containers {
@@ -86,9 +86,9 @@ func (d Difference) ResumePending(spec *kruise.UpdateSpec, pod *corev1.Pod) {
 	}
 }
 
-// mergePending gives each pending key the value it is to have now, if any.
+// mergePending gives each pending key its present value, if it has one.
 func mergePending[M ~map[K]V, K comparable, V any](m, pending, now M) M {
-	m = maps.Clone(m) // the difference it came from is that of other pods too
+	m = maps.Clone(m) // the map belongs to the difference, which other pods share
 	for k := range pending {
 		if v, ok := now[k]; ok {
 			m = setMapKey(m, k, v)
@@ -105,8 +105,8 @@ func setMapKey[M ~map[K]V, K comparable, V any](m M, k K, v V) M {
 	return m
 }
 
-// metadataPatch is the strategic merge patch between the metadata of two
-// templates, without the keys that go with a container's batch.
+// metadataPatch returns the strategic merge patch between the metadata of two
+// templates, without the keys that are written with a container's batch.
 func metadataPatch(from, to metav1.ObjectMeta, apart *Metadata) ([]byte, error) {
 	strip := func(m metav1.ObjectMeta) ([]byte, error) {
 		m = *m.DeepCopy()

@@ -13,7 +13,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// podAnnotation reads a pod's annotation under its name or the one it had before
+// podAnnotation reads a pod's annotation under its present name or the name before
 // release 1.0.
 func podAnnotation(pod *corev1.Pod, key, legacy string) (string, bool) {
 	if v, ok := pod.Annotations[key]; ok {
@@ -57,7 +57,7 @@ func decodeGrace(pod *corev1.Pod) (*kruise.UpdateSpec, error) {
 	return s, nil
 }
 
-// setState records the update on the pod, under the new name only.
+// setState records the update on the pod, under the present name only.
 func setState(pod *corev1.Pod, s *kruise.InPlaceUpdateState) error {
 	raw, err := json.Marshal(s)
 	if err != nil {

@@ -26,27 +26,27 @@ const (
 	shortLabel    = "pod-template-hash"
 )
 
-// Updater carries updates out. A pod costs one write, two more when it has the
-// readiness gate, and one when resources change.
+// Updater carries out updates. An update takes one write, two more if the pod has the
+// readiness gate, and one more if resources change.
 type Updater struct {
 	Client client.Client
-	// Live reads past the cache, after a lost race; nil if the next round is to
-	// try again. That costs two more writes: the pod is made ready before it.
+	// Live reads past the cache after a conflict. If it is nil, the next round
+	// tries again. That takes two more writes, since the pod is made ready before it.
 	Live client.Reader
 	Now  func() time.Time
-	// Refused remembers which rollouts are refused, so that pods are not taken out of
-	// their services for nothing; nil if that may happen at each try.
+	// Refused remembers which rollouts are refused, so that pods do not leave
+	// their services for a change that is refused. If it is nil, each try may do that.
 	Refused *Refusals
 }
 
-// races is how often in a row a kubelet may be faster.
+// races is how many times a change is tried again after a conflict with the kubelet.
 const races = 3
 
-// Start begins an update: not ready first,
-// where that is called for, then the record and the change in one write. edit
-// adds to that write. It returns the pod as it was written last, nil if it was
-// not, even where it fails half-way; and, when a grace period has to pass, how
-// long. A pod whose change is refused goes back to its services.
+// Start begins an update. If the update requires it, the pod is made not ready
+// first. Then the record and the change are one write; edit
+// adds to it. Start returns the pod as it was last written, nil if it was
+// not, also if it fails half-way, and the length of the grace period that has to pass,
+// if any. A pod whose change is refused returns to its services.
 func (u Updater) Start(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	return u.startUpdate(ctx, pod, spec, RestartsContainers(pod, spec) && HasGate(pod), edit)
 }
@@ -56,7 +56,7 @@ func (u Updater) StartReady(ctx context.Context, pod *corev1.Pod, spec *kruise.U
 	return u.startUpdate(ctx, pod, spec, false, edit)
 }
 
-// startUpdate begins an update. leaves is true where the pod is made not ready first.
+// startUpdate begins an update. leaves is true if the pod is to be made not ready first.
 func (u Updater) startUpdate(ctx context.Context, pod *corev1.Pod, spec *kruise.UpdateSpec, leaves bool, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
@@ -65,15 +65,15 @@ func (u Updater) startUpdate(ctx context.Context, pod *corev1.Pod, spec *kruise.
 		c := FindCondition(pod, kruise.InPlaceUpdateReady)
 		served = c != nil && c.Status == corev1.ConditionTrue
 	}
-	// A resize is a write of its own: no pod is to get half of an update.
+	// A resize is a separate write. The dry run makes sure that no pod gets only that half of an update.
 	if (served || resizes) && !u.Refused.isAssumedAllowed(pod, spec.Revision) {
 		if err := u.dryRunChange(ctx, pod, earlier, spec, edit); err != nil {
 			return nil, 0, err
 		}
 	}
 	if leaves {
-		// Only as it was seen: a pod that is chosen because it is not available
-		// costs nothing, but it may have become so since.
+		// The write fails if the pod has changed: a pod that was chosen because it is not available
+		// does not reduce availability, but it may have become available since.
 		if err := u.setReady(ctx, pod, metav1.ConditionFalse, pod.ResourceVersion, nil); err != nil {
 			return nil, 0, err
 		}
@@ -89,9 +89,9 @@ func (u Updater) startUpdate(ctx context.Context, pod *corev1.Pod, spec *kruise.
 	return changed, grace, err
 }
 
-// changeWithRetries makes the change of a pod. The kubelet answers a write of the status or of resources
-// with one of its own, often before we are back; then it is made once more on the pod as it
-// is now. written is the pod if it was written before, else nil. It returns what change does.
+// changeWithRetries changes a pod. After a write of the status or of resources, the kubelet writes
+// the status, often before the next write here. After such a conflict the change is repeated on the pod as it
+// is then. written is the pod if it was written before, else nil. The results are those of changePod.
 func (u Updater) changeWithRetries(ctx context.Context, pod, written *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	changed, grace, err := u.changePod(ctx, pod, earlier, spec, edit)
 	for range races {
@@ -103,7 +103,7 @@ func (u Updater) changeWithRetries(ctx context.Context, pod, written *corev1.Pod
 		}
 		now := u.rereadIfSameSpec(ctx, written)
 		if now == nil {
-			break // the first error says what happened
+			break // return the first error, which is the cause
 		}
 		written = now
 		changed, grace, err = u.changePod(ctx, now, earlier, spec, edit)
@@ -114,7 +114,7 @@ func (u Updater) changeWithRetries(ctx context.Context, pod, written *corev1.Pod
 	return changed, grace, err
 }
 
-// rereadIfSameSpec is the pod as it is now, if only its status was written since; else nil.
+// rereadIfSameSpec returns the pod as it is now, if only its status was written since; else nil.
 func (u Updater) rereadIfSameSpec(ctx context.Context, written *corev1.Pod) *corev1.Pod {
 	now := &corev1.Pod{}
 	if u.Live == nil || u.Live.Get(ctx, client.ObjectKeyFromObject(written), now) != nil || !sameButStatus(written, now) {
@@ -123,16 +123,16 @@ func (u Updater) rereadIfSameSpec(ctx context.Context, written *corev1.Pod) *cor
 	return now
 }
 
-// containers are containers by their names, as an update records them.
+// containers are records of containers by name, as an update writes them.
 type containers = map[string]kruise.InPlaceUpdateContainerStatus
 
 // changePod records an update of a pod as the API server has it, and makes the
-// change, or leaves it to the end of the grace period. earlier are the containers
-// that an earlier update has left unfinished.
+// change, or records it for the end of the grace period. earlier are the containers
+// that an earlier update has not finished.
 func (u Updater) changePod(ctx context.Context, before *corev1.Pod, earlier containers, spec *kruise.UpdateSpec, edit func(*corev1.Pod)) (*corev1.Pod, time.Duration, error) {
 	pod := before.DeepCopy()
 	setRevision(pod, spec.Revision)
-	dropGrace(pod) // of an update that this one replaces
+	dropGrace(pod) // the grace period of an update that this one replaces
 	if edit != nil {
 		edit(pod)
 	}
@@ -163,8 +163,8 @@ func newState(target string, now time.Time) *kruise.InPlaceUpdateState {
 }
 
 // unfinishedContainers are the containers that an earlier update has changed and that were
-// not replaced yet, as far as their ids tell. The next update waits for them too,
-// and has to know by which image they were started.
+// not replaced yet, as far as their IDs show. The next update waits for them too,
+// and needs the images from which they were started.
 func unfinishedContainers(pod *corev1.Pod) containers {
 	out := containers{}
 	s, err := DecodeState(pod)
@@ -198,7 +198,7 @@ func (u Updater) recordGrace(ctx context.Context, pod, before *corev1.Pod, state
 	return u.patchPod(ctx, pod, before)
 }
 
-// applyFirstBatch makes the first batch's change and records it, in one write.
+// applyFirstBatch changes the containers of the first batch and records it, in one write.
 func (u Updater) applyFirstBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, spec *kruise.UpdateSpec) (*corev1.Pod, error) {
 	if err := patchMetadata(pod, spec.MetaDataPatch); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (u Updater) applyFirstBatch(ctx context.Context, pod, before *corev1.Pod, s
 	return u.applyBatch(ctx, pod, before, state, w)
 }
 
-// applyBatch changes the containers whose turn it is. before is the pod as the
+// applyBatch changes the containers of the next batch. before is the pod as the
 // API server has it.
 func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state *kruise.InPlaceUpdateState, w pendingWork) (*corev1.Pod, error) {
 	now, later := splitBatch(pod, w)
@@ -252,9 +252,9 @@ func (u Updater) applyBatch(ctx context.Context, pod, before *corev1.Pod, state 
 	return u.patchResized(ctx, pod, before)
 }
 
-// recordContainer is what tells later that a container was replaced. Its imageID is
-// kept only where its image changes: where only what its env reads does, nothing
-// but a new container is a sign.
+// recordContainer returns the record that later shows whether a container was replaced. It has the imageID
+// only if the image changes. If only the env changes, a new container is the only
+// evidence.
 func recordContainer(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpdateContainerStatus {
 	last := kruise.InPlaceUpdateContainerStatus{}
 	st := statusOf(pod, name)
@@ -266,14 +266,14 @@ func recordContainer(pod *corev1.Pod, name string, image bool) kruise.InPlaceUpd
 		last.ImageID, last.Image = st.ImageID, imageOf(pod, name)
 		if s, err := DecodeState(pod); err == nil && s != nil {
 			if earlier, ok := s.LastContainerStatuses[name]; ok && earlier.Image != "" && earlier.ContainerID == st.ContainerID {
-				last.Image = earlier.Image // the container is still the one of before that update
+				last.Image = earlier.Image // the container still runs the image from before that update
 			}
 		}
 	}
 	return last
 }
 
-// patchPod writes the difference. It fails if another client wrote the pod since.
+// patchPod writes the changes. It fails if another client wrote the pod since.
 func (u Updater) patchPod(ctx context.Context, pod, before *corev1.Pod) (*corev1.Pod, error) {
 	p := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := u.Client.Patch(ctx, pod, p); err != nil {
@@ -282,7 +282,7 @@ func (u Updater) patchPod(ctx context.Context, pod, before *corev1.Pod) (*corev1
 	return pod, nil
 }
 
-// findContainer is that of a name; an empty one if the pod has none.
+// findContainer returns the container with a name; an empty one if the pod has none.
 func findContainer(pod *corev1.Pod, name string) *corev1.Container {
 	return containerByName(pod.Spec.Containers, name)
 }

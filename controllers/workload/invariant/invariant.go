@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package invariant counts what there is of a workload from outside: from its pods and
+// Package invariant counts the pods of a workload independently of its controller: from its pods and
 // revisions alone, without the differences, plans and clamps that decide what is written.
-// Simulations and tests hold what was promised against that.
+// Simulations and tests compare the counts with what the kind promises.
 package invariant
 
 import (
@@ -30,37 +30,37 @@ type Checker struct {
 	pods *facts.Set
 }
 
-// New makes a Witness of a workload of a kind.
+// New makes a Checker for workloads of a kind.
 func New(kind rollout.Kind) *Checker { return &Checker{kind, kind.WorkloadType(), facts.NewSet()} }
 
-// Observation is what there is at an instant.
+// Observation counts the pods of a workload at an instant.
 type Observation struct {
 	Active, Available int
-	Updated           int  // and not going
-	Going             int  // asked to be deleted, or preparing it
-	Preparing         int  // for their deletion
-	Single            bool // there is no other revision to keep pods at
+	Updated           int  // and not to be deleted
+	Going             int  // their deletion is requested or prepared
+	Preparing         int  // in PreparingDelete
+	Single            bool // the workload has no other revision
 }
 
-// KindWithInvariants is a Kind that promises more than every kind does.
+// KindWithInvariants is a Kind with promises beyond those of every kind.
 type KindWithInvariants interface {
-	// BrokenPromise is what a write of the controller that led from one sight to another breaks,
-	// "" if nothing.
+	// BrokenPromise returns which promise a write of the controller between two observations breaks,
+	// "" if none.
 	BrokenPromise(workload client.Object, before, after Observation) string
 }
 
-// KindWithWantedPods is a Kind that wants certain pods, such as those of some ordinals. The others are to
-// go: whether they are available or updated says nothing of the workload.
+// KindWithWantedPods is a Kind that wants certain pods, such as those of some ordinals. The other pods are to
+// be deleted, so they do not count as available or updated.
 type KindWithWantedPods interface {
 	WantsPod(workload client.Object, pod *corev1.Pod) bool
 }
 
-// CountPods counts by the same rules as the controller (CS-02). Pods of others among
-// the given ones do not count.
+// CountPods counts by the same rules as the controller (CS-02). Pods of other workloads
+// do not count.
 func (w *Checker) CountPods(workload client.Object, pods []*corev1.Pod, revisions []*appsv1.ControllerRevision, now time.Time) Observation {
 	spec, err := w.kind.ReadSpec(workload)
 	if err != nil {
-		return Observation{} // the controller does nothing then either
+		return Observation{} // the controller does nothing in this case
 	}
 	wanter, picky := w.kind.(KindWithWantedPods)
 	var own []*corev1.Pod
@@ -102,8 +102,8 @@ func (w *Checker) OwnsPod(workload client.Object, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.typ.Workloads(context.Background(), pod), func(r rollout.Reference) bool { return r.UID == workload.GetUID() })
 }
 
-// BrokenPromise is what a write of the controller that led from one sight to another
-// breaks of what is promised at every instant, "" if nothing.
+// BrokenPromise returns which promise a write of the controller between two observations
+// breaks, "" if none.
 func (w *Checker) BrokenPromise(workload client.Object, before, after Observation) string {
 	spec, err := w.kind.ReadSpec(workload)
 	if err == nil {
@@ -113,7 +113,7 @@ func (w *Checker) BrokenPromise(workload client.Object, before, after Observatio
 		return err.Error()
 	}
 	if w.typ.NodeOf != nil {
-		return "" // what it promises is by node, which a Sight is not
+		return "" // the promises of such kinds count nodes, and an Observation counts pods
 	}
 	n := spec.Replicas
 	if least := n - spec.Strategy.MaxUnavailable; after.Available < before.Available && after.Available < least {
@@ -124,7 +124,7 @@ func (w *Checker) BrokenPromise(workload client.Object, before, after Observatio
 			return why
 		}
 	}
-	// The partition of an ordered update is a position: it says of single pods whether they move.
+	// The partition of an ordered update is a position, not a number of pods.
 	if most := n - spec.Strategy.Partition; !spec.Strategy.Ordered && !after.Single && after.Updated > before.Updated && after.Updated > most {
 		return fmt.Sprintf("makes %d pods updated, there may be %d", after.Updated, most)
 	}

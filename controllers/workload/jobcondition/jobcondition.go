@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// Find is the condition of a type; nil if there is none.
+// Find returns the condition of a type; nil if there is none.
 func Find(conditions []kruise.JobCondition, t kruise.JobConditionType) *kruise.JobCondition {
 	i := slices.IndexFunc(conditions, func(c kruise.JobCondition) bool { return c.Type == t })
 	if i < 0 {
@@ -22,7 +22,7 @@ func Find(conditions []kruise.JobCondition, t kruise.JobConditionType) *kruise.J
 	return &conditions[i]
 }
 
-// IsTrue reports whether there is a condition of a type and it is True.
+// IsTrue reports whether the condition of a type is True.
 func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
 	c := Find(conditions, t)
 	return c != nil && c.Status == corev1.ConditionTrue
@@ -45,7 +45,7 @@ func SetTrue(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reaso
 	return fresh
 }
 
-// Drop removes a condition, and reports whether it was there.
+// Drop removes a condition, and reports whether it existed.
 func Drop(conditions *[]kruise.JobCondition, t kruise.JobConditionType) bool {
 	had := len(*conditions)
 	*conditions = slices.DeleteFunc(*conditions, func(c kruise.JobCondition) bool { return c.Type == t })

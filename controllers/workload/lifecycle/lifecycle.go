@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle leads pods through the states of their workload's hooks
+// Package lifecycle moves pods through the states that the hooks of their workload require
 //
 package lifecycle
 
@@ -15,8 +15,8 @@ func PodState(pod *corev1.Pod) kruise.LifecycleStateType {
 	return kruise.LifecycleStateType(pod.Labels[kruise.LifecycleStateKey])
 }
 
-// IsHooked reports whether any of a hook's marks is on the pod: it holds the pod
-// back before an update or a delete.
+// IsHooked reports whether the pod has any of a hook's labels and finalizers: the hook holds the pod
+// before an update or a deletion.
 func IsHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
 		return false
@@ -34,8 +34,8 @@ func IsHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	return false
 }
 
-// AllHooked reports whether all of a hook's marks are on the pod: the pod may
-// count as normal. No hook is not all hooked (spec/README.md, 5).
+// AllHooked reports whether the pod has all of a hook's labels and finalizers: the pod may
+// count as normal. The result is false if there is no hook (spec/README.md, 5).
 func AllHooked(hook *kruise.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
 		return false
@@ -62,22 +62,22 @@ func hasFinalizer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// Facts are what a pod's next state depends on besides the pod.
+// Facts are what a pod's next state depends on, apart from the pod itself.
 type Facts struct {
-	// AtTarget is true at the revision the pod is to have.
+	// AtTarget is true if the pod has the revision that it is to have.
 	AtTarget bool
 	// Complete is true when no in-place update is under way.
 	Complete bool
 }
 
-// WaitsForPreNormal reports whether the preNormal hook keeps a new pod from state Normal. Pods
+// WaitsForPreNormal reports whether the preNormal hook prevents a new pod from becoming Normal. Pods
 // without that hook are in PreparingNormal too, until they have a node.
 func WaitsForPreNormal(pod *corev1.Pod, l *kruise.Lifecycle) bool {
 	return PodState(pod) == kruise.LifecycleStatePreparingNormal && l != nil && l.PreNormal != nil && !AllHooked(l.PreNormal, pod)
 }
 
-// NextState is the state a pod should be in now, its own when nothing changes
-// . It never starts anything.
+// NextState returns the state that a pod should be in now; the present one if nothing changes
+// . It never begins an update or a deletion.
 func NextState(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleStateType {
 	switch s := PodState(pod); s {
 	case kruise.LifecycleStatePreparingNormal:
@@ -90,7 +90,7 @@ func NextState(pod *corev1.Pod, l *kruise.Lifecycle, f Facts) kruise.LifecycleSt
 		}
 		return s
 	case kruise.LifecycleStatePreparingUpdate:
-		if f.AtTarget { // the user went back while the pod waited
+		if f.AtTarget { // the user took the update back while the pod waited
 			return stateAfterUpdate(pod, l)
 		}
 		return s
@@ -116,24 +116,24 @@ func stateAfterUpdate(pod *corev1.Pod, l *kruise.Lifecycle) kruise.LifecycleStat
 	return kruise.LifecycleStateNormal
 }
 
-// Step is what to do with a pod that is to be updated or deleted.
+// Step is the next step for a pod that is to be updated or deleted.
 type Step string
 
 const (
-	// Go means do it.
+	// Go means to update or delete the pod now.
 	Go Step = "Go"
-	// Wait means a hook holds the pod.
+	// Wait means that a hook holds the pod.
 	Wait Step = "Wait"
-	// Prepare means tell the hook by the preparing state.
+	// Prepare means to notify the hook by setting the preparing state.
 	Prepare Step = "Prepare"
-	// Rehook means tell it, and put the hook's marks back first: they were
-	// taken off for the last update.
+	// Rehook means to do the same, and to restore the hook's labels and finalizers first: they were
+	// removed for the last update.
 	Rehook Step = "Rehook"
-	// Refuse means the pod is on its way out.
+	// Refuse means that the pod is being deleted.
 	Refuse Step = "Refuse"
 )
 
-// BeforeUpdate says how an in-place update of the pod starts.
+// BeforeUpdate returns the step before an in-place update of the pod.
 func BeforeUpdate(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	var hook *kruise.LifecycleHook
 	if l != nil {
@@ -161,7 +161,7 @@ func BeforeUpdate(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	return Refuse
 }
 
-// BeforeDelete says how a delete of the pod starts.
+// BeforeDelete returns the step before a deletion of the pod.
 func BeforeDelete(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	if l == nil || !IsHooked(l.PreDelete, pod) {
 		return Go
@@ -172,8 +172,8 @@ func BeforeDelete(pod *corev1.Pod, l *kruise.Lifecycle) Step {
 	return Prepare
 }
 
-// TakeBack is the state of a pod whose update is called off while it prepares for it. It says
-// whether the pod is to go there: not before its hook has let go, as that drains it.
+// TakeBack returns the next state of a pod whose update is cancelled while the pod prepares for it. It reports
+// whether the pod is to change to that state now. It is not while the hook still holds the pod, since the hook is draining it.
 func TakeBack(pod *corev1.Pod, l *kruise.Lifecycle) (kruise.LifecycleStateType, bool) {
 	if PodState(pod) != kruise.LifecycleStatePreparingUpdate || BeforeUpdate(pod, l) != Go {
 		return PodState(pod), false

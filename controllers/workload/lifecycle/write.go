@@ -18,7 +18,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// SetState puts a state on a pod that is about to be written.
+// SetState sets the state of a pod that is about to be written.
 func SetState(pod *corev1.Pod, s kruise.LifecycleStateType, now time.Time) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -36,13 +36,13 @@ type Writer struct {
 	Now    func() time.Time
 }
 
-// MoveToState brings a pod to a state. Where the hook says so the pod is made not
-// ready first, or, on leaving an update, ready again. It returns the pod as it
-// was written last, nil if it was not, even where it fails half-way.
+// MoveToState writes a new state of a pod. If the hook requires it, the pod is made not
+// ready first, or is made ready again when it leaves an update. It returns the pod as it
+// was last written, nil if it was not, also if it fails half-way.
 //
-// OpenKruise takes the mark of an update back only on the way to Updated, so
-// that a pod whose hook is already back stays out of its services indefinitely;
-// here every way out of an update takes it back.
+// OpenKruise removes the key of an update from KruisePodReady only when the pod becomes Updated. So
+// a pod whose hook is complete already stays out of its services indefinitely.
+// Here the key is removed in every state after an update.
 func (w Writer) MoveToState(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle, rehook bool) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	keyed, err := w.updateReadinessKey(ctx, pod, s, l)
@@ -70,8 +70,8 @@ func (w Writer) MoveToState(ctx context.Context, pod *corev1.Pod, s kruise.Lifec
 	return pod, nil
 }
 
-// updateReadinessKey does what a state does to the condition KruisePodReady. It writes into pod
-// and returns a copy of what it wrote, nil if nothing.
+// updateReadinessKey changes the condition KruisePodReady as a state requires. It changes pod
+// and returns a copy of it as written, nil if nothing was written.
 func (w Writer) updateReadinessKey(ctx context.Context, pod *corev1.Pod, s kruise.LifecycleStateType, l *kruise.Lifecycle) (*corev1.Pod, error) {
 	name, hold := "", false
 	switch {
@@ -91,8 +91,8 @@ func (w Writer) updateReadinessKey(ctx context.Context, pod *corev1.Pod, s kruis
 	return pod.DeepCopy(), nil
 }
 
-// HasStaleHookKey reports whether a pod is out of its services for an update or a delete that it never
-// began to prepare: it was made not ready, and the write of its state failed after that.
+// HasStaleHookKey reports whether a pod is out of its services for an update or a deletion whose preparation
+// never began: the pod was made not ready, and then the write of its state failed.
 func HasStaleHookKey(pod *corev1.Pod) bool {
 	if s := PodState(pod); s != "" && s != kruise.LifecycleStateNormal {
 		return false
@@ -100,7 +100,7 @@ func HasStaleHookKey(pod *corev1.Pod) bool {
 	return HasHookKey(pod)
 }
 
-// HasHookKey reports whether a pod is kept out of its services by a key of a lifecycle hook.
+// HasHookKey reports whether a key of a lifecycle hook keeps a pod out of its services.
 func HasHookKey(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kruise.KruisePodReady && c.Status != corev1.ConditionTrue {
@@ -110,8 +110,8 @@ func HasHookKey(pod *corev1.Pod) bool {
 	return false
 }
 
-// ReleaseHookKeys returns a pod that is Stale to its services. It returns the pod as it was
-// written last, nil if it was not.
+// ReleaseHookKeys returns a pod with a stale hook key to its services. It returns the pod as it was
+// last written, nil if it was not.
 func (w Writer) ReleaseHookKeys(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
 	var written *corev1.Pod
@@ -127,13 +127,13 @@ func (w Writer) ReleaseHookKeys(ctx context.Context, pod *corev1.Pod) (*corev1.P
 	return written, nil
 }
 
-// setKey adds or takes back a key of ours.
+// setKey adds or removes a key of the lifecycle hooks.
 func (w Writer) setKey(ctx context.Context, pod *corev1.Pod, key string, hold bool) (wrote bool, err error) {
 	return w.SetKey(ctx, pod, kruise.PodReadinessMessage{UserAgent: kruise.LifecycleUserAgent, Key: key}, hold)
 }
 
-// SetKey adds or takes back one key of the condition KruisePodReady (PA-03), in the
-// API and in pod. A pod without that gate is left alone.
+// SetKey adds or removes one key of the condition KruisePodReady (PA-03), in the
+// API and in pod. It does not change a pod without that gate.
 func (w Writer) SetKey(ctx context.Context, pod *corev1.Pod, mine kruise.PodReadinessMessage, hold bool) (wrote bool, err error) {
 	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.KruisePodReady }) {
 		return false, nil
@@ -143,7 +143,7 @@ func (w Writer) SetKey(ctx context.Context, pod *corev1.Pod, mine kruise.PodRead
 	if i >= 0 && pod.Status.Conditions[i].Message != "" {
 		var err error
 		if keys, err = annotation.Decode[[]kruise.PodReadinessMessage](string(kruise.KruisePodReady), pod.Status.Conditions[i].Message); err != nil {
-			if !hold { // another client wrote that message; it has no key of ours to remove
+			if !hold { // another client wrote the message, so it does not have this key
 				return false, nil
 			}
 			return false, fmt.Errorf("reading condition %s of pod %s: %w", kruise.KruisePodReady, pod.Name, err)

@@ -5,14 +5,14 @@ package message
 import "regexp"
 
 const (
-	// drawnEnd is the end of a name that an API server, or one of our controllers, draws.
+	// drawnEnd matches the random end of a name that an API server or a controller of Regatta generates.
 	drawnEnd = `[bcdfghjklmnpqrstvwxz2456789]{5}\b`
-	// longestPrefix is how much of a prefix is in a name that is drawn.
+	// longestPrefix is how much of its prefix a generated name keeps.
 	longestPrefix = 58
 )
 
-// HideDrawnName returns an error whose text has * in place of the end of each name that was drawn behind a prefix. The next attempt
-// has another name: a status that named it would be written again for each attempt, without end.
+// HideDrawnName returns an error whose text has * in place of the random end of each name with a prefix. The next attempt
+// has another name, and a status with that name would be written again for each attempt, without end.
 func HideDrawnName(err error, prefix string) error {
 	if err == nil || prefix == "" {
 		return err
@@ -28,5 +28,5 @@ type namelessError struct {
 
 func (e *namelessError) Error() string { return e.text }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *namelessError) Unwrap() error { return e.error }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message bounds what conditions, events and errors say, however many objects it is about.
+// Package message bounds the length of conditions, events and errors, however many objects they are about.
 package message
 
 import (
@@ -13,17 +13,17 @@ import (
 	agent "github.com/regatta-sh/regatta/nodeagent/message"
 )
 
-// MostBytes is how long a message may be: as long as that of an event of Kubernetes.
+// MostBytes is the maximum length of a message: that of the message of an event of Kubernetes.
 const MostBytes = agent.MostBytes
 
-// mostNamed is how many names a message has.
+// mostNamed is how many names a message lists.
 const mostNamed = 10
 
 const ellipsis = "..."
 
-// Shorten joins the lines of a text, and cuts it off behind MostBytes.
+// Shorten joins the lines of a text, and truncates it to MostBytes.
 func Shorten(text string) string {
-	if len(text) > 2*MostBytes { // no more of it is looked at
+	if len(text) > 2*MostBytes { // the rest is not needed
 		text = text[:2*MostBytes]
 	}
 	text = strings.ReplaceAll(text, "\n", "; ")
@@ -33,17 +33,17 @@ func Shorten(text string) string {
 	return agent.Truncate(text[:MostBytes-len(ellipsis)]) + ellipsis
 }
 
-// ListNames names the first of some objects, and how many there are besides.
+// ListNames lists the first of some names, and says how many more there are.
 func ListNames(names []string) string {
 	if len(names) <= mostNamed {
 		return Shorten(strings.Join(names, ", "))
 	}
 	more := fmt.Sprintf(" and %d more", len(names)-mostNamed)
 	list := Shorten(strings.Join(names[:mostNamed], ", "))
-	return agent.Truncate(list[:min(len(list), MostBytes-len(more))]) + more // no character is cut in two
+	return agent.Truncate(list[:min(len(list), MostBytes-len(more))]) + more // no character is split
 }
 
-// JoinErrors is errors.JoinErrors with a text of the first errors alone. All of them can be unwrapped.
+// JoinErrors does the same as errors.Join, but the text has only the first errors. All of them can be unwrapped.
 func JoinErrors(errs ...error) error {
 	var all joined
 	for _, err := range errs {
@@ -75,7 +75,7 @@ func (j joined) Error() string {
 	return out.String()
 }
 
-// Unwrap gives all errors.
+// Unwrap returns all errors.
 func (j joined) Unwrap() []error { return j }
 
 // NewRecorder is a recorder of events whose messages are bounded.

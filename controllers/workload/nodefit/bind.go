@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BindToNode lets the scheduler put a pod on this node and no other: each term of the required
-// node affinity asks for the name of the node. It changes spec, and shares nothing with
+// BindToNode makes the scheduler put a pod on this node and no other: each term of the required
+// node affinity requires the name of the node. It changes spec, and shares no memory with
 // the affinity that spec had.
 func BindToNode(spec *corev1.PodSpec, node string) {
 	byName := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
@@ -25,13 +25,13 @@ func BindToNode(spec *corev1.PodSpec, node string) {
 	if len((*required).NodeSelectorTerms) == 0 {
 		(*required).NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
 	}
-	// A pod that another controller bound already is bound anew: names of before go.
+	// If another controller has bound the pod already, its node name is replaced.
 	for i := range (*required).NodeSelectorTerms {
 		(*required).NodeSelectorTerms[i].MatchFields = []corev1.NodeSelectorRequirement{byName}
 	}
 }
 
-// NodeOf is the node that a pod runs on or is bound to (ADS-02); empty if it is neither.
+// NodeOf returns the node that a pod runs on or is bound to (ADS-02); empty if there is none.
 func NodeOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName
@@ -50,7 +50,7 @@ func NodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// DaemonTolerations are what the pods of a daemon tolerate beside what their template says.
+// DaemonTolerations are the tolerations of daemon pods beside those of their template.
 func DaemonTolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}

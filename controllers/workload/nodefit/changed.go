@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// NodeChanged is whether a verdict, or a policy's, may be another one for the node as it is
-// now. Heartbeats, images and addresses change none.
+// NodeChanged reports whether a change of a node may change a verdict, or a decision of a
+// policy. Heartbeats, images and addresses do not.
 func NodeChanged(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		!maps.Equal(before.Labels, after.Labels) ||
@@ -22,7 +22,7 @@ func NodeChanged(before, after *corev1.Node) bool {
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 }
 
-// NodeConditions are the states of a node's conditions by their types, without the times of
+// NodeConditions returns the statuses of a node's conditions by type, without the times of
 // its heartbeats.
 func NodeConditions(node *corev1.Node) map[string]string {
 	out := make(map[string]string, len(node.Status.Conditions))
@@ -32,7 +32,7 @@ func NodeConditions(node *corev1.Node) map[string]string {
 	return out
 }
 
-// NodeChangePredicate lets the events of nodes through that may change a verdict.
+// NodeChangePredicate passes the events of nodes that may change a verdict.
 func NodeChangePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*corev1.Node)

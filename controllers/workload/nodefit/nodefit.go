@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodefit judges which nodes the pods of a template may run on (BJ-01, ADS-01),
-// and binds pods to nodes. Its functions read nodes and change none.
+// Package nodefit decides on which nodes the pods of a template may run (BJ-01, ADS-01),
+// and binds pods to nodes. Its functions read nodes and do not change them.
 package nodefit
 
 import (
@@ -24,17 +24,17 @@ const (
 	Insufficient = "InsufficientResources"
 )
 
-// Verdict is what a template's requirements say about one node.
+// Verdict is whether a node meets the requirements of a template.
 type Verdict struct {
 	// Start is whether a pod may start on the node.
 	Start bool
-	// Stay is whether a pod that runs on the node already may go on. Start includes it.
+	// Stay is whether a pod that runs on the node already may stay. If Start is true, so is Stay.
 	Stay bool
 	// Reason and Message say why a pod may not start; they are empty if it may.
 	Reason, Message string
 }
 
-// Requirements are what pods of a template ask of their node.
+// Requirements are what the pods of a template require of their node.
 type Requirements struct {
 	nodeName    string
 	affinity    nodeaffinity.RequiredNodeAffinity
@@ -50,7 +50,7 @@ func WithTolerations(more ...corev1.Toleration) Option {
 	return func(r *Requirements, _ *corev1.PodSpec) { r.tolerations = slices.Concat(r.tolerations, more) }
 }
 
-// WithRequests has nodes fit only if what they can allocate is enough for one pod, whatever
+// WithRequests requires that the allocatable resources of a node are enough for one pod, whatever
 // else runs there.
 func WithRequests() Option {
 	return func(r *Requirements, spec *corev1.PodSpec) { r.requests = requestsOf(spec) }
@@ -80,7 +80,7 @@ func (r *Requirements) EvaluateNode(node *corev1.Node) Verdict {
 	if r.nodeName != "" && r.nodeName != node.Name {
 		return Verdict{Reason: NodeName, Message: fmt.Sprintf("The template asks for node %s.", r.nodeName)}
 	}
-	// Of has read the affinity already, so an error cannot come from it.
+	// NewRequirements has checked the affinity already, so Match returns no error.
 	if ok, err := r.affinity.Match(node); err != nil || !ok {
 		return Verdict{Reason: NodeAffinity, Message: "The node does not match the nodeSelector or the required node affinity of the template."}
 	}
@@ -101,8 +101,8 @@ func (r *Requirements) untoleratedTaint(node *corev1.Node, effects ...corev1.Tai
 	}, true)
 }
 
-// taintsOf are the taints of a node. A node that is cordoned has the taint that the
-// control plane will give it.
+// taintsOf returns the taints of a node. A cordoned node has the taint that the
+// control plane is going to give it.
 func taintsOf(node *corev1.Node) []corev1.Taint {
 	cordoned := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if !node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&cordoned) }) {

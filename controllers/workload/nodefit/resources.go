@@ -10,8 +10,8 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// requestsOf is what one pod of a template takes of a node. A resource that has only a
-// limit is requested up to it, as the API server fills it in.
+// requestsOf returns what one pod of a template requests of a node. A resource with only a
+// limit is requested up to the limit, as the API server defaults it.
 func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	spec = spec.DeepCopy()
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -32,7 +32,7 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return requests
 }
 
-// insufficientResources names the resources of which the node can allocate less than one pod requests.
+// insufficientResources names the resources of which a node has less allocatable than one pod requests.
 func (r *Requirements) insufficientResources(node *corev1.Node) []string {
 	var out []string
 	for name, want := range r.requests {

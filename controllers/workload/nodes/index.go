@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Index finds the pods of a node.
+// Index finds the pods on a node.
 const Index = "regatta.node"
 
-// AddIndex adds Index: once for each manager.
+// AddIndex adds Index. It is called once for each manager.
 func AddIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, Index, IndexValue); err != nil {
 		return fmt.Errorf("indexing pods by node: %w", err)
@@ -21,7 +21,7 @@ func AddIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// IndexValue is the value of Index for a pod.
+// IndexValue returns the value of Index for a pod.
 func IndexValue(o client.Object) []string {
 	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 		return []string{pod.Spec.NodeName}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes reads nodes as the controllers of what node agents carry out need them.
+// Package nodes reads nodes for the controllers of work that node agents carry out.
 package nodes
 
 import (
@@ -15,13 +15,13 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// ResponseTime is how long what a node was asked for waits for an answer while the node, or its agent, is gone and its user has set no
+// ResponseTime is how long a request to a node waits for an answer while the node, or its agent, is gone, if its user has set no
 // deadline.
 const ResponseTime = 10 * time.Minute
 
-// LostAt is when what a node was asked for at a time, and has begun with, has failed, as the node is not ready and so never reports its
-// end; zero while it is ready. What runs on a node that is not ready may work, such as on one without a network plugin, so what it was asked
-// for since then has as long. It is for what has no deadline of its user's: that one ends it else.
+// LostAt returns when a request that a node has begun counts as failed because the node is not ready and so never reports its
+// end; zero while the node is ready. asked is when the node was asked. Containers on a node that is not ready may still work, such as
+// on one without a network plugin, so a later request has as long. LostAt is for requests without a deadline of the user, which would end them.
 func LostAt(node *corev1.Node, asked time.Time) time.Time {
 	since := UnreadySince(node)
 	if since.IsZero() {
@@ -33,8 +33,8 @@ func LostAt(node *corev1.Node, asked time.Time) time.Time {
 	return since.Add(ResponseTime)
 }
 
-// Get reads a node, nil if it is gone or is being deleted. A cache that does not have it yet is no proof: live
-// reads past it.
+// Get reads a node, nil if it is gone or is being deleted. A node that the cache does not have may be new, so live
+// reads it past the cache.
 func Get(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
 	node, err := FindNode(ctx, cached, live, name)
 	if err != nil || node == nil || node.DeletionTimestamp != nil {
@@ -43,7 +43,7 @@ func Get(ctx context.Context, cached, live client.Reader, name string) (*corev1.
 	return node, nil
 }
 
-// FindNode reads a node, nil if it is gone. One that is being deleted still runs its pods until they have ended: what deletes it may
+// FindNode reads a node, nil if it is gone. A node that is being deleted still runs its pods until they have ended: the deletion may
 // wait for them.
 func FindNode(ctx context.Context, cached, live client.Reader, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
@@ -70,8 +70,8 @@ func ReadySince(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// UnreadySince is since when a node is not ready, such as one that is gone for good and is not deleted; zero if it is ready, or
-// has not said so yet.
+// UnreadySince is since when a node has not been ready, for example because it is gone for good and was not deleted. It is zero if the node is
+// ready, or has not reported its readiness yet.
 func UnreadySince(node *corev1.Node) time.Time {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ordinals says which ordinals a StatefulSet wants pods of (ASTS-01).
+// Package ordinals computes the ordinals for which a StatefulSet wants pods (ASTS-01).
 package ordinals
 
 import (
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Range are the ordinals that are wanted: those from Start on that are not reserved.
+// Range is the ordinals that are wanted: those from Start to before End that are not reserved.
 type Range struct {
-	// Start is the first, and End is behind the last.
+	// Start is the first ordinal, and End is the last one plus 1.
 	Start, End int
 	reserved   []span
 }
@@ -20,13 +20,13 @@ type Range struct {
 // span is a range of ordinals with both ends included.
 type span struct{ from, to int }
 
-// NewRange are the ordinals of a set: from the start on as many as there are replicas, but for those
-// that are reserved. Entries that cannot be read count for nothing: admission refuses them.
+// NewRange returns the ordinals of a set: from start on, as many as there are replicas, without the
+// reserved ones. Entries that cannot be read are ignored: admission refuses them.
 func NewRange(start, replicas int, reserve []intstr.IntOrString) Range {
 	r := Range{Start: start, End: start, reserved: parseReserved(reserve)}
 	for left := replicas; left > 0; r.End++ {
 		if s, ok := r.findReservation(r.End); ok {
-			r.End = s.to // the loop goes on behind it
+			r.End = s.to // the loop continues after the reserved span
 			continue
 		}
 		left--
@@ -68,7 +68,7 @@ func (r Range) HasOrdinal(n int) bool {
 	return r.IsInBounds(n) && !reserved
 }
 
-// AllOrdinals are the ordinals that are wanted, the lowest first.
+// AllOrdinals returns the ordinals that are wanted, the lowest first.
 func (r Range) AllOrdinals() []int {
 	var out []int
 	for n := r.Start; n < r.End; n++ {
@@ -79,5 +79,5 @@ func (r Range) AllOrdinals() []int {
 	return out
 }
 
-// IsInBounds reports whether an ordinal lies between the first and the last of those wanted.
+// IsInBounds reports whether an ordinal is between the first and the last wanted one, reserved or not.
 func (r Range) IsInBounds(n int) bool { return n >= r.Start && n < r.End }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlay lets a controller read its own writes. What it wrote is laid
-// over what its cache says until the cache has caught up, so that nothing is
-// decided on a pod as it was before our own write, and nothing waits.
+// Package overlay lets a controller read its own writes. It lays them
+// over the pods of the cache until the cache shows them. So no decision is
+// based on a pod as it was before the controller's own write, and the controller need not wait.
 package overlay
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
-// Mark is a moment in the life of an Overlay.
+// Mark is a moment in the order of the changes of an Overlay.
 type Mark uint64
 
 type entry struct {
 	pod     *corev1.Pod // as written; with a deletionTimestamp when deleted
 	deleted bool
-	// known is when the cache had shown the pod, 0 before: a list that was made
-	// after that and does not have it says that it is gone.
+	// known is when the cache had shown the pod, 0 before: if a list from
+	// after that does not have the pod, the pod is gone.
 	known Mark
 	since time.Time
 }
@@ -42,7 +42,7 @@ func New(now func() time.Time) *Overlay {
 	return &Overlay{now: now, clock: 1, owners: map[types.UID]map[types.UID]*entry{}, ended: newTombstones(now())}
 }
 
-// TakeMark is taken before pods are listed from the cache. What the cache shows
+// TakeMark returns a Mark to take before pods are listed from the cache. What the cache shows
 // while they are listed may or may not be in the list.
 func (o *Overlay) TakeMark() Mark {
 	o.mu.Lock()
@@ -54,7 +54,7 @@ func (o *Overlay) TakeMark() Mark {
 func (o *Overlay) putEntry(owner types.UID, e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ended.hasPod(e.pod.UID) { // our answer was slower than the whole life of the pod
+	if o.ended.hasPod(e.pod.UID) { // the answer came after the pod had ended
 		return
 	}
 	pods := o.owners[owner]
@@ -65,12 +65,12 @@ func (o *Overlay) putEntry(owner types.UID, e *entry) {
 	old := pods[e.pod.UID]
 	if old != nil {
 		if old.deleted && !e.deleted {
-			return // a delete is not undone by a write that came in late
+			return // a late answer to an earlier write does not undo a deletion
 		}
 		if !e.deleted && versions.IsNewer(old.pod, e.pod) {
 			return
 		}
-		e.known = old.known // a pod of our own may be written again before the cache shows it
+		e.known = old.known // a created pod may be written again before the cache shows it
 	}
 	pods[e.pod.UID] = e
 }
@@ -104,7 +104,7 @@ func (o *Overlay) ObservePod(owner, pod types.UID) {
 	}
 }
 
-// ObserveDeletion notes that the cache has shown the end of a pod.
+// ObserveDeletion notes that the cache has shown the deletion of a pod.
 func (o *Overlay) ObserveDeletion(owner, pod types.UID) {
 	o.ObservePod(owner, pod)
 	o.mu.Lock()
@@ -112,17 +112,17 @@ func (o *Overlay) ObserveDeletion(owner, pod types.UID) {
 	o.ended.addPod(pod, o.now())
 }
 
-// ForgetOwner drops all of an owner that is gone.
+// ForgetOwner drops all writes of an owner that is gone.
 func (o *Overlay) ForgetOwner(owner types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.owners, owner)
 }
 
-// ApplyWrites lays the writes over the cache's pods, which were listed after the mark
-// was taken, in place, and appends those it does not show yet. late has pods
+// ApplyWrites replaces pods of the cache, which were listed after the mark
+// was taken, by the written ones, in place, and appends those that the list does not have. late has pods
 // whose write the cache should have shown by now: the caller reads them from
-// the API server and tells the outcome.
+// the API server and records the result.
 func (o *Overlay) ApplyWrites(owner types.UID, mark Mark, pods []*corev1.Pod, deadline time.Duration) (out, late []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// remembered is for how long, at least, the end of a pod is known: longer than
+// remembered is the minimum time for which the end of a pod is remembered: longer than
 // any answer of the API server takes.
 const remembered = time.Minute
 
-// tombstones remember pods that have ended, for one to two times that long.
+// tombstones remember pods that have ended, for between once and twice that time.
 type tombstones struct {
 	young, old map[types.UID]bool
 	turned     time.Time

@@ -19,21 +19,21 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// pullJobState is what is known of the jobs of one workload.
+// pullJobState is what a round has found out about the jobs of one workload.
 type pullJobState struct {
 	kind     Kind
 	revision string
-	// jobs pull the images of the revision, by name. One that is gone is not among them: it
-	// has ended, or was deleted.
+	// jobs pull the images of the revision, by name. It does not contain jobs that are gone: they
+	// have ended, or were deleted.
 	jobs map[string]*job
-	// complete is true once jobs has all that there may be, those of another manager too.
+	// complete is true once jobs has all possible jobs, including those that another manager created.
 	complete bool
 }
 
 type job struct {
 	image string
-	// seen is true once the cache has shown the job, so that it is gone when the cache does
-	// not show it any more.
+	// seen is true once the cache has shown the job. If the cache does not show it
+	// afterwards, the job is gone.
 	seen bool
 }
 
@@ -53,7 +53,7 @@ func (a *pullJobState) addJob(name, image string) {
 	}
 }
 
-// refreshJobs finds out which jobs there still are.
+// refreshJobs finds out which jobs still exist.
 func (a *pullJobState) refreshJobs(ctx context.Context, r *rollout.Round, update *appsv1.ControllerRevision) error {
 	if !a.complete {
 		template, err := revision.DecodeTemplate(update)
@@ -86,8 +86,8 @@ func (a *pullJobState) refreshJobs(ctx context.Context, r *rollout.Round, update
 	return nil
 }
 
-// pendingPulls tell of a node which images of the jobs it does not have. Nothing is pulled on nodes
-// without a NodeImage, so there are none; what cannot be read counts as not begun.
+// pendingPulls returns a function that returns which images of the jobs a node does not have. Nothing is pulled on nodes
+// without a NodeImage, so there are none; a NodeImage that cannot be read counts as a pull that has not begun.
 func (a *pullJobState) pendingPulls(ctx context.Context, c client.Reader) func(node string) []points.ImagePull {
 	images := map[string]bool{}
 	for _, j := range a.jobs {
@@ -113,7 +113,7 @@ func (a *pullJobState) pendingPulls(ctx context.Context, c client.Reader) func(n
 	}
 }
 
-// phaseOf is how far a node is with an image; an invalid one never begins.
+// phaseOf is the phase of an image on a node; the pull of an invalid image never begins.
 func phaseOf(node *kruise.NodeImage, image string) kruise.ImagePullPhase {
 	i, err := tags.ParseImage(image)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package predownload has the images of a revision pulled on the nodes of old pods ahead
-// of an update, by ImagePullJobs of the workload. No update waits for it, unless a
+// Package predownload pulls the images of a revision on the nodes of old pods before
+// an update, by ImagePullJobs of the workload. No update waits for it, unless a
 // policy holds pods whose nodes do not have the images yet.
 package predownload
 
@@ -32,15 +32,15 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=patch
 
-// PrePullSpec is what a workload says of pulling ahead.
+// PrePullSpec is the configuration of a workload for pulling images ahead of updates.
 type PrePullSpec struct {
-	// Selector is that of the workload.
+	// Selector is the selector of the workload.
 	Selector *metav1.LabelSelector
-	// Parallelism is on how many nodes an image is pulled at once; 1 if nil.
+	// Parallelism is on how many nodes an image is pulled at the same time; 1 if nil.
 	Parallelism *intstr.IntOrString
 	// TimeoutSeconds is how long one pull may take; 300 if nil.
 	TimeoutSeconds *int32
-	// MinUpdatedReady is how many updated pods have to be ready.
+	// MinUpdatedReady is how many updated pods have to be ready before images are pulled.
 	MinUpdatedReady int
 	// MaxUnavailable is how many pods may be unavailable, percentages rounded down.
 	MaxUnavailable int
@@ -48,8 +48,8 @@ type PrePullSpec struct {
 	SameNode bool
 }
 
-// ParseAnnotations reads the annotations apps.kruise.io/image-predownload-* of a workload. One that
-// is no number counts as none. Percentages are of replicas.
+// ParseAnnotations reads the annotations apps.kruise.io/image-predownload-* of a workload. It ignores a value
+// that is no number. Percentages are of replicas.
 func ParseAnnotations(workload client.Object, replicas int) (out PrePullSpec) {
 	annotations := workload.GetAnnotations()
 	number := func(key string) *int32 {
@@ -71,10 +71,10 @@ func ParseAnnotations(workload client.Object, replicas int) (out PrePullSpec) {
 	return out
 }
 
-// Kind is a kind of workload whose images may be pulled ahead.
+// Kind is a kind of workload whose images may be pulled ahead of updates.
 type Kind interface {
 	rollout.Kind
-	// PredownloadSettings reads what a workload says of it.
+	// PredownloadSettings reads the configuration of a workload.
 	PredownloadSettings(workload client.Object) PrePullSpec
 }
 
@@ -85,8 +85,8 @@ const (
 	again   = 5 * time.Second
 )
 
-// NewAheadFunc is what a controller of a kind does ahead of scaling and updates of a workload; see
-// rollout.WithAhead. An event reports what fails, and the next round tries again.
+// NewAheadFunc returns what a controller of a kind does before it scales and updates a workload; see
+// rollout.WithAhead. An event reports failures, and the next round tries again.
 func NewAheadFunc(k Kind) func() rollout.Ahead {
 	return func() rollout.Ahead {
 		a := &pullJobState{kind: k}
@@ -159,9 +159,9 @@ func (a *pullJobState) prepareJobs(ctx context.Context, r *rollout.Round, f *rol
 	return nil
 }
 
-// sourceRevision is the revision that pods are updated from: the current one of the status, or, of a
-// kind whose status has none, the newest one that a pod has and that is not the update
-// revision. It is nil if there is no other revision.
+// sourceRevision returns the revision from which pods are updated: the current revision in the status. For a
+// kind whose status has none, it is the newest revision, other than the update
+// revision, that a pod has. It returns nil if there is no other revision.
 func sourceRevision(k Kind, f *rollout.Facts, t *rollout.PodTemplates) *appsv1.ControllerRevision {
 	if t.CurrentRevision() != t.UpdateRevision() {
 		return t.History.Current
@@ -177,7 +177,7 @@ func sourceRevision(k Kind, f *rollout.Facts, t *rollout.PodTemplates) *appsv1.C
 	return nil
 }
 
-// changedImages are those of the containers of a template that another one does not have so.
+// changedImages returns the images of the containers of a template that another template does not have so.
 func changedImages(before, after *corev1.PodTemplateSpec) []points.ContainerImage {
 	out := []points.ContainerImage{}
 	for i := range after.Spec.Containers {
@@ -192,10 +192,10 @@ func changedImages(before, after *corev1.PodTemplateSpec) []points.ContainerImag
 	return out
 }
 
-// jobName is that of the job for a container of a revision.
+// jobName returns the name of the job for a container of a revision.
 func jobName(revision, container string) string { return revision + "-" + container }
 
-// jobOf is the job for an image: where active pods of the workload run that are not at the
+// jobOf returns the job for an image. It pulls on the nodes of active pods of the workload that are not at the
 // update revision.
 func jobOf(owner client.Object, kind rollout.Type, wish PrePullSpec, t *rollout.PodTemplates, template *corev1.PodTemplateSpec, image points.ContainerImage) *kruise.ImagePullJob {
 	label := t.LabelValue(t.UpdateRevision())
@@ -227,7 +227,7 @@ func jobOf(owner client.Object, kind rollout.Type, wish PrePullSpec, t *rollout.
 	return job
 }
 
-// labelRevision labels a revision, so that it is not asked about again.
+// labelRevision labels a revision, so that it is not evaluated again.
 func labelRevision(ctx context.Context, r *rollout.Round, rev *appsv1.ControllerRevision, key string) error {
 	marked := rev.DeepCopy()
 	metav1.SetMetaDataLabel(&marked.ObjectMeta, key, "true")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package qos tells the quality-of-service class that a pod of a template would
+// Package qos computes the quality-of-service class that a pod of a template would
 // have, by the rules of Kubernetes: the kubelet refuses to change it in place.
 package qos
 
@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ComputeClass is the class of a pod with this spec. Only cpu and memory count. A limit
-// without a request represents both, as in the API server's defaults. Resources
-// of the pod as a whole, where it has them, count instead of its containers'.
+// ComputeClass returns the class of a pod with this spec. Only cpu and memory count. A limit
+// without a request is the request too, as in the API server's defaults. If
+// the pod as a whole has resources, they count instead of its containers' resources.
 func ComputeClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	some, guaranteed := false, true
 	lists := [][]corev1.Container{spec.Containers, spec.InitContainers}

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewRateLimiter makes the rate limiter of a controller. The back-off of each request grows from first to longest, and
-// all together are called so many times a second beyond a burst, as long as none waits longer than longest for that.
+// NewRateLimiter makes the rate limiter of a controller. The back-off of each request grows from first to longest. All requests
+// together are limited to perSecond after a burst, unless a request would wait longer than longest for that.
 func NewRateLimiter(first, longest time.Duration, perSecond, burst int) workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, longest),
@@ -19,9 +19,9 @@ func NewRateLimiter(first, longest time.Duration, perSecond, burst int) workqueu
 	)
 }
 
-// boundedBucket is the bucket of all calls of a controller. A call for which it is empty is owed to it, and later ones wait for
-// that. A Retrier calls requests at their timers, whatever they owe, so without a bound the debt would grow
-// for as long as they fail, and be that of a request that has just failed for the first time.
+// boundedBucket is the token bucket of all calls of a controller. A call that finds it empty reserves a later token, and the next calls wait
+// for tokens after that. A Retrier calls requests at their timers, whatever they have reserved. So without a bound, the reservations would grow
+// for as long as these requests fail, and a request that has just failed for the first time would wait for them.
 type boundedBucket struct {
 	*rate.Limiter
 	longest time.Duration

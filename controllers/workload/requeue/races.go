@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A round that lost a race is repeated soon, for what the other client wrote is on its way: after 50 ms, and after twice as
-// long each time. Races are lost once or twice. A webhook that answers 409 refuses each time, so a race beyond MostLostRaces in
-// a row is a failure: it is logged, and repeated, as any other.
+// A round that ended with a conflict is repeated soon, since the cache will soon show what the other client wrote: after 50 ms, and after
+// twice as long each time. Conflicts rarely occur more than twice in a row. A webhook that answers 409 refuses each time, so more than
+// MostLostRaces conflicts in a row are a failure: it is logged, and repeated, as any other.
 const (
 	raceDelay = 50 * time.Millisecond
 	// MostLostRaces is how many rounds in a row may lose a race before that is a failure.
 	MostLostRaces = 5
 )
 
-// races are those that the rounds of a request have lost in a row.
+// races counts the rounds of a request in a row that lost a race.
 type races struct {
 	before int
-	lost   bool // by the round that runs
+	lost   bool // by the round that is running
 }
 
 type racesKey struct{}
 
-// LoseRace counts a race for an object that the round of a context lost to another client. It returns when to repeat the round; ok is
-// false if so many rounds in a row lost one that this is a failure. Outside a Retrier each is the first.
+// LoseRace counts a race for an object that the round of a context lost to another client. It returns when to repeat the round. ok is
+// false if so many rounds in a row lost a race that this is a failure. Without a Retrier, each race counts as the first.
 func LoseRace(ctx context.Context, err error) (again time.Duration, ok bool) {
 	r, _ := ctx.Value(racesKey{}).(*races)
 	if r == nil {
@@ -46,7 +46,7 @@ func LoseRace(ctx context.Context, err error) (again time.Duration, ok bool) {
 	return again, true
 }
 
-// beginRaces has the races counted that a round loses.
+// beginRaces starts to count the races that a round loses.
 func (r *Retrier) beginRaces(ctx context.Context, req reconcile.Request) (context.Context, *races) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func (r *Retrier) beginRaces(ctx context.Context, req reconcile.Request) (contex
 	return context.WithValue(ctx, racesKey{}, now), now
 }
 
-// endRaces keeps how many rounds in a row have lost a race. The lock is held.
+// endRaces stores how many rounds in a row have lost a race. The caller holds the lock.
 func (r *Retrier) endRaces(req reconcile.Request, now *races) {
 	if !now.lost {
 		delete(r.races, req)

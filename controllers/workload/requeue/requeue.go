@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requeue says when an object is looked at again though nothing has changed.
+// Package requeue computes when an object is reconciled again though nothing has changed.
 package requeue
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Undecided is how soon a decision that failed is asked for again.
+// Undecided is how soon a decision that failed is evaluated again.
 const Undecided = 5 * time.Second
 
-// EarliestDelay is the earlier of two times, of which 0 is none.
+// EarliestDelay returns the shorter of two delays; 0 means none.
 func EarliestDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -20,8 +20,8 @@ func EarliestDelay(a, b time.Duration) time.Duration {
 	return a
 }
 
-// DecisionDelay is when the passing of time alone may change an answer, of which untils are the times
-// that its holds name, as RFC 3339; 0 for never.
+// DecisionDelay returns after which delay the passing of time alone may change an answer; 0 for never. untils are the times
+// in its holds, as RFC 3339.
 func DecisionDelay(record decision.Record, now time.Time, untils ...string) (after time.Duration) {
 	if record.Outcome != decision.Decided {
 		return Undecided

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Soon is the delay before an object is read again that another client has written to.
+// Soon is the delay before an object that another client has written is read again.
 const Soon = raceDelay
 
-// ReconcileResult is the result of a round of an object that is to be repeated after a delay; 0 for when something
-// changes. A conflict is no failure unless many rounds in a row meet one, see LoseRace: the object is read again soon. An object that is gone
-// needs nothing more. That another object is not found is an error like any other, and so is one beside a
-// conflict. The delay stands beside errors: a Retrier keeps it.
+// ReconcileResult returns the result of a round of an object that is to be repeated after a delay; 0 means only when something
+// changes. A conflict is no failure unless many rounds in a row end with one, see LoseRace: the object is read again soon. If the object is gone,
+// nothing more is done. If another object is not found, that is an error like any other, and so is an error together with a
+// conflict. The delay is also returned together with an error: a Retrier keeps it.
 func ReconcileResult(ctx context.Context, o client.Object, after time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case saysOnly(err, func(status apierrors.APIStatus) bool { return isNotFound(o, status) }):
@@ -36,7 +36,7 @@ func ReconcileResult(ctx context.Context, o client.Object, after time.Duration, 
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// saysOnly reports whether an error, or each of those that it joins, is an answer of the API server that is one.
+// saysOnly reports whether an error, or each of the errors that it joins, is an answer of the API server for which is returns true.
 func saysOnly(err error, is func(apierrors.APIStatus) bool) bool {
 	for err != nil {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -52,7 +52,7 @@ func saysOnly(err error, is func(apierrors.APIStatus) bool) bool {
 }
 
 // isNotFound reports whether an answer says that an object is gone. An API server names the resource and the
-// object that it has not found.
+// object that it did not find.
 func isNotFound(o client.Object, answer apierrors.APIStatus) bool {
 	status := answer.Status()
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: reflect.TypeOf(o).Elem().Name()})

@@ -17,14 +17,14 @@ const (
 	firstBackOff = 5 * time.Millisecond
 	// LongestBackOff is the longest time between two calls for a request that fails, unless a user sets another one.
 	LongestBackOff = time.Minute
-	// shortestTimer is the shortest time that a timer takes off a longer back-off, so that a timer that is
-	// due in each round does not take the back-off away. A round that succeeds and asks for less has not come to
-	// its end, such as one that lost a conflict: the timer of the round before it stays.
+	// shortestTimer is the shortest delay to which a timer reduces a longer back-off, so that a timer that is
+	// due in each round does not disable the back-off. A round that succeeds and requests a shorter delay, such as one that
+	// ended with a conflict, has not completed: the timer of the round before it stays.
 	shortestTimer = time.Second
 )
 
 // CompleteController completes a builder with a Reconciler whose timers survive errors, see Retrier.
-// It takes the place of WithOptions and Complete of the builder.
+// It replaces WithOptions and Complete of the builder.
 func CompleteController(b *builder.Builder, o controller.Options, r reconcile.Reconciler) error {
 	o.Reconciler = r
 	o = KeepTimers(o)
@@ -40,9 +40,9 @@ func KeepTimers(o controller.Options) controller.Options {
 }
 
 // Retrier calls a Reconciler, and is the rate limiter of its queue. controller-runtime ignores RequeueAfter
-// beside an error, and calls again after a back-off that grows. A Retrier remembers RequeueAfter of each
-// request, also that of the round before one that failed, and has the queue call at that time if the
-// back-off is longer. The error is returned as it is, so that it is counted and logged. It also counts the rounds in a row that
+// together with an error, and calls again after a growing back-off. A Retrier remembers RequeueAfter of each
+// request, also that of the round before one that failed, and makes the queue call at that time if the
+// back-off is longer. It returns errors unchanged, so that they are counted and logged. It also counts the rounds in a row that
 // lost a race, see LoseRace.
 type Retrier struct {
 	reconcile.Reconciler
@@ -62,7 +62,7 @@ func NewRetrier(r reconcile.Reconciler, backOff workqueue.TypedRateLimiter[recon
 	return &Retrier{Reconciler: r, backOff: backOff, now: now, timers: map[reconcile.Request]time.Time{}, races: map[reconcile.Request]int{}}
 }
 
-// Reconcile calls the Reconciler. RequeueAfter is 0 beside an error.
+// Reconcile calls the Reconciler. RequeueAfter is 0 together with an error.
 func (r *Retrier) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.dropDueTimer(req)
 	ctx, lost := r.beginRaces(ctx, req)
@@ -88,7 +88,7 @@ func (r *Retrier) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return result, err
 }
 
-// dropDueTimer forgets a timer that the call that begins is for.
+// dropDueTimer forgets the timer of a request if it is due, since the call that begins serves it.
 func (r *Retrier) dropDueTimer(req reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restartrequest tries again what a ContainerRecreateRequest of ours did not do: a request
-// that has ended although its container still runs, such as one that a node agent could not carry out.
+// Package restartrequest retries ContainerRecreateRequests of Regatta that ended without a restart: the container
+// still runs, for example because a node agent could not carry out the request.
 package restartrequest
 
 import (
@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// AttemptAnnotation is how many requests there were for one purpose, this one included: a
+	// AttemptAnnotation has the number of requests for one purpose, including this one: a
 	// number from 2 on. The first request does not have it.
 	AttemptAnnotation = "apps.kruise.io/request-attempt"
-	// PollInterval is how long after a request was found that has not ended its container is
-	// looked at again.
+	// PollInterval is the delay before a container is checked again while the request for it has not
+	// ended.
 	PollInterval = 30 * time.Second
 
 	firstDelay = 30 * time.Second
@@ -29,7 +29,7 @@ const (
 	maxAttempt = 1 << 20
 )
 
-// AttemptNumber is the number of a request in the annotation; 1 where it has none that can be read.
+// AttemptNumber returns the number in the annotation of a request; 1 if it has none that can be read.
 func AttemptNumber(o *kruise.ContainerRecreateRequest) int {
 	n, err := strconv.Atoi(o.Annotations[AttemptAnnotation])
 	if err != nil || n < 1 || n > maxAttempt {
@@ -38,10 +38,10 @@ func AttemptNumber(o *kruise.ContainerRecreateRequest) int {
 	return n
 }
 
-// NextTry is how long to wait until what a request was for is asked for again, while its container
+// NextTry returns how long to wait before a restart is requested again while the container
 // still runs: 30 s after the first request has ended, twice as long after each further one, at most 5 min. It is not
-// due while the request goes on. When it ended is what the clock of its node said. One that is wrong makes a
-// request that ended before it was made, or long after now: then the time counts from when it was made.
+// due while the request is under way. The time of its end is from the clock of its node. If that clock is wrong, so that the
+// request ended before it was created, or long after now, the delay counts from its creation.
 func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Duration, due bool) {
 	if o.Status.CompletionTime == nil || o.DeletionTimestamp != nil {
 		return PollInterval, false
@@ -60,8 +60,8 @@ func NextTry(o *kruise.ContainerRecreateRequest, now time.Time) (wait time.Durat
 	return 0, true
 }
 
-// ReplaceEnded removes a request that has ended, so that the next one can have its name, and
-// counts in next. It fails if the request is another one by now.
+// ReplaceEnded deletes a request that has ended, so that the next one can have its name, and
+// sets the number of the attempt in next. It fails if the request has changed or was replaced.
 func ReplaceEnded(ctx context.Context, c client.Client, ended, next *kruise.ContainerRecreateRequest) error {
 	err := c.Delete(ctx, ended, client.Preconditions{UID: &ended.UID, ResourceVersion: &ended.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
