@@ -105,7 +105,7 @@ func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
 // trimPeriod removes the period from a sentence that another one follows.
 func trimPeriod(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
-// ExplainPlacement implements explain.Placer.
+// ExplainPlacement implements explain.RoundWithPlacements.
 func (e *explanation) ExplainPlacement(pod string) (explain.Answer, bool) {
 	for i, s := range e.a.in.Subsets {
 		name := e.children[s.Name]

@@ -15,17 +15,17 @@ import (
 	"github.com/regatta-sh/regatta/controllers/annotation"
 )
 
-// ClaimTemplatesKey is the annotation with the volume claim templates that pods of a revision
-// have. They are no data of the revision: an edit of them alone is no update.
+// ClaimTemplatesKey is the annotation with the volume claim templates of pods of a
+// revision. They are not part of its data: an edit of only these templates is no update.
 const ClaimTemplatesKey = "revision.regatta.sh/volume-claim-templates"
 
-// Limits of the record of claim templates, in bytes. A revision beyond them says nothing of claims.
+// Limits of the record of claim templates, in bytes. A revision beyond them records no claims.
 const (
 	maxClaimTemplates = 64 << 10
-	maxAnnotations    = 256 << 10 // that the API server takes, of all annotations
+	maxAnnotations    = 256 << 10 // the limit of the API server for all annotations
 )
 
-// claimTemplate is what is recorded of a volume claim template.
+// claimTemplate is the recorded part of a volume claim template.
 type claimTemplate struct {
 	Name        string                           `json:"name"`
 	Labels      map[string]string                `json:"labels,omitempty"`
@@ -34,7 +34,7 @@ type claimTemplate struct {
 }
 
 // ClaimTemplates reads the volume claim templates that a revision records. It returns false for a
-// revision that says nothing of them, such as one that OpenKruise made.
+// revision that does not record any, such as one that OpenKruise created.
 func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeClaim, bool) {
 	text, ok := rev.Annotations[ClaimTemplatesKey]
 	if !ok {
@@ -42,7 +42,7 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 	}
 	recorded, err := annotation.Decode[[]claimTemplate](ClaimTemplatesKey, text)
 	if err != nil || recorded == nil || !areNamed(recorded) {
-		return nil, false // another client wrote it, and the next change of the templates repairs it
+		return nil, false // another client wrote it; the next change of the templates repairs it
 	}
 	out := make([]corev1.PersistentVolumeClaim, len(recorded))
 	for i, t := range recorded {
@@ -53,7 +53,7 @@ func ClaimTemplates(rev *appsv1.ControllerRevision) ([]corev1.PersistentVolumeCl
 	return out, true
 }
 
-// areNamed reports whether each claim template has a name that a pod can refer to it by, and none of another.
+// areNamed reports whether each claim template has a valid and unique name.
 func areNamed(templates []claimTemplate) bool {
 	seen := map[string]bool{}
 	for _, t := range templates {
@@ -65,9 +65,9 @@ func areNamed(templates []claimTemplate) bool {
 	return true
 }
 
-// ClaimTemplatesOf are those that new pods of a revision before the update have, where own are those
-// of the workload. The revision says which; what such a claim is like the workload says, as long as
-// it has a template of the name, since claims follow their templates. One that says nothing has own.
+// ClaimTemplatesOf returns the claim templates for new pods of a revision before the update. own are the claim templates
+// of the workload. The revision says which templates there are. If the workload has a template with the same name, that is
+// used, since claims follow their templates. For a revision that records nothing, the result is own.
 func ClaimTemplatesOf(rev *appsv1.ControllerRevision, own []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
 	out, ok := ClaimTemplates(rev)
 	if !ok {
@@ -97,7 +97,7 @@ func recordClaimTemplates(annotations map[string]string, claims []corev1.Persist
 	return nil
 }
 
-// setClaimTemplates sets the record among annotations, or removes it if it would be too large, by itself or beside the others.
+// setClaimTemplates sets the record among annotations, or removes it if it would be too large, alone or with the others.
 func setClaimTemplates(annotations map[string]string, text string) {
 	delete(annotations, ClaimTemplatesKey)
 	size := len(ClaimTemplatesKey) + len(text)
@@ -109,7 +109,7 @@ func setClaimTemplates(annotations map[string]string, text string) {
 	}
 }
 
-// withClaimTemplates is a revision with the record of another one, as far as its own annotations leave room for it, and whether
+// withClaimTemplates returns a revision with the record of another one, if its own annotations leave room for it, and whether
 // that is a change.
 func withClaimTemplates(rev, of *appsv1.ControllerRevision) (*appsv1.ControllerRevision, bool) {
 	text, ok := of.Annotations[ClaimTemplatesKey]

@@ -21,10 +21,10 @@ import (
 // ClaimsHashKey is the annotation with a revision's ClaimsHash.
 const ClaimsHashKey = "kruise.io/cloneset-volumeclaimtemplate-hash"
 
-// Owner is the workload a history belongs to.
+// Owner is the workload that a history belongs to.
 type Owner struct {
 	Object client.Object
-	// Kind as pods and revisions name it in their owner reference.
+	// Kind is the kind in the owner references of pods and revisions.
 	Kind     schema.GroupVersionKind
 	Selector *metav1.LabelSelector
 	Template *corev1.PodTemplateSpec
@@ -34,33 +34,33 @@ type Owner struct {
 	// RecordsClaims is true for kinds whose revisions record the claim templates themselves.
 	RecordsClaims bool
 	Collisions    int32
-	// Document is what the revisions have, for workloads whose revisions are no pod templates.
+	// Document is the content of the revisions, for workloads whose revisions are no pod templates.
 	Document *Document
-	// Current is the revision the status names, "" at first.
+	// Current is the revision that the status names, "" at first.
 	Current string
-	// Live reads past the cache: a name that is taken is often taken by a
-	// revision of our own that the cache does not show yet.
+	// Live reads past the cache: if a name is taken, it is often by a
+	// revision of the workload that the cache does not show yet.
 	Live client.Reader
-	// Adopt makes the workload the owner of a revision that has none, and gives it labels by which its
-	// selector matches it. It is nil for kinds that adopt none.
+	// Adopt makes the workload the owner of a revision that has none, and gives it labels that its
+	// selector matches. It is nil for kinds that adopt no revisions.
 	Adopt func(ctx context.Context, rev *appsv1.ControllerRevision, labels map[string]string) error
 }
 
-// Document is what revisions have that are no pod templates.
+// Document is the content of revisions that are no pod templates.
 type Document struct {
 	Data []byte
-	// Namespace that the revisions are in.
+	// Namespace is the namespace of the revisions.
 	Namespace string
 	Labels    map[string]string
-	// HashLabel is the label with the hash of a revision.
+	// HashLabel is the label whose value is the hash of a revision.
 	HashLabel string
-	// Bare revisions have no annotations of the workload.
+	// Bare revisions do not get the annotations of the workload.
 	Bare bool
-	// Same reports whether the data of two revisions mean the same; nil compares them as JSON.
+	// Same reports whether the data of two revisions have the same meaning; nil compares them as JSON.
 	Same func(a, b []byte) bool
 }
 
-// hashLabel is the label with the hash of a revision.
+// hashLabel is the label whose value is the hash of a revision.
 func (o *Owner) hashLabel() string {
 	if o.Document != nil {
 		return o.Document.HashLabel
@@ -79,7 +79,7 @@ type History struct {
 	Collisions      int32
 }
 
-// ByLabel finds the revision a pod's label names, nil if it is gone.
+// ByLabel finds the revision that a pod's label names, nil if it is gone.
 func (h History) ByLabel(label string) *appsv1.ControllerRevision {
 	for _, r := range h.All {
 		if SameHash(r.Name, label) {
@@ -89,12 +89,12 @@ func (h History) ByLabel(label string) *appsv1.ControllerRevision {
 	return nil
 }
 
-// ResolveHistory finds or makes the update revision and finds the current one.
+// ResolveHistory finds or creates the update revision and finds the current one.
 // existing are the owner's revisions, from a cache.
 func ResolveHistory(ctx context.Context, c client.Client, o Owner, existing []*appsv1.ControllerRevision) (History, error) {
 	all := slices.Clone(existing)
 	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int {
-		// OpenKruise gives the revisions of some kinds one number.
+		// OpenKruise gives all revisions of some kinds the same number.
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	h := History{All: all, Collisions: o.Collisions}
@@ -115,7 +115,7 @@ func ResolveHistory(ctx context.Context, c client.Client, o Owner, existing []*a
 			return h, err
 		}
 		h.All[same] = h.Update
-	case same >= 0: // a rollback: the old revision becomes the newest; or one was adopted that is as new
+	case same >= 0: // a rollback, or a revision with a tied number: the old revision becomes the newest
 		bumped := all[same].DeepCopy()
 		bumped.Revision = want.Revision
 		if o.Document == nil && !o.WithoutClaims {
@@ -130,7 +130,7 @@ func ResolveHistory(ctx context.Context, c client.Client, o Owner, existing []*a
 			if o.Live.Get(ctx, client.ObjectKeyFromObject(bumped), found) != nil || found.Revision != want.Revision {
 				return h, fmt.Errorf("renumbering revision %s: %w", bumped.Name, err)
 			}
-			bumped = found // it was done, and only the answer was lost
+			bumped = found // the write was done, and only the answer was lost
 		}
 		h.All = append(slices.Delete(all, same, same+1), bumped)
 		h.Update = bumped
@@ -150,16 +150,16 @@ func ResolveHistory(ctx context.Context, c client.Client, o Owner, existing []*a
 	return h, nil
 }
 
-// isTied reports whether the newest two revisions have one number. A revision that was made before
-// the workload adopted those of its predecessor has the number of one of these. Of kinds that adopt
-// none, OpenKruise gives all revisions one number.
+// isTied reports whether the newest two revisions have the same number. A revision that was created before
+// the workload adopted the revisions of its predecessor has the number of one of these. For kinds that adopt
+// no revisions the result is false, since OpenKruise gives all their revisions the same number.
 func (o *Owner) isTied(sorted []*appsv1.ControllerRevision) bool {
 	last := len(sorted) - 1
 	return o.Adopt != nil && last > 0 && sorted[last].Revision == sorted[last-1].Revision
 }
 
-// recordAnew has the update revision record the claim templates as they are now, if it records any.
-// One that says nothing of them is left as it is: another release made it.
+// recordAnew updates the record of claim templates in the update revision, if it has one.
+// A revision without a record is not changed: another release created it.
 func recordAnew(ctx context.Context, c client.Client, o Owner, rev, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	if _, records := rev.Annotations[ClaimTemplatesKey]; !o.RecordsClaims || !records {
 		return rev, nil
@@ -224,7 +224,7 @@ func buildRevision(o Owner, number int64) (*appsv1.ControllerRevision, error) {
 	}, nil
 }
 
-// documentRevision is the revision of a document. It has all annotations of the workload.
+// documentRevision builds the revision of a document, with the annotations of the workload unless it is Bare.
 func (o *Owner) documentRevision(number int64) *appsv1.ControllerRevision {
 	hash := HashData(o.Document.Data, o.Collisions)
 	labels := map[string]string{o.Document.HashLabel: hash}
@@ -244,8 +244,8 @@ func (o *Owner) documentRevision(number int64) *appsv1.ControllerRevision {
 	}
 }
 
-// createRevision writes a revision. Another one of the same name with other data is a
-// hash collision: the count goes up and another name is tried.
+// createRevision creates a revision. If another revision has the same name and other data, that is a
+// hash collision: the count is increased and another name is tried.
 func createRevision(ctx context.Context, c client.Client, o Owner, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, int32, error) {
 	collisions := o.Collisions
 	for range 5 {
@@ -253,15 +253,15 @@ func createRevision(ctx context.Context, c client.Client, o Owner, want *appsv1.
 		if err == nil {
 			return want, collisions, nil
 		}
-		// It may be there, also after any other error: were only the answer lost,
-		// the next revision would get the number of this one.
+		// The revision may exist, also after any other error. If only the answer was lost,
+		// the next revision would get the same number.
 		found := &appsv1.ControllerRevision{}
 		read := o.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
 		if read == nil && metav1.IsControlledBy(found, o.Object) && o.revisionsEqual(found, want) {
 			return found, collisions, nil
 		}
 		if read == nil && o.Adopt != nil && metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && o.revisionsEqual(found, want) {
-			return found, collisions, o.Adopt(ctx, found, want.Labels) // the cache does not show yet that its owner is gone
+			return found, collisions, o.Adopt(ctx, found, want.Labels) // the cache does not show yet that the revision has no owner
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, collisions, fmt.Errorf("creating revision %s: %w", want.Name, err)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// document is what a revision's data looks like. The directive makes a
-// strategic merge patch of it replace a template whole.
+// document is the data of a revision. If it is applied as a strategic merge patch, the directive
+// replaces the whole template.
 type document struct {
 	Spec struct {
 		Template map[string]any `json:"template"`
@@ -29,7 +29,7 @@ type document struct {
 
 const directive = "$patch"
 
-// EncodeTemplate makes a revision's data of a template.
+// EncodeTemplate returns the data of the revision of a template.
 func EncodeTemplate(template *corev1.PodTemplateSpec) ([]byte, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
@@ -44,8 +44,8 @@ func EncodeTemplate(template *corev1.PodTemplateSpec) ([]byte, error) {
 	return json.Marshal(doc) // keys are sorted, so equal templates give equal bytes
 }
 
-// addTimestamps writes an unset creationTimestamp as null, as Kubernetes did until
-// 1.33 and OpenKruise does: it compares revisions byte by byte, and would take the
+// addTimestamps writes an unset creationTimestamp as null, as Kubernetes before
+// 1.33 and OpenKruise do. OpenKruise compares revisions byte by byte, and would take the
 // same template for another one.
 func addTimestamps(template map[string]any) {
 	unset := func(parent any) {
@@ -64,7 +64,7 @@ func addTimestamps(template map[string]any) {
 	}
 }
 
-// DecodeTemplate reads the template back out of a revision.
+// DecodeTemplate reads the template from a revision.
 func DecodeTemplate(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	doc, err := decodeDocument(rev)
 	if err != nil {
@@ -93,9 +93,9 @@ func decodeDocument(rev *appsv1.ControllerRevision) (document, error) {
 	return doc, nil
 }
 
-// EqualData compares two revisions by what they mean: a null, such as the
-// creationTimestamp older releases wrote, is the same as nothing. A cluster
-// that changes over to us must not have its pods recreated for it.
+// EqualData compares two revisions by their meaning: a null, such as the
+// creationTimestamp that older releases wrote, is the same as a missing field. No pods must be
+// recreated because a cluster changes to Regatta.
 func EqualData(a, b *appsv1.ControllerRevision) bool {
 	if string(a.Data.Raw) == string(b.Data.Raw) {
 		return true
@@ -125,23 +125,23 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// HashData is the short name of a revision's data. A collision count makes another. It
-// is the hash of Kubernetes' own controllers and of OpenKruise.
+// HashData returns the hash in the name of a revision. Another collision count gives another hash. The
+// hash is that of Kubernetes' own controllers and of OpenKruise.
 func HashData(data []byte, collisions int32) string {
 	h := fnv.New32()
-	h.Write(data) // a hash never fails
+	h.Write(data) // writing to a hash never fails
 	h.Write([]byte(strconv.Itoa(int(collisions))))
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// ShortHash is the hash at the end of a revision's name, or of a pod's label, which
+// ShortHash returns the hash at the end of a revision's name, or of a pod's label, which
 // may be either the name or only the hash (A-16).
 func ShortHash(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// SameHash reports whether two revision labels mean the same revision.
+// SameHash reports whether two revision labels name the same revision.
 func SameHash(a, b string) bool { return a != "" && ShortHash(a) == ShortHash(b) }
 
-// claim is what of a volume claim template its hash depends on.
+// claim is the part of a volume claim template that its hash depends on.
 type claim struct {
 	Metadata struct {
 		Name              string  `json:"name"`
@@ -151,8 +151,8 @@ type claim struct {
 	Status struct{}                         `json:"status"`
 }
 
-// ClaimsHash is the fingerprint of the volume claim templates, "" if none. It
-// is recorded on a revision so that a change of claims is seen.
+// ClaimsHash is the hash of the volume claim templates, "" if there are none. It
+// is recorded on a revision so that a change of claims is detected.
 // OpenKruise records the same.
 func ClaimsHash(claims []corev1.PersistentVolumeClaim) (string, error) {
 	if len(claims) == 0 {

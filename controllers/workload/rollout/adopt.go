@@ -23,10 +23,10 @@ import (
 // Orphans is the value of OwnerIndex for objects that no controller owns.
 const Orphans = "orphans"
 
-// adoptPods adds the pods to a list that the workload adopts: those that no controller owns, that
-// its selector matches and that its kind takes (Type.Adopts). They are not complete while the turn
-// of the round was over first: the pods that are left would be missing, and others be created in
-// their place.
+// adoptPods adopts pods for the workload and adds them to a list: the pods that no controller owns, that
+// its selector matches and that its kind accepts (Type.Adopts). complete is false if the turn
+// of the round ended before all were adopted. The round must not go on then: the pods that are left would count as missing, and
+// other pods would be created in their place.
 func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev1.Pod, complete bool, err error) {
 	c := r.c
 	if c.typ.Adopts == nil || r.Spec.Selector.Empty() {
@@ -39,7 +39,7 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 	}
 	known := make(map[string]bool, len(pods))
 	for _, p := range pods {
-		// One that was released, and that the cache shows so by now, may come back.
+		// A pod in the list may have been released, and the cache may show that by now. The workload may adopt it again.
 		known[string(p.UID)] = metav1.IsControlledBy(p, r.Workload)
 	}
 	var orphans []*corev1.Pod
@@ -68,7 +68,7 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 	err = r.RunParallel(acts)
 	complete = !slices.Contains(adopted, nil)
 	for _, p := range adopted {
-		if p != nil { // as one that was created: the cache does not list it as the workload's yet
+		if p != nil { // recorded as created, since the cache does not list the pod for the workload yet
 			c.overlay.RecordCreated(r.Workload.GetUID(), p)
 		}
 	}
@@ -81,11 +81,11 @@ func (r *Round) adoptPods(ctx context.Context, pods []*corev1.Pod) (all []*corev
 	return append(pods, adopted...), true, nil
 }
 
-// adoptRevisions adopts the revisions that no controller owns and that the selector matches: memory
-// has them until the cache shows them as the workload's. Of those that the workload owns it returns
-// the ones that the selector matches, and takes the owner reference off the others. Workloads whose pods have ordinals
-// adopt only those of their own name: another one of the same selector would find its revision taken, and
-// replace all its pods by those of a new one.
+// adoptRevisions adopts the revisions that no controller owns and that the selector matches. Memory
+// has them until the cache shows them as the workload's. Of the owned revisions it returns those
+// that the selector matches, and removes the owner reference from the others. Workloads whose pods have ordinals
+// adopt only revisions with their own name. Otherwise another workload with the same selector would find its revision adopted, and
+// replace all its pods by pods of a new revision.
 func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRevision) ([]appsv1.ControllerRevision, error) {
 	if r.c.typ.Adopts == nil || r.Spec.Selector.Empty() {
 		return owned, nil
@@ -118,7 +118,7 @@ func (r *Round) adoptRevisions(ctx context.Context, owned []appsv1.ControllerRev
 	return out, nil
 }
 
-// adoptRevision makes the workload the controller of a revision, as the caller read it, and gives it labels.
+// adoptRevision makes the workload the controller of a revision, if it has not changed since it was read, and gives it labels.
 func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevision, labels map[string]string) error {
 	err := r.mayAdopt(ctx)
 	if err == nil {
@@ -135,8 +135,8 @@ func (r *Round) adoptRevision(ctx context.Context, rev *appsv1.ControllerRevisio
 	return nil
 }
 
-// mayAdopt reads the workload past the cache before anything is adopted: an object of a workload
-// that was deleted, or replaced by another one of its name, would be left behind or deleted with it.
+// mayAdopt reads the workload past the cache before it adopts anything. If the workload was
+// deleted, or replaced by another one of its name, adopted objects would be left behind or deleted with it.
 func (r *Round) mayAdopt(ctx context.Context) error {
 	found := r.c.typ.New()
 	if err := r.c.Live.Get(ctx, client.ObjectKeyFromObject(r.Workload), found); err != nil {
@@ -148,27 +148,27 @@ func (r *Round) mayAdopt(ctx context.Context) error {
 	return nil
 }
 
-// adoptObject makes the workload the controller of an object that is still as it was read.
+// adoptObject makes the workload the controller of an object, unless the object has changed since it was read.
 func (r *Round) adoptObject(ctx context.Context, was, now client.Object) error {
 	refs := slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() })
 	now.SetOwnerReferences(append(refs, *metav1.NewControllerRef(r.Workload, r.c.typ.GroupVersionKind)))
 	return r.c.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 }
 
-// removeOwner takes the owner reference of the workload off an object; one that is gone has none.
+// removeOwner removes the owner reference of the workload from an object. It is no error if the object is gone.
 func (r *Round) removeOwner(ctx context.Context, was, now client.Object) error {
 	now.SetOwnerReferences(slices.DeleteFunc(slices.Clone(now.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == r.Workload.GetUID() }))
 	return client.IgnoreNotFound(r.c.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
 }
 
-// isUnseen reports whether a revision of a name was written by us and the cache does not show it yet.
+// isUnseen reports whether the controller wrote a revision that the cache does not show yet.
 func (m Revisions) isUnseen(rev *appsv1.ControllerRevision) bool {
 	own, ok := m[rev.Name]
 	return ok && own.UID == rev.UID
 }
 
-// adopterRequests are the workloads that may adopt an object without a controller. The end of such an
-// object concerns them as well: it may have had a name that they wait for.
+// adopterRequests returns the workloads that may adopt an object without a controller. The deletion of such an
+// object is an event for them as well, since they may wait for its name.
 func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) (out []reconcile.Request) {
 	if c.typ.Adopts == nil || metav1.GetControllerOfNoCopy(pod) != nil {
 		return nil
@@ -181,7 +181,7 @@ func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) (ou
 			if !ok {
 				return nil
 			}
-			// The workload reports itself what of its spec cannot be read.
+			// If a spec cannot be read, the round of that workload reports it.
 			if spec, err := c.kind.ReadSpec(workload); err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels())) {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
 			}

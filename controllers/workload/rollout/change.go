@@ -18,10 +18,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// AgentMissingReason is of a pod that waits because its node has no node agent at the moment.
+// AgentMissingReason is the reason of a pod that waits because its node has no node agent at the moment.
 const AgentMissingReason = "NodeAgentMissing"
 
-// Change is how a pod gets from its revision to its target, and what differs.
+// Change is how a pod is brought from its revision to its target, and the differences between them.
 type Change struct {
 	points.ChangeOutput
 	Diff inplace.Difference
@@ -29,24 +29,24 @@ type Change struct {
 	needsAgent bool
 }
 
-// waitHold is why a pod waits for another answer.
+// waitHold is the hold of a pod that the answer makes wait.
 func (c Change) waitHold(p *facts.Pod) decision.Hold {
 	return decision.Hold{Rule: string(points.ChangePoint().Name), Reason: c.Reason, Message: c.Message}.OfPod(p.Namespace, p.Name)
 }
 
-// changeDecisions asks rollout/change once a round for each old revision: the answer is the same
-// for all pods of it that have the readiness gate, and for all that do not; and where only a
-// node agent can restart what is to restart, for all on nodes that have one. Pods whose claims
-// differ from their templates are asked about one by one.
+// changeDecisions evaluates rollout/change once per round for each old revision. The answer is the same
+// for all pods of that revision with the readiness gate, and for all without it. If only a
+// node agent can do the restart, the answer also depends on whether the node has one. It is evaluated for each pod
+// whose claims differ from their templates.
 type changeDecisions struct {
 	r     *Round
 	f     *Facts
 	known map[podChange]Change
-	// services are those of each namespace, from when they were listed.
+	// services are the Services of each namespace, as they were first listed in the round.
 	services map[string][]corev1.Service
 }
 
-// podChange is what an answer is the same for.
+// podChange is the part of a pod that an answer depends on.
 type podChange struct {
 	from      string
 	ungated   bool
@@ -77,7 +77,7 @@ func (c *changeDecisions) evaluatePod(ctx context.Context, p *facts.Pod) (Change
 		return Change{}, err
 	case there:
 		return got, nil
-	case left > 0: // nothing is recreated because an agent is late
+	case left > 0: // no pod is recreated because an agent is late
 		return Change{ChangeOutput: points.ChangeOutput{
 			Action: points.Wait, Reason: AgentMissingReason,
 			Message: fmt.Sprintf("No node agent runs on node %s at the moment, and only one can restart containers for their env; the pod waits up to %s for it.", node, agents.Grace),
@@ -87,7 +87,7 @@ func (c *changeDecisions) evaluatePod(ctx context.Context, p *facts.Pod) (Change
 	return c.evaluateOnce(ctx, key, claims)
 }
 
-// isUnserved reports whether it is known that no Service selects a pod.
+// isUnserved reports whether it is certain that no Service selects a pod.
 func (c *changeDecisions) isUnserved(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !c.r.c.services {
 		return false, nil
@@ -108,7 +108,7 @@ func (c *changeDecisions) isUnserved(ctx context.Context, pod *corev1.Pod) (bool
 	}), nil
 }
 
-// evaluateOnce asks once for all pods that the answer is the same for.
+// evaluateOnce evaluates the point once for all pods with the same answer.
 func (c *changeDecisions) evaluateOnce(ctx context.Context, key podChange, claims []points.ClaimChange) (Change, error) {
 	if got, ok := c.known[key]; ok {
 		return got, nil
@@ -120,7 +120,7 @@ func (c *changeDecisions) evaluateOnce(ctx context.Context, key podChange, claim
 	return got, err
 }
 
-// EvaluateChange asks rollout/change how pods with the readiness gate get from one revision to
+// EvaluateChange evaluates rollout/change: how pods with the readiness gate are brought from one revision to
 // another.
 func (r *Round) EvaluateChange(ctx context.Context, f *Facts, from, to string) (Change, error) {
 	return (&changeDecisions{r: r, f: f}).evaluateChange(ctx, podChange{from: from}, to, nil)
@@ -147,12 +147,12 @@ func (c *changeDecisions) evaluateChange(ctx context.Context, key podChange, to 
 	return Change{out, between.Diff, g.EnvFromMetadata && g.NodeAgent && len(between.EnvRefresh) > 0}, nil
 }
 
-// NotInPlaceReason is of a pod that waits because the answer would change it in place where
-// that cannot be done.
+// NotInPlaceReason is the reason of a pod that waits because the answer is InPlace but that
+// change is not possible.
 const NotInPlaceReason = "NotInPlace"
 
-// clampChange holds an answer to what can be done: without both templates there is nothing to
-// change a pod by, and a pod that cannot take each difference would have the label of a
+// clampChange clamps an answer to what is possible. Without both templates the change
+// is unknown. If a difference could not be applied in place, the pod would have the label of a
 // revision that it does not run.
 func clampChange(in points.ChangeInput, out points.ChangeOutput) points.ChangeOutput {
 	if out.Action != points.InPlace {

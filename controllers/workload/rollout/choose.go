@@ -16,9 +16,9 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// WriteBeside writes pods for what a kind does to them beside the update, such as a reset. It asks plan and rank which of the candidates may
-// be disrupted now, as many as maxUnavailable has room for beside those that are busy, and the budget of each. What holds them is reported
-// as a hold of the update, and so is what a budget refuses: the controller asks again soon. It reports whether a write was begun.
+// WriteBeside writes pods for a change of a kind beside the update, such as a reset. It evaluates plan and rank: which of the candidates may
+// be disrupted now, as many as maxUnavailable allows beside the busy pods. It also checks the budget of each. A hold is reported
+// as a hold of the update, and so is a refusal by a budget, which is checked again soon. It reports whether a write was begun.
 func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(*facts.Pod) bool, write func(*facts.Pod) error) (bool, error) {
 	p := r.placesBeside(ctx, f, candidate, busy)
 	if p == nil {
@@ -32,7 +32,7 @@ func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(
 		acts := make([]func() error, len(taken))
 		for i, pod := range taken {
 			acts[i] = func() error {
-				if may, err := r.mayUpdate(ctx, p.pods[pod], true, &r.spared); err != nil || !may { // it keeps no other pod from its write
+				if may, err := r.mayUpdate(ctx, p.pods[pod], true, &r.spared); err != nil || !may { // does not stop the writes of other pods
 					return err
 				}
 				acted.Store(true)
@@ -46,7 +46,7 @@ func (r *Round) WriteBeside(ctx context.Context, f *Facts, candidate, busy func(
 	return acted.Load(), message.JoinErrors(errs...)
 }
 
-// placesBeside asks plan and rank about the candidates of WriteBeside. It returns the places that these may have, nil if there are none.
+// placesBeside evaluates plan and rank for the candidates of WriteBeside. It returns the places that they may have, nil if there are none.
 func (r *Round) placesBeside(ctx context.Context, f *Facts, candidate, busy func(*facts.Pod) bool) *places {
 	var candidates []*facts.Pod
 	un := selection.Unavailable{}
@@ -77,7 +77,7 @@ func (r *Round) placesBeside(ctx context.Context, f *Facts, candidate, busy func
 	return r.newPlaces(order, r.beside.Holds, limits, un, &r.memory.passedBeside)
 }
 
-// orBeside are the decisions about the update, or those about what a kind does beside it where nothing is to be updated.
+// orBeside returns the decisions about the update, or, if nothing is to be updated, those of WriteBeside.
 func (r *Round) orBeside(d Decisions) Decisions {
 	if d.Plan == nil && r.beside != nil {
 		return *r.beside

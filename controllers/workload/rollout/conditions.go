@@ -12,10 +12,10 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// BuildConditions are those of a status whose kind has WorkloadConditions, after a round: whether
-// a policy holds the update, with an event of each new reason, and what failed. failed names
-// the type of the condition of a phase. was are the ones before; of these all others stay
-// away.
+// BuildConditions returns the conditions of a status after a round, for kinds with WorkloadConditions: whether
+// a policy holds the update, with an event for each new reason, and which phases failed. failed returns
+// the type of the condition of a phase. was are the conditions before; all others of them are
+// removed.
 func (r *Round) BuildConditions(f *Facts, res Result, was []kruise.WorkloadCondition, failed func(phase string) kruise.WorkloadConditionType) []kruise.WorkloadCondition {
 	var out []kruise.WorkloadCondition
 	old := FindCondition(was, kruise.UpdateHeld)
@@ -41,7 +41,7 @@ func (r *Round) BuildConditions(f *Facts, res Result, was []kruise.WorkloadCondi
 	return out
 }
 
-// FindCondition finds the condition of a type, nil if there is none.
+// FindCondition returns the condition of a type, nil if there is none.
 func FindCondition(all []kruise.WorkloadCondition, t string) *kruise.WorkloadCondition {
 	for i := range all {
 		if string(all[i].Type) == t {
@@ -51,8 +51,8 @@ func FindCondition(all []kruise.WorkloadCondition, t string) *kruise.WorkloadCon
 	return nil
 }
 
-// WithCondition adds or replaces a condition, with the time of its last change if it was so
-// among those before. It reports whether its status or its reason changed.
+// WithCondition adds or replaces a condition. If its status is the same as before, it keeps the time of
+// its last transition. WithCondition reports whether the status or the reason changed.
 func WithCondition(all []kruise.WorkloadCondition, c kruise.WorkloadCondition, was []kruise.WorkloadCondition, now time.Time) ([]kruise.WorkloadCondition, bool) {
 	old := FindCondition(was, string(c.Type))
 	changed := old == nil || old.Status != c.Status || old.Reason != c.Reason

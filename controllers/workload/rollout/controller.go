@@ -25,7 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// Controller brings workloads of one kind to what their specs say.
+// Controller reconciles workloads of one kind.
 type Controller struct {
 	reconcile.Deps
 
@@ -74,8 +74,8 @@ func New(kind Kind, deps reconcile.Deps, opts ...Option) *Controller {
 	return c
 }
 
-// Reconcile does one round: refresh, then scale, and move pods only where scaling did nothing
-// but create pods (CS-04), then the status.
+// Reconcile runs one round: it refreshes pods, scales, moves pods unless the scaling did more
+// than create pods (CS-04), and then reports the status.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	workload := c.typ.New()
 	err := c.ReadObject(ctx, req.NamespacedName, workload)
@@ -97,7 +97,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = fmt.Errorf("gathering: %w", err)
 		return reconcile.Result{}, message.JoinErrors(err, r.reportUnreadable(ctx, err))
 	}
-	if m.unreadable = ""; f == nil { // the cache lags behind our own writes
+	if m.unreadable = ""; f == nil { // the cache lags behind the controller's own writes
 		return reconcile.Result{RequeueAfter: r.again.after}, nil
 	}
 	f, res := r.executeRound(ctx, f)
@@ -122,8 +122,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: r.again.after}, err
 }
 
-// executeRound does what is to be done. A pod that cannot go on with what it has begun keeps
-// neither the others nor the rest of the round: it is what it was before.
+// executeRound carries out the round. If a pod cannot continue what it has begun, neither
+// the other pods nor the rest of the round stop: the pod stays as it was.
 func (r *Round) executeRound(ctx context.Context, f *Facts) (*Facts, Result) {
 	r.writing = r.c.Now()
 	f, opening, err := r.refreshPods(ctx, f)
@@ -143,8 +143,8 @@ func (r *Round) scaleAndMove(ctx context.Context, f *Facts) (*Facts, Result) {
 	var err error
 	acted, failed := r.c.kind.ScalePods(ctx, r, f)
 	if failed != nil {
-		// Pods that cannot be created keep no others from being moved: each counts as
-		// unavailable, so only what maxUnavailable leaves room for is moved.
+		// Other pods are moved although some pods cannot be created: each missing pod counts as
+		// unavailable, so only as many are moved as maxUnavailable leaves room for.
 		acted = acted || !onlyCreates(failed)
 		err = newPhaseError(PhaseScale, failed)
 	}

@@ -12,32 +12,33 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Decisions are what was decided about the pods of a workload that are to be moved.
+// Decisions are the decisions about which pods of a workload to move.
 type Decisions struct {
-	// Looked is false in a round that did not come to ask: it scaled, or failed before.
+	// Looked is false in a round that did not evaluate the update, because it scaled or failed before.
 	Looked bool
-	// Plan is the record of rollout/plan, nil where it was not asked.
+	// Plan is the record of rollout/plan, nil if it was not evaluated.
 	Plan *decision.Record
-	// Holds are those of the plan, of the whole workload first.
+	// Holds are the holds of the plan, those of the whole workload first.
 	Holds []decision.Hold
-	// Take are the pods to be moved now, Skipped the candidates that are not, and why.
+	// Take are the pods to move now. Skipped are the other candidates, with the reasons.
 	Take    []Move
 	Skipped []selection.Skip
 	// Limited is the first hold of pods that are not recreated because of a RecreateLimiter, nil if there is none.
 	Limited *decision.Hold
-	// LimitAsked is true where a RecreateLimiter was asked.
+	// LimitAsked is true if a RecreateLimiter was called.
 	LimitAsked bool
-	// updates are what else may be taken in the place of pods that are refused; nil where nothing may, and after the pods were moved.
+	// updates is what may be taken in place of pods that are refused. It is nil if nothing may, and after the pods
+	// were moved.
 	updates *updates
 }
 
-// Move is a pod that is to be moved, and how.
+// Move is a pod to move, and how.
 type Move struct {
 	Pod    *facts.Pod
 	Change Change
 }
 
-// decideMoves asks which pods are moved now: as many as plan, rank and clamp allow (CS-08 to
+// decideMoves decides which pods are moved now: as many as plan, rank and clamp allow (CS-08 to
 // CS-12).
 func (r *Round) decideMoves(ctx context.Context, f *Facts) (Decisions, error) {
 	d := Decisions{Looked: true}
@@ -66,21 +67,21 @@ func (r *Round) decideMoves(ctx context.Context, f *Facts) (Decisions, error) {
 		return d, err
 	}
 	u.holdUnrecreated(ctx, &d)
-	if _, ok := f.kind.(KindWithSharedPods); ok { // all pods of other kinds are of one workload
+	if _, ok := f.kind.(KindWithSharedPods); ok { // pods of other kinds all belong to the same workload
 		d.updates = u
 	}
 	_, err := u.takeMoves(ctx, &d)
 	return d, err
 }
 
-// recreations counts the pods that are taken against what may be unavailable while pods are
+// recreations counts the pods that are taken, to bound how many may be unavailable while pods are
 // recreated.
 type recreations struct {
 	f  *Facts
 	un selection.Unavailable
 }
 
-// takeIfRoom counts a pod, unless it is to be recreated and there is no room for that.
+// takeIfRoom counts a pod and returns true, unless the pod is to be recreated and there is no room for that.
 func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
 	if most := r.f.Difference.MaxRecreated; recreate && most > 0 && (r.un.AtTarget >= most || r.wouldStayAway(p)) {
 		return false
@@ -92,8 +93,8 @@ func (r *recreations) takeIfRoom(p *facts.Pod, recreate bool) bool {
 	return true
 }
 
-// wouldStayAway reports whether a pod would not be created again by now. As in a walk, one that is unavailable
-// uses up no more than before, but it has to be created again: those that scaling comes to first must
+// wouldStayAway reports whether a pod would not be created again for now. As in a walk, an unavailable pod
+// uses up no more room than before. But it has to be created again, so the pods that scaling handles before it must
 // leave room for it.
 func (r *recreations) wouldStayAway(p *facts.Pod) bool {
 	most := r.f.Difference.MaxRecreated
@@ -103,8 +104,8 @@ func (r *recreations) wouldStayAway(p *facts.Pod) bool {
 	return r.f.Difference.UnavailableBefore(p) >= most
 }
 
-// holdRoomless holds the candidates that would not be created again, ahead of the walk: they use up none of its room. Else
-// it would not come to the pods that they wait for, and each would wait for the other.
+// holdRoomless holds, before the walk, the candidates that would not be created again, so that they use up no room. Otherwise
+// the walk would not reach the pods that they wait for, and each would wait for the other.
 func (c *changeDecisions) holdRoomless(ctx context.Context, o *orderedCandidates, room *recreations) error {
 	if c.f.Difference.MaxRecreated == 0 {
 		return nil
@@ -127,7 +128,7 @@ func (c *changeDecisions) holdRoomless(ctx context.Context, o *orderedCandidates
 	return nil
 }
 
-// roomlessHold holds a pod that would not be created again.
+// roomlessHold returns the hold of a pod that would not be created again.
 func roomlessHold() decision.Hold {
 	return decision.Hold{
 		Rule: decision.RuleWalk, Reason: selection.ReasonMaxUnavailable,
@@ -135,7 +136,7 @@ func roomlessHold() decision.Hold {
 	}
 }
 
-// skipAll says of each candidate that the whole workload is held.
+// skipAll returns for each candidate the hold of the whole workload.
 func skipAll(candidates []*facts.Pod, holds []decision.Hold) []selection.Skip {
 	if len(holds) == 0 {
 		return nil
@@ -147,8 +148,8 @@ func skipAll(candidates []*facts.Pod, holds []decision.Hold) []selection.Skip {
 	return out
 }
 
-// wholeFirst puts the holds of the whole workload ahead of those of some of its pods:
-// they are what a user has to know first.
+// wholeFirst puts the holds of the whole workload before those of some of its pods,
+// since they are the most important for a user.
 func wholeFirst(holds []decision.Hold) []decision.Hold {
 	partial := func(h decision.Hold) int {
 		if h.IsWholeWorkload() {

@@ -23,11 +23,11 @@ import (
 // it, and so does any other source of events.
 func (c *Controller) PodEvents() handler.EventHandler { return &podEvents{c} }
 
-// NodeEvents handles events of nodes: it learns where they are, and what else is
-// to be known of them; see PodEvents.
+// NodeEvents handles events of nodes: it records their places and their
+// other facts; see PodEvents.
 func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
 
-// podEvents enqueues the workloads of a pod and tells the overlay what the cache has
+// podEvents enqueues the workloads of a pod and reports to the overlay what the cache has
 // shown.
 type podEvents struct{ c *Controller }
 
@@ -36,7 +36,7 @@ func (h *podEvents) enqueueWorkloads(ctx context.Context, o client.Object, q que
 	h.enqueueAdopters(ctx, o, q)
 }
 
-// enqueueAdopters enqueues the workloads that may adopt a pod. The overlay is not told: an adoption may be
+// enqueueAdopters enqueues the workloads that may adopt a pod. It does not report to the overlay, since an adoption may be
 // under way that the cache does not show yet.
 func (h *podEvents) enqueueAdopters(ctx context.Context, pod client.Object, q queue) {
 	for _, request := range h.c.adopterRequests(ctx, pod) {
@@ -92,15 +92,15 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// membershipChanged reports whether a pod may be of other workloads than before. Type.Workloads goes by the
-// labels and annotations of a pod, and a kind that owns its pods by their owner.
+// membershipChanged reports whether a pod may belong to other workloads than before. Type.Workloads reads the
+// labels and annotations of a pod; a kind that owns its pods reads their owner.
 func membershipChanged(before, after *corev1.Pod) bool {
 	return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
 		!reflect.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
-// isRelevantChange reports whether a change of a pod can change what its workload does (CS-18). Any
-// other, such as a probe's time, needs no reconcile.
+// isRelevantChange reports whether a change of a pod can change what its workload does (CS-18). Other
+// changes, such as the time of a probe, need no reconcile.
 func isRelevantChange(before, after *corev1.Pod, resizes bool) bool {
 	if resizes || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
 		return true
@@ -120,11 +120,11 @@ func isRelevantChange(before, after *corev1.Pod, resizes bool) bool {
 			return true
 		}
 	}
-	return inplace.IncompleteReason(before) != "" // what it waits for may have come
+	return inplace.IncompleteReason(before) != "" // the update may have made progress
 }
 
-// nodeEvents keeps the topology. It enqueues the workloads of kinds that put a pod on each
-// node if more than the heartbeat of a node changed, and nothing of other kinds.
+// nodeEvents keeps the topology. For kinds that put a pod on each node, it enqueues their workloads
+// if more than the heartbeat of a node changed. For other kinds it enqueues nothing.
 type nodeEvents struct{ c *Controller }
 
 func (h *nodeEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {

@@ -14,20 +14,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// ruleDetails is what the answers of a round have in common.
+// ruleDetails is what all answers of a round share.
 type ruleDetails struct {
 	counts points.Counts
-	bounds []explain.Fact           // those of the numbers that bound any rollout
+	bounds []explain.Fact           // the numbers that bound any rollout
 	rules  []string                 // that took part
-	blamed map[string]record.Reason // what is known of the rules that hold
+	blamed map[string]record.Reason // details of the rules that hold
 }
 
 func (r *explanation) gatherEvidence() ruleDetails {
 	f, e := r.f, r.e
 	c := f.CountPods()
 	ev := ruleDetails{counts: c, bounds: f.planFacts(c), rules: r.rules, blamed: map[string]record.Reason{}}
-	// Policies that changed since would be reported with the wrong place. Those of another
-	// namespace decide nothing here.
+	// If the policies have changed since, places in them would be wrong. Policies of another
+	// namespace do not affect this workload.
 	if e.ActiveSnapshot().RevisionFor(f.Subject) != f.Policies {
 		return ev
 	}
@@ -42,7 +42,7 @@ func (r *explanation) gatherEvidence() ruleDetails {
 		note(*r.res.Plan)
 	}
 	// The holds of single pods may be remembered from an earlier round, whose
-	// record is gone. What the rule looks at besides the pod is the same.
+	// record is gone. The rule reads the same facts, apart from the pod.
 	var single []decision.Hold
 	seen := map[string]bool{}
 	for i := range r.skipped {
@@ -61,17 +61,17 @@ func (r *explanation) gatherEvidence() ruleDetails {
 	return ev
 }
 
-// fillHold fills in the hold that decided, and what is known of its rule.
+// fillHold fills in the hold that decided, and the details of its rule.
 func (r *explanation) fillHold(a *explain.Answer, h decision.Hold) {
 	a.Rule, a.Reason, a.Message, a.Until = h.Rule, h.Reason, h.Message, h.Until
 	known := r.evidence().blamed[h.Rule]
 	a.Title, a.Bundle, a.Place = known.Title, known.Bundle, known.Place
 }
 
-// addFacts adds facts after those that the rule looks at, each once.
+// addFacts adds facts after those that the rule reads, each once.
 func (r *explanation) addFacts(a *explain.Answer, more ...explain.Fact) {
 	a.Facts = explain.CollectFacts(r.evidence().blamed[a.Rule].Facts,
-		"pods", "count(pods)", // of those a rank was asked about only the one in question matters
+		"pods", "count(pods)", // of the pods in the input, only the one in question matters
 		"workload.kind", "workload.namespace", "workload.name") // most rules name it in their message
 	for _, f := range more {
 		if !slices.ContainsFunc(a.Facts, func(o explain.Fact) bool { return o.Name == f.Name }) {
@@ -80,7 +80,7 @@ func (r *explanation) addFacts(a *explain.Answer, more ...explain.Fact) {
 	}
 }
 
-// otherHolds are the holds but those of one rule and reason, of the whole workload
+// otherHolds returns the holds, except those with one rule and reason, of the whole workload
 // or of one of its pods.
 func (r *explanation) otherHolds(top decision.Hold, p *facts.Pod) []decision.Hold {
 	var out []decision.Hold

@@ -31,7 +31,7 @@ type explanation struct {
 	skipped []selection.Skip
 	moved   map[types.NamespacedName]bool
 	skips   map[types.NamespacedName]int // positions in skipped
-	// evidence is worked out for each question anew: hardly any round is asked about, and it would be kept with it.
+	// evidence is computed for each question: users ask about very few rounds, and the result would take memory in all of them.
 	evidence func() ruleDetails
 }
 
@@ -52,14 +52,15 @@ func newRound(e *engine.Engine, f *Facts, res Result, journal []decision.Record)
 	return r
 }
 
-// withAnswers is the account for one question.
+// withAnswers returns the explanation for one question.
 func (r *explanation) withAnswers() *explanation {
 	one := *r
 	one.evidence = sync.OnceValue(one.gatherEvidence)
 	return &one
 }
 
-// What an account takes besides what is measured: itself, and for each pod, and each that is skipped, its places in lists and maps.
+// The memory that an explanation takes beside what is measured: for itself, and for each pod and each skipped pod in lists
+// and maps.
 const (
 	accountBytes = 4 << 10
 	podBytes     = int(unsafe.Sizeof(facts.Pod{})) + 128
@@ -122,7 +123,7 @@ func (r *explanation) ExplainWorkload() explain.Answer {
 		r.fillHold(&a, *top)
 		a.Others = r.otherHolds(*top, nil)
 	case top != nil:
-		// Holding some while others go is how such a policy wants a rollout to go.
+		// A policy that holds some pods while others are moved controls the rollout, and does not stop it.
 		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
 		a.Others = r.otherHolds(decision.Hold{}, nil)
 	case c.Updated < want || c.UpdatedAvail < c.Updated || c.Total != f.Replicas:
@@ -132,7 +133,7 @@ func (r *explanation) ExplainWorkload() explain.Answer {
 		a.Message = fmt.Sprintf("All %d pods that are to be updated are.", want)
 	}
 	for _, h := range r.res.ScaleHolds {
-		if h.Rule != a.Rule || h.Reason != a.Reason { // one of the pods that an update creates may be the top one
+		if h.Rule != a.Rule || h.Reason != a.Reason { // a hold of the pods that an update creates may be the top hold already
 			a.Others = append(a.Others, h)
 		}
 	}
@@ -144,8 +145,8 @@ func (r *explanation) ExplainWorkload() explain.Answer {
 	return a
 }
 
-// outdatedNodes are those whose pods are not up to date, the ones that move first; none of a kind that
-// puts no pod on each node.
+// outdatedNodes returns the nodes whose pods are not up to date, those that move first at the beginning. It returns none for a kind that
+// does not put a pod on each node.
 func (r *explanation) outdatedNodes() (out []explain.Node) {
 	of := r.f.kind.WorkloadType().NodeOf
 	if of == nil {
@@ -182,7 +183,7 @@ func (r *explanation) ExplainPod(namespace, name string) (explain.Answer, bool) 
 	return explain.Answer{}, false
 }
 
-// ExplainMissing implements explain.Lacker.
+// ExplainMissing implements explain.RoundWithMissingPods.
 func (r *explanation) ExplainMissing(namespace, name string) (explain.Answer, bool) {
 	kind, ok := r.f.kind.(KindWithMissingPods)
 	if !ok {
@@ -208,7 +209,7 @@ func (r *explanation) podAnswers() []explain.Answer {
 	return out
 }
 
-// keyOf is the name of the pod that an answer is about, with its namespace.
+// keyOf returns the namespaced name of the pod that an answer is about.
 func keyOf(pod decision.Subject) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
@@ -254,7 +255,7 @@ func (r *explanation) podAnswer(p *facts.Pod, a explain.Answer) explain.Answer {
 	return a
 }
 
-// passedOver says why the round did not come to a pod that is not updated.
+// passedOver returns why the round did not decide about a pod that is not updated.
 func (r *explanation) passedOver() (reason, message string) {
 	f := r.f
 	switch {
@@ -278,14 +279,15 @@ func notAvailable(p *facts.Pod) string {
 	return "It has its revision and is ready, but not yet for minReadySeconds."
 }
 
-// KindWithMissingPods is a Kind that knows which pods should belong to a workload and do not.
+// KindWithMissingPods is a Kind that finds pods that should belong to a workload and do not.
 type KindWithMissingPods interface {
-	// ExplainMissing says why, false if the pod belongs to it or need not. It knows neither the workload nor when that was decided.
+	// ExplainMissing explains why a pod does not belong to the workload. It returns false if the pod belongs to it or need not. The answer
+	// has neither the workload nor the time of the decision.
 	ExplainMissing(f *Facts, namespace, pod string) (explain.Answer, bool)
 }
 
-// KindWithExtraFacts is a Kind that has more to tell of a workload.
+// KindWithExtraFacts is a Kind with further facts about a workload for explanations.
 type KindWithExtraFacts interface {
-	// ExtraFacts says what else is to be known.
+	// ExtraFacts returns these facts.
 	ExtraFacts(f *Facts) []explain.Fact
 }

@@ -18,35 +18,35 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Facts are what a round knows before anything is decided. They do not change; once
-// pods were written there are new ones, see Round.with.
+// Facts are what a round knows before it decides. They do not change. After pods
+// were written there are new Facts, see Round.updateFacts.
 type Facts struct {
 	Spec
 	// Workload is the object as it was read.
 	Workload client.Object
 	Subject  decision.Subject
 	Now      time.Time
-	// Policies is the revision of the policies that decide, Bundles what it is made of.
+	// Policies is the revision of the policies that decide; Bundles are the bundles in it.
 	Policies string
 	Bundles  []string
 
 	Templates Templates
-	// Pods are the active ones, by name, or by node as Type.NodeOf says. Gone are finished or
-	// terminating.
+	// Pods are the active pods, sorted by name, or by node for kinds with Type.NodeOf. Gone are finished or
+	// terminating pods.
 	Pods []*facts.Pod
 	Gone []*corev1.Pod
-	// Difference is that of these pods.
+	// Difference is the difference of these pods from the spec.
 	Difference UpdateDelta
 
 	kind  Kind
 	asked map[*facts.Pod]bool
-	// bound is that of a Bounder, nil of other kinds.
+	// bound is the filter of a KindWithCandidateFilter, nil for other kinds.
 	bound func(*facts.Pod) bool
-	// restarting are the names of pods that restart in place now, or are about to.
+	// restarting are the names of pods that are restarting in place, or are about to.
 	restarting map[string]bool
 }
 
-// dimensions that pods are grouped by.
+// dimensions by which pods are grouped.
 const (
 	zone   = "zone"
 	region = "region"
@@ -55,8 +55,8 @@ const (
 // IsRollback reports whether pods are moved back to the current revision.
 func (f *Facts) IsRollback() bool { return f.Difference.Update < 0 }
 
-// TargetRevision names the revision that pods are moved to: the current one only where the
-// difference says so.
+// TargetRevision is the name of the revision that pods are moved to. It is the current revision only if the
+// difference requires a rollback.
 func (f *Facts) TargetRevision() string {
 	if f.IsRollback() {
 		return f.Templates.CurrentRevision()
@@ -75,24 +75,24 @@ func (f *Facts) IsAvailable(p *facts.Pod) bool {
 // DeletionAsked reports whether a user asked for the deletion of a pod.
 func (f *Facts) DeletionAsked(p *facts.Pod) bool { return f.asked[p] }
 
-// IsLeaving reports whether a pod is asked to go, or prepares to.
+// IsLeaving reports whether the deletion of a pod is requested or prepared.
 func (f *Facts) IsLeaving(p *facts.Pod) bool {
 	return f.asked[p] || p.State == kruise.LifecycleStatePreparingDelete
 }
 
-// AtTarget reports whether a pod has the revision that it is to have. One of the current
-// revision has it when the partition keeps as many as there are: it may have prepared
-// its update before others took its place, and what waits for an update that does not
-// come, with its traffic drained, waits indefinitely.
+// AtTarget reports whether a pod has the revision that it is to have. For a pod of the current
+// revision that is also true if the partition keeps as many pods as there are. Such a pod may have prepared
+// its update before others took its place. Its traffic is drained, and it would wait indefinitely for an update
+// that does not come.
 func (f *Facts) AtTarget(p *facts.Pod) bool {
 	return f.Templates.HasRevision(p.Pod, f.TargetRevision()) || (f.Difference.Settled && !p.Facts.Updated)
 }
 
-// CanMove reports whether a pod may be moved at all; see Bounder.
+// CanMove reports whether a pod may be moved at all; see KindWithCandidateFilter.
 func (f *Facts) CanMove(p *facts.Pod) bool { return f.bound == nil || f.bound(p) }
 
-// IsCandidate reports whether a pod is not at its target and may be moved (CS-08). One that
-// waits for its recreation has been taken already.
+// IsCandidate reports whether a pod is not at its target and may be moved (CS-08). A pod that
+// waits for its recreation was taken before, so it is not a candidate.
 func (f *Facts) IsCandidate(p *facts.Pod) bool {
 	if p.Facts.Updated != f.IsRollback() || f.IsLeaving(p) {
 		return false
@@ -101,24 +101,24 @@ func (f *Facts) IsCandidate(p *facts.Pod) bool {
 		return false
 	}
 	if _, ok := f.kind.(KindWithSharedPods); ok {
-		return true // what its owner has begun is no concern of a guest's
+		return true // the in-place updates of the pod's owner do not matter
 	}
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
 
-// isCondemned reports whether no replica needs a pod any more.
+// isCondemned reports whether a pod is surplus: no replica needs it any more.
 func (f *Facts) isCondemned(p *facts.Pod) bool {
 	return f.Difference.Condemned != nil && f.Difference.Condemned(p)
 }
 
-// isRecreating reports whether a pod not at its target is about to be deleted.
+// isRecreating reports whether a pod that is not at its target is about to be deleted.
 func (f *Facts) isRecreating(p *facts.Pod) bool {
 	return p.Facts.Updated == f.IsRollback() && p.State != kruise.LifecycleStatePreparingDelete && f.asked[p]
 }
 
-// countUnavailable counts what the walk starts from. A pod that waits to be deleted has been
-// taken already, though it is still there: no other available one may follow it. One that
-// is unavailable anyway may, or each could wait for the other.
+// countUnavailable counts the unavailable pods before the walk. A pod that waits for its deletion was
+// taken before, though it still exists, so no other available pod may be taken in its room. A pod that
+// is unavailable in any case may be taken, or each could wait for the other.
 func (f *Facts) countUnavailable() (u selection.Unavailable, recreating int) {
 	if f.Difference.Unavailable != nil {
 		return *f.Difference.Unavailable, 0
@@ -143,7 +143,7 @@ func (f *Facts) countUnavailable() (u selection.Unavailable, recreating int) {
 	return u, recreating
 }
 
-// PlanInput is the question of rollout/plan.
+// PlanInput builds the input of rollout/plan.
 func (f *Facts) PlanInput() points.PlanInput {
 	return points.PlanInput{
 		Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.RevisionNames(), Counts: f.CountPods(),
@@ -152,19 +152,19 @@ func (f *Facts) PlanInput() points.PlanInput {
 	}
 }
 
-// ScaleInput is what every question of rollout/scale has; the kind completes it.
+// ScaleInput builds the common part of the input of rollout/scale; the kind completes it.
 func (f *Facts) ScaleInput() points.ScaleInput {
 	return points.ScaleInput{Now: f.Now.UnixNano(), Workload: f.WorkloadFacts(), Strategy: f.Strategy, Revisions: f.RevisionNames(), Counts: f.CountPods()}
 }
 
-// DeletionFacts is what rollout/scale sees of a pod that may be deleted.
+// DeletionFacts are the facts for rollout/scale of a pod that may be deleted.
 func (f *Facts) DeletionFacts(p *facts.Pod) points.VictimFacts {
 	v := points.VictimFacts{PodFacts: p.Facts}
 	incrementIf(&v.Available, f.IsAvailable(p))
 	return v
 }
 
-// CountGroups count the pods by where they run.
+// CountGroups counts the pods by zone and by region.
 func (f *Facts) CountGroups() map[string]map[string]points.Group {
 	out := map[string]map[string]points.Group{zone: {}, region: {}}
 	for _, p := range f.Pods {
@@ -183,12 +183,12 @@ func groupsOf(p *facts.Pod) map[string]string {
 	return map[string]string{zone: p.Facts.Zone, region: p.Facts.Region}
 }
 
-// RevisionNames are the two that the rollout goes between.
+// RevisionNames are the names of the two revisions of the rollout.
 func (f *Facts) RevisionNames() points.Revisions {
 	return points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()}
 }
 
-// CountPods are the pods, by what they are.
+// CountPods counts the pods by their state.
 func (f *Facts) CountPods() points.Counts {
 	c := points.Counts{Total: len(f.Pods)}
 	for _, p := range f.Gone {
@@ -215,7 +215,7 @@ func incrementIf(n *int, yes bool) {
 	}
 }
 
-// WorkloadFacts are what policies see of the object.
+// WorkloadFacts are the facts of the workload that policies read.
 func (f *Facts) WorkloadFacts() points.Workload {
 	return points.Workload{
 		Kind: f.Subject.Kind, Namespace: f.Subject.Namespace, Name: f.Subject.Name, UID: f.Subject.UID,
@@ -223,7 +223,7 @@ func (f *Facts) WorkloadFacts() points.Workload {
 	}
 }
 
-// policyAnnotations leaves out what no policy decides by and what is long.
+// policyAnnotations omits annotations that are long and that no policy needs.
 func policyAnnotations(all map[string]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for k, v := range all {
@@ -234,7 +234,7 @@ func policyAnnotations(all map[string]string) map[string]string {
 	return out
 }
 
-// candidatePods are the pods that may be moved.
+// candidatePods returns the candidates.
 func (f *Facts) candidatePods() []*facts.Pod {
 	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !f.IsCandidate(p) })
 }

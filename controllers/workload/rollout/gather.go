@@ -26,8 +26,8 @@ import (
 // OwnerIndex finds objects by the UID of the controller that owns them.
 const OwnerIndex = "ownerRefUID"
 
-// beginRound starts a round: it reads all that is to be known. There are no facts while the
-// cache does not show a write of ours in time.
+// beginRound starts a round: it reads everything that the round needs. It returns no facts if the
+// cache has not shown a write of the controller in time.
 func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *Memory) (*Round, *Facts, error) {
 	workload = workload.DeepCopyObject().(client.Object)
 	r := &Round{c: c, Workload: workload, Now: c.Now(), memory: m}
@@ -85,7 +85,7 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 	return r, r.completeFacts(f, active), nil
 }
 
-// completeFacts completes facts with those of pods.
+// completeFacts adds the facts of pods.
 func (r *Round) completeFacts(f *Facts, active []*corev1.Pod) *Facts {
 	next := *f
 	next.Pods = r.memory.facts.Update(active, f.Terms, r.c.topology, func(p *corev1.Pod) bool {
@@ -104,9 +104,9 @@ func (r *Round) completeFacts(f *Facts, active []*corev1.Pod) *Facts {
 	return &next
 }
 
-// updateFacts are the facts with pods as they were written since. Those that the facts do not have
-// come as the next round would find them; a create whose first answer was lost may return a
-// pod that they have.
+// updateFacts returns the facts with pods as they were written since. It adds pods that the facts do not have,
+// in the order in which the next round would find them. A create whose first answer was lost may return a
+// pod that the facts have already.
 func (r *Round) updateFacts(f *Facts, written []*corev1.Pod) *Facts {
 	if len(written) == 0 {
 		return f
@@ -128,8 +128,8 @@ func (r *Round) updateFacts(f *Facts, written []*corev1.Pod) *Facts {
 	return r.completeFacts(f, active)
 }
 
-// listPods lists the pods of the workload, as the cache shows them and as we have written
-// them since. They are not current while the cache lags behind for too long.
+// listPods lists the pods of the workload, as the cache shows them, with the controller's later
+// writes. current is false while the cache lags behind for too long.
 func (r *Round) listPods(ctx context.Context) (pods []*corev1.Pod, current bool, err error) {
 	c, uid := r.c, r.Workload.GetUID()
 	mark := c.overlay.TakeMark()
@@ -160,9 +160,9 @@ func (r *Round) listPods(ctx context.Context) (pods []*corev1.Pod, current bool,
 // ownsPods reports whether workloads of the kind own their pods.
 func (c *Controller) ownsPods() bool { return c.typ.Workloads == nil }
 
-// catchUp deals with writes that the cache has not shown for too long (CS-19). With the
-// gate they are dropped and the workload goes on in 10 s; without, each is read from the
-// API server, and the workload waits while the cache is wrong.
+// catchUp handles writes that the cache has not shown for too long (CS-19). With the
+// gate, they are dropped and the workload is reconciled again in 10 s. Without it, each pod is read from the
+// API server, and the workload waits until the cache is correct.
 func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
 	r.c.leaks(r.Workload.GetNamespace(), r.Workload.GetName())
 	r.RequeueAfter(10 * time.Second)
@@ -179,13 +179,13 @@ func (r *Round) catchUp(ctx context.Context, late []*corev1.Pod) error {
 	return nil
 }
 
-// splitActivePods tells active pods, by name, from those that are gone, and releases owned ones that
+// splitActivePods separates active pods, sorted, from those that are gone, and releases owned pods that
 // the selector does not match any more (CS-16).
 func (r *Round) splitActivePods(ctx context.Context, pods []*corev1.Pod) (active, gone []*corev1.Pod, err error) {
 	for _, pod := range pods {
 		switch {
-		case r.c.ownsPods() && !metav1.IsControlledBy(pod, r.Workload): // released, and the cache does not show it yet
-		case pod.DeletionTimestamp == nil && r.c.ownsPods() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)): // one that has ended as well
+		case r.c.ownsPods() && !metav1.IsControlledBy(pod, r.Workload): // released, but the cache does not show it yet
+		case pod.DeletionTimestamp == nil && r.c.ownsPods() && !r.Spec.Selector.Matches(labels.Set(pod.Labels)): // also a pod that has ended
 			if err := r.releasePod(ctx, pod); err != nil {
 				return nil, nil, err
 			}
@@ -199,8 +199,8 @@ func (r *Round) splitActivePods(ctx context.Context, pods []*corev1.Pod) (active
 	return active, gone, nil
 }
 
-// comparePods is the order of pods that policies do not tell apart: by name and then by namespace, or
-// by node, the last name first.
+// comparePods orders pods that policies rank the same: by name and then by namespace; first by
+// node, the last name first, for kinds that put a pod on each node.
 func (c *Controller) comparePods(a, b *corev1.Pod) int {
 	node := 0
 	if c.typ.NodeOf != nil {
@@ -214,7 +214,7 @@ func IsInactive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// releasePod takes the owner reference off a pod.
+// releasePod removes the owner reference from a pod.
 func (r *Round) releasePod(ctx context.Context, pod *corev1.Pod) error {
 	before, pod := pod, pod.DeepCopy()
 	if err := r.removeOwner(ctx, before, pod); err != nil {

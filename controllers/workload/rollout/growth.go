@@ -15,36 +15,36 @@ import (
 
 // KindWithClaimResize is a Kind whose pods have volume claims that grow with their templates while pods are
 // updated (ASTS-14). A pod whose claims differ from their templates is not updated, whatever its
-// revision. One with a claim that still grows counts as unavailable for the update, though it
-// serves (ASTS-08).
+// revision is. A pod with a claim that is still growing counts as unavailable for the update, though it
+// is ready (ASTS-08).
 type KindWithClaimResize interface {
-	// ClaimGrowth is where the claims of a pod are.
+	// ClaimGrowth returns how far the claims of a pod follow their templates.
 	ClaimGrowth(f *Facts, pod *corev1.Pod) ClaimResize
-	// GrowClaims has the claims of a pod ask for what their templates do, as far as they can.
+	// GrowClaims sets the requests of the claims of a pod to those of their templates, where that is possible.
 	GrowClaims(ctx context.Context, r *Round, f *Facts, p *facts.Pod) error
 }
 
-// ClaimResize is where the claims of a pod are on the way to their templates. The zero value is of
-// claims that are there, or that do not follow their templates.
+// ClaimResize is how far the claims of a pod follow their templates. The zero value is for
+// claims that fulfil their templates, or that are not to follow them.
 type ClaimResize struct {
 	// Differ are the differences between the claims and their templates.
 	Differ []points.ClaimChange
-	// Growing says which claim does not have the size that it asks for, "" if each has.
+	// Growing says which claim does not have the size that it requests, "" if each has.
 	Growing string
-	// Pending is true while a volume itself grows: the pod is left alone. Its node grows the file
-	// system, some of them only when the pod starts.
+	// Pending is true while a volume itself grows: the pod does not change meanwhile. After that its node grows the file
+	// system; some nodes do that only when the pod starts.
 	Pending bool
-	// Trouble is why a claim does not grow, in the words of what resizes it; "" if none is known.
+	// Trouble is why a claim does not grow, as the resizer reports it; "" if nothing is reported.
 	Trouble string
 }
 
-// CanGrow reports whether a difference can be made up for by growing.
+// CanGrow reports whether any difference can be resolved by growing a claim.
 func (g ClaimResize) CanGrow() bool {
 	return slices.ContainsFunc(g.Differ, func(c points.ClaimChange) bool { return c.Obstacle == "" })
 }
 
-// classAgain is when a pod is asked about again whose claims cannot become what their templates
-// ask for: storage classes are not watched.
+// classAgain is the time after which a pod whose claims cannot follow their templates is evaluated
+// again: storage classes are not watched.
 const classAgain = 30 * time.Second
 
 func (f *Facts) claimGrowth(pod *corev1.Pod) ClaimResize {
@@ -54,14 +54,14 @@ func (f *Facts) claimGrowth(pod *corev1.Pod) ClaimResize {
 	return ClaimResize{}
 }
 
-// IsSteady reports whether a pod is available, none of its claims grows and no restart of it is
-// under way: else it uses up maxUnavailable (ASTS-08).
+// IsSteady reports whether a pod is available, none of its claims is growing and it is not restarting.
+// A pod that is not steady uses up maxUnavailable (ASTS-08).
 func (f *Facts) IsSteady(p *facts.Pod) bool {
 	return f.IsAvailable(p) && f.claimGrowth(p.Pod).Growing == "" && !f.IsRestarting(p)
 }
 
-// resolveClaimChanges asks ahead of the walk about the pods whose claims differ from their templates: one
-// that is to wait uses up no room, and one of which nothing could change is no candidate.
+// resolveClaimChanges evaluates, before the walk, the pods whose claims differ from their templates. A pod
+// that is to wait uses up no room, and a pod on which nothing could change is no candidate.
 func (c *changeDecisions) resolveClaimChanges(ctx context.Context, o *orderedCandidates) error {
 	left := o.candidates[:0]
 	for _, one := range o.candidates {
@@ -88,8 +88,8 @@ func (c *changeDecisions) resolveClaimChanges(ctx context.Context, o *orderedCan
 	return nil
 }
 
-// growClaims has the claims of a pod grow before it is changed. It reports whether the pod is to be
-// changed now: not before its volumes have grown, and not at all if it has its revision.
+// growClaims makes the claims of a pod grow before the pod is changed. It reports whether the pod is to be
+// changed now: not before its volumes have grown, and not at all if it has its target revision already.
 func (r *Round) growClaims(ctx context.Context, f *Facts, p *facts.Pod) (bool, error) {
 	kind, ok := r.c.kind.(KindWithClaimResize)
 	if !ok {

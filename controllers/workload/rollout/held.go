@@ -18,28 +18,28 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// UpdateHold is what the holds of an update say about new pods.
+// UpdateHold is the effect of the holds of an update on new pods.
 type UpdateHold struct {
 	// Whole is true while the whole workload is held: no pod is created beyond the replicas.
 	Whole bool
 	// Current is true while new pods are to have the current revision, because the other one
 	// is held.
 	Current bool
-	// Movable counts the candidates that no policy holds, and Held those that one does. Both are 0 while Whole is true. A
-	// candidate that cannot be changed as the strategy wants is held by nobody.
+	// Movable counts the candidates that no policy holds, and Held those that a policy holds. Both are 0 while Whole is true. A
+	// candidate that cannot be changed by the strategy does not count as held.
 	Movable, Held int
-	// Missing says of each missing pod that was asked about whether it is to have the current revision, because a hold of the
-	// whole, of it or of its group would keep it there.
+	// Missing reports for each missing pod that was passed whether it is to have the current revision, because a hold of the
+	// workload, of this pod or of its group keeps it there.
 	Missing []bool
 }
 
-// UpdateHold asks what policies hold of an update that creates so many pods of its revision.
-// The plan is not noted: deciding what to move notes it. Single pods are asked about only
-// where surge replaces them. missing are pods that are to be created, as they would be at the
+// UpdateHold evaluates the holds of an update that creates so many pods of its revision.
+// It does not record the plan, since decideMoves does. It evaluates single pods only
+// if surge replaces them. missing are the pods to create, as they would be at the
 // current revision.
 func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge bool, missing ...*corev1.Pod) UpdateHold {
 	in := f.PlanInput()
-	if in.Update == 0 { // the partition is reached, and new pods would still be of the revision
+	if in.Update == 0 { // the partition is reached, but new pods would still be of the update revision
 		in.Update = creates
 	}
 	plan, _ := engine.Decide(ctx, r.c.Engine, points.PlanPoint(), f.Subject, in)
@@ -64,7 +64,7 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 func (r *Round) countHeld(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, out *UpdateHold) {
 	order := r.orderCandidates(ctx, f, plan, in, f.IsCandidate)
 	for _, c := range order.candidates {
-		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer about any of them
+		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer for any of them
 			*out = UpdateHold{Whole: true, Current: !f.IsRollback()}
 			return
 		}
@@ -75,14 +75,14 @@ func (r *Round) countHeld(ctx context.Context, f *Facts, plan points.PlanOutput,
 	}
 }
 
-// askAboutMissing asks rollout/rank about pods that are to be created, as if they were there at the current revision: a rule that
-// would hold one of them keeps it from being created at the other. A hold of a group is one of a pod whose group is not known yet.
+// askAboutMissing evaluates rollout/rank for pods to create, as if they existed at the current revision. A rule that
+// holds such a pod keeps it from being created at the update revision. If the group of a pod is not known yet, each hold of a group applies to it.
 func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, missing []*corev1.Pod, out *UpdateHold) {
 	holds := plan.Holds
 	pods := make([]*corev1.Pod, len(missing))
 	for i, p := range missing {
 		pods[i] = p.DeepCopy()
-		pods[i].UID = types.UID(fmt.Sprint("missing-", i)) // facts are kept by it
+		pods[i].UID = types.UID(fmt.Sprint("missing-", i)) // the Set keeps facts by UID
 	}
 	known := facts.NewSet(facts.WithOrdinals(r.c.typ.Ordinals), facts.WithNodes(r.c.typ.NodeOf)).
 		Update(pods, f.Terms, r.c.topology, func(*corev1.Pod) bool { return false })
@@ -104,7 +104,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 	}
 }
 
-// mayConcern reports whether a hold is one of a pod that is not there yet.
+// mayConcern reports whether a hold may apply to a pod that does not exist yet.
 func mayConcern(h decision.Hold, p *facts.Pod) bool {
 	groups := groupsOf(p)
 	for dimension, group := range h.Where {
@@ -115,15 +115,15 @@ func mayConcern(h decision.Hold, p *facts.Pod) bool {
 	return h.NamesPod(p.Namespace, p.Name)
 }
 
-// undecidedLong is for how long policies give no answer until pods that prepare for their update are taken back.
+// undecidedLong is how long policies may give no answer before pods that prepare for their update are taken back.
 const undecidedLong = time.Minute
 
-// takeBack has pods leave the state PreparingUpdate that a policy holds and whose hook has let
-// them go: they would be drained for as long as the hold lasts, and to finish their update is
-// a write that is held. They go the way of a pod whose user went back, so the hook
-// brings their traffic back, and they prepare again when the hold ends. A pause of the
-// strategy leaves them as OpenKruise does. A decision that is late comes soon, so that pods wait
-// for it; one that a rule fails to make about a pod for a minute is a hold as any other.
+// takeBack moves pods out of the state PreparingUpdate that a policy holds and whose hook has released
+// them. Otherwise they would be drained for as long as the hold lasts, and the write that finishes their update is
+// held. They follow the path of a pod whose user went back: the hook
+// restores their traffic, and they prepare again when the hold ends. If the strategy is
+// paused, they stay, as in OpenKruise. A late decision usually comes soon, so pods wait
+// for it. If a rule fails for a pod for a minute, that counts as a hold.
 func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	if _, ok := r.c.kind.(KindWithSharedPods); ok || r.c.typ.PlainUpdates {
 		return nil
@@ -146,17 +146,18 @@ func (r *Round) takeBack(ctx context.Context, f *Facts, d Decisions) error {
 	return r.RunParallel(acts)
 }
 
-// keepsFromUpdate reports whether a hold is one of a policy that decided.
+// keepsFromUpdate reports whether a hold comes from a policy that decided.
 func keepsFromUpdate(h decision.Hold) bool {
 	return !h.IsFromWalk() && !byStrategy(h) && h.Rule != decision.RuleEngine && h.Rule != string(points.ChangePoint().Name)
 }
 
-// isUndecided reports whether a hold represents a decision that was not made.
+// isUndecided reports whether a hold means that no decision was made.
 func isUndecided(h decision.Hold) bool {
 	return h.Rule == decision.RuleEngine || h.Rule == string(points.ChangePoint().Name) && h.Reason == decision.ReasonNoDecision
 }
 
-// noteUndecided returns the pods about which no decision is made for long. It has them asked about until one is.
+// noteUndecided returns the pods for which no decision has been made for a long time. While there are undecided pods, it requeues the
+// workload.
 func (r *Round) noteUndecided(d Decisions) map[types.NamespacedName]bool {
 	var since map[types.NamespacedName]time.Time
 	long := map[types.NamespacedName]bool{}

@@ -11,18 +11,18 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// RecreateLimiter is a Kind that creates a pod to recreate another one, so that what bounds the creation of pods bounds its updates.
+// RecreateLimiter is a Kind that creates a pod to recreate another one, so that bounds for the creation of pods bound its updates.
 type RecreateLimiter interface {
-	// LimitRecreations says how many of some pods may be recreated now: the first ones. They are in the order of the candidates, and
-	// are asked about once a round, before any pod is moved. held says why another pod is not recreated; it is nil where nothing is limited.
+	// LimitRecreations returns how many of some pods may be recreated now: the first ones. The pods are in the order of the candidates. It is
+	// called once per round, before any pod is moved. held returns why another pod is not recreated; it is nil if there is no limit.
 	LimitRecreations(ctx context.Context, r *Round, f *Facts, pods []*facts.Pod) (allowed int, held func(*facts.Pod) decision.Hold)
 }
 
-// SurgeLimitedReason is of pods that wait because rollout/scale lets no more pods be created beside others, and says no reason of its own.
+// SurgeLimitedReason is the reason of pods that wait because rollout/scale allows no more surge and gives no reason of its own.
 const SurgeLimitedReason = "SurgeLimited"
 
-// HoldOfSurge is why an answer of rollout/scale lets no pod be created beside another one: the first hold that concerns that pod, those
-// of users first.
+// HoldOfSurge returns the hold because of which an answer of rollout/scale allows no pod beside another one: the first hold that applies to that
+// pod, holds of users first.
 func HoldOfSurge(out points.ScaleOutput, p *facts.Pod) decision.Hold {
 	for _, own := range []bool{true, false} {
 		for _, h := range out.Holds {
@@ -37,8 +37,8 @@ func HoldOfSurge(out points.ScaleOutput, p *facts.Pod) decision.Hold {
 	}.OfPod(p.Namespace, p.Name)
 }
 
-// holdUnrecreated holds the candidates that the kind does not let be recreated now: they use up nothing, so that a pod that is changed in
-// place may be taken instead. No other pod is recreated in place of one that is not.
+// holdUnrecreated holds the candidates that the kind does not allow to be recreated now. They use up no room, so that a pod that is changed in
+// place may be taken instead. But no other pod is recreated in place of a held one.
 func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 	c := u.changes
 	limiter, ok := c.r.c.kind.(RecreateLimiter)
@@ -52,7 +52,7 @@ func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 			recreated = append(recreated, p)
 		}
 	}
-	u.mayRecreate = map[*facts.Pod]bool{} // a pod that is to be recreated only when it is moved was not asked about
+	u.mayRecreate = map[*facts.Pod]bool{} // pods that turn out to need recreation later were not passed to the limiter
 	if len(recreated) == 0 {
 		return
 	}
@@ -79,7 +79,7 @@ func (u *updates) holdUnrecreated(ctx context.Context, d *Decisions) {
 	}
 }
 
-// isRecreated reports whether a candidate is recreated when it is moved. One whose change cannot be found out is not moved at all.
+// isRecreated reports whether a move recreates a candidate. If the change cannot be evaluated, the candidate is not moved at all.
 func (c *changeDecisions) isRecreated(ctx context.Context, p *facts.Pod) bool {
 	change, err := c.evaluatePod(ctx, p)
 	return err == nil && change.Action == points.Recreate

@@ -22,31 +22,31 @@ type Memory struct {
 	statusWritten time.Time
 	// stuck has the messages about pods that are stuck.
 	stuck map[types.UID]string
-	// requested are the requests of restarts that we made and that the cache may not show yet,
-	// by name, and since when. restarted is the version of the workload that a complete restart was
-	// taken off, which the cache may still show.
+	// requested are the requests of restarts that the controller created and that the cache may not show yet,
+	// by name, with the time of their creation. restarted is the version of the workload from which a complete restart was
+	// removed; the cache may still show that version.
 	requested map[string]time.Time
 	restarted string
-	// unreadable is the error of the last round that could not read what there is.
+	// unreadable is the error of the last round, if that could not read the state.
 	unreadable string
-	// restartHeld is the restart that an event told of as waiting, and for which reason.
+	// restartHeld is the waiting restart that the last event reported, with the reason.
 	restartHeld string
-	// scaleHeld is the reason for which scaling was held in the last round.
+	// scaleHeld is the reason why scaling was held in the last round.
 	scaleHeld string
-	// surgeHeld is that reason where it is one of the pods that the update creates, as of the last round that asked about them.
+	// surgeHeld is that reason if it applies to the pods that the update creates, as of the last round that evaluated them.
 	surgeHeld string
-	// undecided is since when no decision about its update is made, by pod.
+	// undecided has for each pod since when no decision about its update has been made.
 	undecided map[types.NamespacedName]time.Time
 	replaced  replacedPods
-	// passedByUpdate are the budgets and rules that refused pods in rounds which ran out of their turn: the next round begins behind them.
-	// passedBeside are those of writes beside the update.
+	// passedByUpdate are the budgets and rules that refused pods in rounds that ended before all candidates had their turn. The next round begins
+	// after the refused pods. passedBeside are those for writes beside the update.
 	passedByUpdate, passedBeside refusals
 	own                          any
 	ahead                        Ahead // nil without one
 }
 
-// Revisions are those that we wrote and that the cache may not show yet, by name:
-// without one of them its pods could not be updated in place, and the next would get its
+// Revisions are the revisions that the controller wrote and that the cache may not show yet, by name.
+// If one of them were missing, its pods could not be updated in place, and the next revision would get the same
 // number.
 type Revisions map[string]ownRevision
 
@@ -55,8 +55,8 @@ type ownRevision struct {
 	since time.Time
 }
 
-// OverlayCached lays our own revisions over those of the cache, until it shows them, or for so
-// long: then another client has deleted them.
+// OverlayCached lays the controller's own revisions over those of the cache, until the cache shows them. It drops
+// a revision that the cache does not show for too long: another client has deleted it.
 func (m Revisions) OverlayCached(cached []appsv1.ControllerRevision, oldest time.Time) []*appsv1.ControllerRevision {
 	var out []*appsv1.ControllerRevision
 	seen := map[string]bool{}
@@ -103,8 +103,8 @@ func (c *Controller) memoryOf(workload client.Object) *Memory {
 	return m
 }
 
-// forgetWorkload drops all that is kept of a workload that is gone. Most go without having been
-// reconciled: only their name is known then.
+// forgetWorkload drops everything that is kept of a workload that is gone. It takes a name, since for most workloads
+// no object is left to read at that time.
 func (c *Controller) forgetWorkload(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

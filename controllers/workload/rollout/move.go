@@ -25,14 +25,14 @@ import (
 	rolloutpoints "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Outcome is what came of carrying decisions out.
+// Outcome is the result of carrying out decisions.
 type Outcome struct {
 	// Moved are the pods whose move was begun.
 	Moved []types.NamespacedName
-	// Kept were chosen and stay as they are: by their budget, or because the API server
-	// refused the write for a budget or a rule of a user.
+	// Kept are pods that were chosen but stay as they are: their budget refused them, or the API server
+	// refused the write because of a budget or of a rule of a user.
 	Kept []selection.Skip
-	// BudgetHold is the first refusal of a budget that was asked ahead of the write.
+	// BudgetHold is the first refusal by a budget that was checked before the write.
 	BudgetHold *decision.Hold
 }
 
@@ -41,11 +41,11 @@ type keptPods struct {
 	mu      sync.Mutex
 	hold    *decision.Hold               // the first refusal of a budget
 	holds   map[types.UID]*decision.Hold // the first refusal of pods that share a budget
-	refused []selection.Skip             // by a budget, or not asked about after it
+	refused []selection.Skip             // by a budget, or not checked after a refusal
 	denied  []selection.Skip             // by the API server
 }
 
-// executeMoves carries decisions out.
+// executeMoves carries out moves.
 func (r *Round) executeMoves(ctx context.Context, f *Facts, moves []Move, k *keptPods) error {
 	acts := make([]func() error, len(moves))
 	for i, m := range moves {
@@ -58,7 +58,7 @@ func (r *Round) executeMoves(ctx context.Context, f *Facts, moves []Move, k *kep
 	return r.RunParallel(acts)
 }
 
-// movePod moves one pod as it was decided for its revision.
+// movePod moves one pod by the decision for its revision.
 func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *keptPods) error {
 	if now, err := r.growClaims(ctx, f, m.Pod); err != nil || !now {
 		return err
@@ -69,7 +69,7 @@ func (r *Round) movePod(ctx context.Context, f *Facts, m Move, k *keptPods) erro
 	case rolloutpoints.Recreate:
 		name := r.c.replacedName(m.Pod.Pod)
 		if !f.IsRollback() {
-			r.memory.replaced.addName(f.TargetRevision(), name) // before, since a surge creates the next pod at once
+			r.memory.replaced.addName(f.TargetRevision(), name) // first, since with surge the next pod is created at once
 		}
 		err := r.c.kind.RecreatePod(ctx, r, f, m.Pod)
 		if err != nil {
@@ -131,8 +131,8 @@ func (r *Round) updateInPlace(ctx context.Context, f *Facts, m Move, k *keptPods
 	return nil
 }
 
-// updatingStateEdit is the edit that shows the lifecycle state of a pod whose update begins. Where no
-// gate shuts and no hook looks at the state, it would cost a write to leave it.
+// updatingStateEdit returns the edit that sets the lifecycle state of a pod whose update begins. It sets no state if no
+// gate closes and no hook reads the state, since leaving the state would take one more write.
 func (r *Round) updatingStateEdit(f *Facts, m Move, restarts bool) func(*corev1.Pod) {
 	shown := f.Lifecycle != nil || restarts && m.Pod.State != "" && !m.Change.KeepReady
 	return func(pod *corev1.Pod) {
@@ -142,7 +142,7 @@ func (r *Round) updatingStateEdit(f *Facts, m Move, restarts bool) func(*corev1.
 	}
 }
 
-// updateGraceSeconds is for how many seconds a pod is out of its services before its images change.
+// updateGraceSeconds is how many seconds a pod is out of its services before its images change.
 func updateGraceSeconds(f *Facts, c Change) int32 {
 	if c.KeepReady {
 		return 0
@@ -156,15 +156,15 @@ type KindWithInPlaceUpdate interface {
 	UpdateInPlace(ctx context.Context, r *Round, f *Facts, m Move) error
 }
 
-// Budget asks the PodUnavailableBudget of a pod whether it may be updated in place now,
-// and takes the pod from it. The hold is why not, nil if it may (CS-11).
+// Budget checks whether the PodUnavailableBudget of a pod allows an update in place now,
+// and counts the pod against it. The hold is the refusal, nil if it is allowed (CS-11).
 type Budget func(context.Context, *corev1.Pod) (*decision.Hold, error)
 
-// refusedAgain is when a pod that its budget refused is asked about again.
+// refusedAgain is the time after which a pod that its budget refused is checked again.
 const refusedAgain = time.Second
 
-// mayUpdate asks the budget of a pod of which containers restart. Once one was refused no other of its workload is asked about: the
-// pods of a workload have the same budget, more likely than not.
+// mayUpdate checks the budget of a pod whose containers will restart. After one refusal it checks no other pod of the same workload, since the
+// pods of a workload usually have the same budget.
 func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *keptPods) (bool, error) {
 	if r.c.budget == nil || !restarts || !p.Ready {
 		return true, nil
@@ -184,7 +184,7 @@ func (r *Round) mayUpdate(ctx context.Context, p *facts.Pod, restarts bool, k *k
 	return hold == nil, nil
 }
 
-// addSpared adds to an outcome what budgets refused beside the update.
+// addSpared adds to an outcome the refusals of budgets in WriteBeside.
 func (r *Round) addSpared(o Outcome) Outcome {
 	r.spared.mu.Lock()
 	defer r.spared.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *Round) addSpared(o Outcome) Outcome {
 	return o
 }
 
-// sharesBudget tells the pods that share a budget from others: pods of a guest are of many workloads.
+// sharesBudget returns a key that is the same for pods that probably share a budget: for a kind with shared pods, their controller.
 func (r *Round) sharesBudget(p *facts.Pod) types.UID {
 	if _, ok := r.c.kind.(KindWithSharedPods); !ok {
 		return ""
@@ -203,7 +203,7 @@ func (r *Round) sharesBudget(p *facts.Pod) types.UID {
 	return p.UID
 }
 
-// refusesAnother notes a pod that is not asked about, since its budget refused another one.
+// refusesAnother reports whether the budget of a pod refused another pod, and notes the pod in that case.
 func (k *keptPods) refusesAnother(pod types.NamespacedName, sharing types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -214,11 +214,11 @@ func (k *keptPods) refusesAnother(pod types.NamespacedName, sharing types.UID) b
 	return hold != nil
 }
 
-// recordRefusal notes a pod that its budget refused, and why.
+// recordRefusal notes a pod that its budget refused, with the hold.
 func (k *keptPods) recordRefusal(pod types.NamespacedName, sharing types.UID, hold *decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h := hold.OfPod(pod.Namespace, pod.Name) // it holds no others by what it says
+	h := hold.OfPod(pod.Namespace, pod.Name) // the hold names only this pod
 	k.refused = append(k.refused, selection.Skip{Pod: pod, Hold: h})
 	if k.holds[sharing] != nil {
 		return
@@ -231,7 +231,7 @@ func (k *keptPods) recordRefusal(pod types.NamespacedName, sharing types.UID, ho
 }
 
 // recordDenial notes a pod whose write the API server refused because of a budget or a rule of a
-// user. The error stays one, so that the write is tried again.
+// user. The caller still returns the error, so that the write is tried again.
 func (k *keptPods) recordDenial(pod types.NamespacedName, err error) {
 	h := protection.RefusedBy(err)
 	if h == nil {
@@ -242,7 +242,7 @@ func (k *keptPods) recordDenial(pod types.NamespacedName, err error) {
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// buildOutcome tells the pods that were moved from those that were kept.
+// buildOutcome separates the pods that were moved from those that were kept.
 func (k *keptPods) buildOutcome(d Decisions) Outcome {
 	out := Outcome{Kept: k.denied, BudgetHold: k.hold}
 	slices.SortFunc(out.Kept, func(a, b selection.Skip) int { return compareNames(a.Pod, b.Pod) })
@@ -259,18 +259,18 @@ func (k *keptPods) buildOutcome(d Decisions) Outcome {
 	return out
 }
 
-// compareNames orders pods by name, and those of one name by namespace.
+// compareNames orders pods by name and then by namespace.
 func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
-// Result is what a round decided, and what came of it.
+// Result is the decisions of a round, and their outcome.
 type Result struct {
 	Decisions
 	Outcome
-	// ScaleHolds are why policies hold the scaling.
+	// ScaleHolds are the holds of the scaling by policies.
 	ScaleHolds []decision.Hold
-	// Stuck are pods whose update has begun and does not end by itself.
+	// Stuck are pods whose update has begun and cannot complete by itself.
 	Stuck []Stuck
 	// restartHeld is the text that the condition adds to the first hold while a restart waits for it.
 	restartHeld string
@@ -278,9 +278,9 @@ type Result struct {
 	Err error
 }
 
-// TopHold is what a user has to know first of why pods are not moved: the first hold of
-// the plan, a refusal of a budget, else the first of a pod. Waiting for maxUnavailable or
-// the partition is how a rollout goes, not a hold.
+// TopHold returns the most important reason for a user why pods are not moved: the first hold of
+// the plan, a refusal by a budget, or else the first hold of a pod. Waiting for maxUnavailable or
+// the partition is part of a rollout, not a hold.
 func (res Result) TopHold() *decision.Hold {
 	if holds := res.planAndBudgetHolds(); len(holds) > 0 {
 		return &holds[0]
@@ -293,7 +293,7 @@ func (res Result) TopHold() *decision.Hold {
 	return nil
 }
 
-// planAndBudgetHolds are those of the plan and of a budget.
+// planAndBudgetHolds are the holds of the plan, and the refusal of a budget.
 func (res Result) planAndBudgetHolds() []decision.Hold {
 	if res.BudgetHold == nil {
 		return res.Holds
@@ -304,8 +304,8 @@ func (res Result) planAndBudgetHolds() []decision.Hold {
 // skippedCandidates are the candidates that stay as they are.
 func (res Result) skippedCandidates() []selection.Skip { return slices.Concat(res.Skipped, res.Kept) }
 
-// FailedPhases are the phases that failed, but not those that only lost a race. Updating pods
-// fails too while one of them is stuck.
+// FailedPhases returns the phases that failed, except those that only lost a race. The update of pods
+// also counts as failed while a pod is stuck.
 func (res Result) FailedPhases() []*PhaseError {
 	out := slices.DeleteFunc(phaseErrors(res.Err), func(e *PhaseError) bool { return IsConflict(e) })
 	if len(res.Stuck) > 0 && !slices.ContainsFunc(out, func(e *PhaseError) bool { return e.Phase == PhaseUpdate }) {
@@ -314,14 +314,14 @@ func (res Result) FailedPhases() []*PhaseError {
 	return out
 }
 
-// PhaseSucceeded reports whether a phase ran without an error: reading what there is has, or there were no Result. A round that scales does not
-// update, and a phase that only lost a race has neither failed nor succeeded.
+// PhaseSucceeded reports whether a phase ran without an error. Reading the state has succeeded, as otherwise there would be no Result. A round
+// that scales does not update, and a phase that only lost a race has neither failed nor succeeded.
 func (res Result) PhaseSucceeded(phase string) bool {
 	ran := phase == PhaseScale || phase == failure.ConditionType || (phase == PhaseUpdate && res.Looked && len(res.Stuck) == 0)
 	return ran && !slices.ContainsFunc(phaseErrors(res.Err), func(e *PhaseError) bool { return e.Phase == phase })
 }
 
-// phaseErrors are the phases that ended with an error.
+// phaseErrors returns the phases that ended with an error.
 func phaseErrors(err error) (out []*PhaseError) {
 	switch e := err.(type) {
 	case *PhaseError:
@@ -342,14 +342,14 @@ const (
 
 // PhaseError is an error with the condition that reports it.
 type PhaseError struct {
-	// Phase is PhaseScale or PhaseUpdate, which are the types of the conditions too.
+	// Phase is PhaseScale or PhaseUpdate, which are also the types of the conditions.
 	Phase string
 	Err   error
 }
 
 func (e *PhaseError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *PhaseError) Unwrap() error { return e.Err }
 
 func newPhaseError(name string, err error) error {

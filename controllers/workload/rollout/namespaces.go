@@ -14,17 +14,17 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Reasons of holds of pods whose namespace policies cannot be told about. A rule that looks at
-// the labels could hold these pods.
+// Reasons of holds of pods whose namespace labels are not available to policies. A rule that reads
+// these labels could hold the pods.
 const (
-	// NamespaceUnknownReason is of pods whose namespace the cache does not show yet.
+	// NamespaceUnknownReason is the reason of pods whose namespace the cache does not show yet.
 	NamespaceUnknownReason = "NamespaceUnknown"
-	// NamespaceLabelsReason is of pods whose namespace has more than facts.MaxNamespaceLabels.
+	// NamespaceLabelsReason is the reason of pods whose namespace has labels of more than facts.MaxNamespaceLabels bytes.
 	NamespaceLabelsReason = "NamespaceLabelsTooLong"
 )
 
-// readNamespaces has the facts of pods of a cluster-scoped workload show the labels of their
-// namespaces. It returns the reason for each namespace whose labels cannot be facts.
+// readNamespaces adds the labels of namespaces to the facts of the pods of a cluster-scoped workload.
+// It returns the reason for each namespace whose labels cannot be facts.
 func (r *Round) readNamespaces(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (unknown map[string]string, err error) {
 	all, unknown, err := namespaceLabels(ctx, guest, pods)
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *Round) readNamespaces(ctx context.Context, guest KindWithSharedPods, po
 	return unknown, nil
 }
 
-// namespaceLabels reads the labels of the namespaces that pods are in, and says why of some of
-// them there are none.
+// namespaceLabels reads the labels of the namespaces of pods, and returns the reason for each namespace
+// whose labels are not available.
 func namespaceLabels(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (labels map[string]map[string]string, unknown map[string]string, err error) {
 	var names []string
 	seen := map[string]bool{}
@@ -65,8 +65,8 @@ func namespaceLabels(ctx context.Context, guest KindWithSharedPods, pods []*core
 	return labels, unknown, nil
 }
 
-// holdUnknown is the hold of a pod whose namespace policies cannot be told about, for a reason;
-// nil if there is no reason, or if no rule of users could hold the pod.
+// holdUnknown returns the hold of a pod whose namespace labels are not available, for a reason.
+// It returns nil if there is no reason, or if no rule of users could hold the pod.
 func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason string) *decision.Hold {
 	if reason == "" || !r.lookedAt(subject) {
 		return nil
@@ -84,13 +84,13 @@ func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason st
 	return &h
 }
 
-// lookedAt reports whether rules of users see the pods of a workload one by one.
+// lookedAt reports whether rules of users evaluate the pods of a workload one by one.
 func (r *Round) lookedAt(subject decision.Subject) bool {
 	s := r.c.Engine.ActiveSnapshot()
 	return s.IsPointExtended(points.RankPoint().Name, subject) || s.IsPointReplaced(points.RankPoint().Name, subject) || s.IsPointDefined(points.RowsPoint().Name, subject)
 }
 
-// nameOf is the name of a pod for people: with its namespace where the workload has none.
+// nameOf returns the name of a pod for messages: with its namespace if the workload has none.
 func (f *Facts) nameOf(pod types.NamespacedName) string {
 	if f.Subject.Namespace == "" {
 		return pod.String()

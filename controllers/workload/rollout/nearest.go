@@ -13,9 +13,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
 
-// nearestChange says how to find what would have changed an answer about the workload, or
-// about one of its pods: that is asked of the decision which holds it, or would.
-// Where nothing is held or could be, there is nothing to find.
+// nearestChange returns a function that finds a change of facts that would have changed an answer about the workload, or
+// about one of its pods. It evaluates the decision that holds it, or would.
+// If nothing is held or could be, it returns nil.
 func (r *explanation) nearestChange(v explain.Verdict, p *facts.Pod) func(context.Context) *nearest.Result {
 	switch v {
 	case explain.Held, explain.Waiting, explain.Moved, explain.Updating:
@@ -29,7 +29,7 @@ func (r *explanation) nearestChange(v explain.Verdict, p *facts.Pod) func(contex
 	return func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.e, asked) }
 }
 
-// answerRecord is the decision that an answer is from.
+// answerRecord returns the record of the decision that an answer is from.
 func (r *explanation) answerRecord(p *facts.Pod) (decision.Record, bool) {
 	if p != nil {
 		if i, ok := r.skips[p.Key()]; ok && r.skipped[i].Hold.Pod != "" {
@@ -47,8 +47,8 @@ func (r *explanation) answerRecord(p *facts.Pod) (decision.Record, bool) {
 	return asked, true
 }
 
-// rankRecord is the decision that held a single pod, as it would be asked now: that
-// one may be remembered from an earlier round, and was about other pods too.
+// rankRecord returns the decision that held a single pod as it would be made now. The
+// original decision may be from an earlier round, and about other pods too.
 func (r *explanation) rankRecord(p *facts.Pod, h decision.Hold) (decision.Record, bool) {
 	s, subject := r.e.ActiveSnapshot(), r.f.Subject
 	if s.RevisionFor(subject) != r.f.Policies {

@@ -23,11 +23,11 @@ type orderedCandidates struct {
 	facts      []points.PodFacts // of the candidates, by position
 }
 
-// rankable shows the ranker the pods of a round.
+// rankable passes the pods of a round to the ranker.
 type rankable struct {
 	pods []*facts.Pod
-	// awaiting are the facts, with their hashes, of those whose nodes do not have all images
-	// yet, by position. These facts are as good as the round: a pod keeps none of them.
+	// awaiting are the facts, with their hashes, of pods whose nodes do not have all images
+	// yet, by position. These facts are valid only in this round, and are not stored in the pods.
 	awaiting map[int]awaiting
 }
 
@@ -36,7 +36,7 @@ type awaiting struct {
 	hash  uint64
 }
 
-// rankablePods are the pods of some facts, with what is pulled ahead on their nodes.
+// rankablePods returns the pods of some facts, with the images that are pulled ahead on their nodes.
 func (r *Round) rankablePods(f *Facts) rankable {
 	out := rankable{pods: f.Pods}
 	if r.pulls == nil {
@@ -76,12 +76,12 @@ func (p rankable) PodFacts(i int) points.PodFacts {
 
 func (p rankable) podLabel(i int, key string) string { return p.pods[i].Labels[key] }
 
-// pullsAgain is when a pod is looked at again that is held and whose node does not have all
-// images yet. A NodeImage that changes causes no round.
+// pullsAgain is the time after which a held pod whose node does not have all images yet is
+// evaluated again. A change of a NodeImage starts no round.
 const pullsAgain = 5 * time.Second
 
-// orderCandidates ranks the candidates (CS-09), and lets rollout/rows change the order where a
-// bundle defines it.
+// orderCandidates ranks the candidates (CS-09). If a bundle defines rollout/rows, that may change
+// the order.
 func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, candidate func(*facts.Pod) bool) orderedCandidates {
 	pods := r.rankablePods(f)
 	places := r.c.ranker.RankPods(ctx, f.Subject, in.Workload, in.Strategy, pods)
@@ -95,7 +95,7 @@ func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanO
 		}
 	}
 	waiting = places.ArrangePods(waiting, plan.Scatter, pods.podLabel)
-	if plan.Unavailable == "" { // else the walk lets unavailable ones go
+	if plan.Unavailable == "" { // otherwise the walk orders unavailable candidates
 		f.underWayFirst(waiting)
 	}
 	o := orderedCandidates{pods: make(map[types.NamespacedName]*facts.Pod, len(waiting)), facts: make([]points.PodFacts, 0, len(waiting))}
@@ -120,12 +120,12 @@ func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanO
 	return o
 }
 
-// underWayFirst has pods go first whose last update is not complete: they were taken, as
-// those that prepare for theirs. One that its node does not resize is ready all the same,
+// underWayFirst puts pods whose last update is not complete first: they were taken before, as
+// were pods that prepare for their update. A pod that its node does not resize is ready in spite of that,
 // and would wait indefinitely behind an available pod for which there is no room.
 func (f *Facts) underWayFirst(waiting []int) {
 	if _, ok := f.kind.(KindWithSharedPods); ok {
-		return // it is the update of another that is under way
+		return // the update is that of another workload
 	}
 	done := func(i int) (n int) {
 		incrementIf(&n, f.Pods[i].InPlaceDone)
@@ -134,9 +134,9 @@ func (f *Facts) underWayFirst(waiting []int) {
 	slices.SortStableFunc(waiting, func(a, b int) int { return done(a) - done(b) })
 }
 
-// evaluateRows asks the opt-in point that sees all candidates. A candidate that it does not name
-// is held; a name that is no candidate is ignored. A name without a namespace is that of each
-// candidate of the name.
+// evaluateRows evaluates the opt-in point that receives all candidates. A candidate that the answer does not name
+// is held; a name that is no candidate is ignored. A name without a namespace means each
+// candidate with that name.
 func (r *Round) evaluateRows(ctx context.Context, f *Facts, in points.PlanInput, o orderedCandidates) []selection.Candidate {
 	question := points.RowsInput{Plan: in, Rows: o.facts}
 	named := make(map[string][]int, 2*len(o.candidates)) // positions in candidates

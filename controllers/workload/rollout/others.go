@@ -13,8 +13,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// MayDisrupt asks plan and rank about pods that the workload does not count among its own. A strategy that updates no pod
-// is none against it: the pods are not updated.
+// MayDisrupt evaluates plan and rank for pods that the workload does not count among its own. The type of the strategy does
+// not matter, since these pods are not updated.
 func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) disruption.Result {
 	strategy := f.Strategy
 	strategy.Type = "RollingUpdate"

@@ -17,30 +17,30 @@ import (
 )
 
 // places are the candidates of a round that were not taken yet, and the room that is left for them. A pod that is taken uses up a place
-// under the partition and maxUnavailable. It keeps the place whatever becomes of its write, since a write that fails may have been made.
-// Only a pod that its budget or the API server refused was not written for sure: its place is free for the next candidate.
+// under the partition and maxUnavailable. It keeps the place whatever the result of its write is, since a write that failed may have been done.
+// Only if a budget or the API server refused it, the pod was certainly not written: its place is free for the next candidate.
 type places struct {
 	orderedCandidates
 	holds  []decision.Hold
 	limits selection.Limits
 	un     selection.Unavailable
-	// taken is the room that each pod which keeps its place uses up.
+	// taken is the room that each pod with a place uses up.
 	taken map[types.NamespacedName]selection.Unavailable
-	// passed are the refusals of rounds before that ran out of their turn, and next is where those of this round are kept.
+	// passed are the refusals of earlier rounds whose turn ended, and next is where the refusals of this round are stored.
 	passed refusals
 	next   *refusals
 }
 
-// refusals are why pods were refused, by what they share.
+// refusals are the refusals of pods, by the key of the pods that share a budget.
 type refusals map[types.UID]refusal
 
-// refusal is of a budget, which is asked about ready pods alone, or of the API server.
+// refusal is a refusal by a budget, which applies only to ready pods, or by the API server.
 type refusal struct {
 	hold   *decision.Hold
 	denied bool
 }
 
-// holdOf returns what refuses a pod that shares a budget with others; nil if nothing does.
+// holdOf returns the refusal that applies to a pod with a key; nil if there is none.
 func (r refusals) holdOf(ready bool, sharing types.UID) *decision.Hold {
 	if one := r[sharing]; one.denied || ready {
 		return one.hold
@@ -48,8 +48,8 @@ func (r refusals) holdOf(ready bool, sharing types.UID) *decision.Hold {
 	return nil
 }
 
-// newPlaces returns the places of candidates, of which none is taken. Those that rounds before refused until their turn was over are held:
-// the round begins behind them, or it would never get further, and asks about them again soon. next keeps what this round refuses.
+// newPlaces returns the places of candidates, of which none is taken. Candidates that earlier rounds refused until their turn ended are held:
+// the round begins after them, or it would never get further, and checks them again soon. next stores the refusals of this round.
 func (r *Round) newPlaces(o orderedCandidates, holds []decision.Hold, limits selection.Limits, un selection.Unavailable, next *refusals) *places {
 	p := &places{orderedCandidates: o, holds: holds, limits: limits, un: un, taken: map[types.NamespacedName]selection.Unavailable{}, passed: *next, next: next}
 	*next = nil
@@ -60,7 +60,7 @@ func (r *Round) newPlaces(o orderedCandidates, holds []decision.Hold, limits sel
 	return p
 }
 
-// holdRefused holds the candidates that share a budget with refused ones: most likely they would be refused as well.
+// holdRefused holds the candidates that probably share a budget with refused ones.
 func (p *places) holdRefused(r *Round, refused refusals) {
 	for i := range p.candidates {
 		if c := &p.candidates[i]; c.Hold == nil {
@@ -70,7 +70,7 @@ func (p *places) holdRefused(r *Round, refused refusals) {
 	}
 }
 
-// takePods takes as many candidates as there is room for, in their order. They are no candidates any more.
+// takePods takes as many candidates as there is room for, in their order, and removes them from the candidates.
 func (p *places) takePods() (taken []types.NamespacedName, skipped []selection.Skip) {
 	taken, skipped = selection.WalkCandidates(p.candidates, p.holds, p.limits, p.un)
 	now := make(map[types.NamespacedName]bool, len(taken))
@@ -90,20 +90,20 @@ func (p *places) takePods() (taken []types.NamespacedName, skipped []selection.S
 	return taken, skipped
 }
 
-// useRoom takes the room of a pod, or gives it back where times is -1.
+// useRoom uses up the room of a pod; it frees the room if times is -1.
 func (p *places) useRoom(room selection.Unavailable, times int) {
 	p.limits.Limit -= times
 	p.un.Total += times * room.Total
 	p.un.AtTarget += times * room.AtTarget
 }
 
-// freeRefused gives back the places of pods that were refused since the last call, and reports whether there are any. The other pods of
-// their workloads get none of these places: most likely they would be refused as well.
+// freeRefused frees the places of pods that were refused since the last call, and reports whether there are any. Other pods of
+// their workloads get none of these places, since they would probably be refused as well.
 func (p *places) freeRefused(r *Round, k *keptPods) bool {
 	freed := false
 	for _, s := range slices.Concat(k.refused, k.denied) {
 		room, ok := p.taken[s.Pod]
-		if !ok { // it has given its place back, or never had one
+		if !ok { // the place was freed before, or the pod had none
 			continue
 		}
 		freed = true
@@ -117,7 +117,7 @@ func (p *places) freeRefused(r *Round, k *keptPods) bool {
 	return true
 }
 
-// listRefusals returns why pods of this round were refused.
+// listRefusals returns the refusals of this round.
 func (p *places) listRefusals(r *Round, k *keptPods) refusals {
 	refused := refusals{}
 	for sharing, hold := range k.holds {
@@ -129,8 +129,8 @@ func (p *places) listRefusals(r *Round, k *keptPods) refusals {
 	return refused
 }
 
-// regainPlaces gives back the places of pods that were refused, and reports whether candidates are to be taken for them. Where the turn of
-// the round is over the next round takes them, with a plan of its own, behind those that are refused.
+// regainPlaces frees the places of pods that were refused, and reports whether candidates are to be taken for them now. If the turn of
+// the round is over, the next round takes them, with a new plan, after those that are refused.
 func (r *Round) regainPlaces(p *places, k *keptPods, began time.Time) bool {
 	if !p.freeRefused(r, k) {
 		return false
@@ -153,13 +153,13 @@ type updates struct {
 	*places
 	changes *changeDecisions
 	room    recreations
-	// waiting are the pods that have places and wait for an answer, or for room to be created again.
+	// waiting are the pods with places that wait for an answer, or for room to be created again.
 	waiting []selection.Skip
-	// mayRecreate are the pods that a RecreateLimiter lets be recreated; nil if nothing limits that.
+	// mayRecreate are the pods that a RecreateLimiter allows to be recreated; nil if there is no limit.
 	mayRecreate map[*facts.Pod]bool
 }
 
-// takeMoves adds to decisions the moves of as many candidates as there is room for, and returns these moves.
+// takeMoves adds the moves of as many candidates as there is room for to the decisions, and returns these moves.
 func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 	var errs []error
 	taken, skipped := u.takePods()
@@ -170,7 +170,7 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case change.Action == points.Recreate && u.mayRecreate != nil && !u.mayRecreate[p]: // it was to wait when the limit was asked for
+		case change.Action == points.Recreate && u.mayRecreate != nil && !u.mayRecreate[p]: // not passed to the limiter, because it was to wait then
 			u.changes.r.RequeueAfter(undecidedAgain)
 			u.waiting = append(u.waiting, selection.Skip{Pod: pod, Hold: HoldOfSurge(points.ScaleOutput{}, p)})
 		case change.Action != points.Wait && !u.room.takeIfRoom(p, change.Action == points.Recreate):
@@ -186,10 +186,10 @@ func (u *updates) takeMoves(ctx context.Context, d *Decisions) ([]Move, error) {
 	return d.Take[from:], message.JoinErrors(errs...)
 }
 
-// moveTaken moves what was decided. A pod of a guest that is refused keeps no pod of another workload from its update.
+// moveTaken carries out the moves. If a pod of a kind with shared pods is refused, candidates of other workloads take its place.
 func (r *Round) moveTaken(ctx context.Context, f *Facts, d Decisions) (Decisions, Outcome, error) {
 	k, u, began := &keptPods{}, d.updates, r.c.Now()
-	d.updates = nil // it is as good as the round
+	d.updates = nil // valid only in this round
 	errs := []error{r.executeMoves(ctx, f, d.Take, k)}
 	for u != nil && r.regainPlaces(u.places, k, began) {
 		more, err := u.takeMoves(ctx, &d)

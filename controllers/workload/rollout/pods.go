@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
 
-// RecordWrite notes a pod as it was written, so that the next round sees it so whatever the
-// cache says; nil if it was not. An act that fails half-way has written too. Where the
+// RecordWrite records a pod as it was written, so that the next round uses it even if the cache
+// is older; nil if it was not written. An act that failed half-way may have written too. If the
 // error leaves open whether a write was done, the pod is read.
 func (r *Round) RecordWrite(ctx context.Context, was, pod *corev1.Pod, err error) {
 	uid := r.Workload.GetUID()
@@ -34,8 +34,8 @@ func (r *Round) RecordWrite(ctx context.Context, was, pod *corev1.Pod, err error
 	}
 }
 
-// rereadPod reads a pod past the cache. gone is true when it is not there any more, or
-// terminates; where the API server does not answer, both are nothing.
+// rereadPod reads a pod past the cache. gone is true if the pod does not exist any more, or
+// terminates. If the API server does not answer, it returns nil and false.
 func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.Pod, gone bool) {
 	found = &corev1.Pod{}
 	err := r.c.Live.Get(ctx, client.ObjectKeyFromObject(was), found)
@@ -48,15 +48,15 @@ func (r *Round) rereadPod(ctx context.Context, was *corev1.Pod) (found *corev1.P
 	return found, found.UID != was.UID || found.DeletionTimestamp != nil
 }
 
-// SetState brings a pod to a lifecycle state. rehook has its hook asked once more.
+// SetState brings a pod to a lifecycle state. rehook restores the marks of its hook first.
 func (r *Round) SetState(ctx context.Context, f *Facts, p *facts.Pod, state kruise.LifecycleStateType, rehook bool) error {
 	pod, err := r.c.states.MoveToState(ctx, p.Pod, state, f.Lifecycle, rehook)
 	r.RecordWrite(ctx, p.Pod, pod, err)
 	return err
 }
 
-// TakenError is of a pod that cannot be created because there is one of its name, which is
-// another's or terminates.
+// TakenError is the error of a pod that cannot be created because a pod with its name exists, which has another
+// owner or terminates.
 type TakenError struct {
 	// By is the pod that has the name.
 	By  *corev1.Pod
@@ -65,12 +65,12 @@ type TakenError struct {
 
 func (e *TakenError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *TakenError) Unwrap() error { return e.Err }
 
-// CreatePod creates a pod, and opens its readiness gates where its lifecycle state does not
-// wait for a node. One of the name that is there already is ours if the answer to an earlier
-// attempt was lost, or if the cache does not show it yet.
+// CreatePod creates a pod, and opens its readiness gates unless its lifecycle state
+// waits for a node. If a pod with the name exists and the workload owns it, it counts as created: the answer to an earlier
+// attempt was lost, or the cache does not show it yet.
 func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	err := r.c.Client.Create(ctx, pod)
 	if err == nil {
@@ -90,10 +90,10 @@ func (r *Round) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 }
 
-// openNew opens the readiness gates of a pod that was created just now. A kubelet that learns
-// of the pod later writes its readiness once; else it writes it again when a gate is opened
-// behind its first status. Where the write fails, a later round opens the gates, once the pod
-// has a node. So it does for a pod whose state changes when it has one: both are one write.
+// openNew opens the readiness gates of a new pod. If its kubelet sees the pod
+// only after that, it writes the readiness once. Otherwise it writes it again when a gate is opened
+// after its first status. If the write fails, a later round opens the gates, once the pod
+// has a node. A later round also does that for a pod whose state changes when it has a node, in one write.
 func (r *Round) openNew(ctx context.Context, pod *corev1.Pod) {
 	if lifecycle.PodState(pod) == kruise.LifecycleStatePreparingNormal || !inplace.WantsReady(pod) {
 		return
@@ -103,14 +103,14 @@ func (r *Round) openNew(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// RecordCreated notes a pod that was created.
+// RecordCreated records a pod that was created, with an event.
 func (r *Round) RecordCreated(pod *corev1.Pod) {
 	r.c.overlay.RecordCreated(r.Workload.GetUID(), pod)
 	r.created.addPod(pod)
 	r.RecordNormal(kruise.SuccessfulCreateReason, r.c.typ.Events.Created(r.Workload.GetName(), pod.Name))
 }
 
-// DeletePod deletes a pod and tells it by an event.
+// DeletePod deletes a pod and records an event.
 func (r *Round) DeletePod(ctx context.Context, f *Facts, p *facts.Pod) error {
 	if err := r.deleteObject(ctx, f, p); err != nil {
 		if !IsConflict(err) {
@@ -123,8 +123,8 @@ func (r *Round) DeletePod(ctx context.Context, f *Facts, p *facts.Pod) error {
 	return nil
 }
 
-// LetGo deletes pods by a function of the kind, but for those that a hook holds: the hook is
-// told, and waited for. It reports whether it wrote.
+// LetGo deletes pods by a function of the kind. If a hook holds a pod, it sets the pod to PreparingDelete
+// and waits for the hook. It reports whether it wrote.
 func (r *Round) LetGo(ctx context.Context, f *Facts, pods []*facts.Pod, remove func(*facts.Pod) error) (acted bool, err error) {
 	var acts []func() error
 	for _, p := range pods {
@@ -135,8 +135,8 @@ func (r *Round) LetGo(ctx context.Context, f *Facts, pods []*facts.Pod, remove f
 	return len(acts) > 0, r.RunParallel(acts)
 }
 
-// LetOneGo is LetGo of one pod, for moves, which are under way beside each other already: an
-// act of Parallel may not wait for another one.
+// LetOneGo does the same for one pod. It is for moves, which run in parallel already: an
+// act of RunParallel may not wait for another one.
 func (r *Round) LetOneGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*facts.Pod) error) error {
 	if act := r.letGo(ctx, f, p, remove); act != nil {
 		return act()
@@ -144,7 +144,7 @@ func (r *Round) LetOneGo(ctx context.Context, f *Facts, p *facts.Pod, remove fun
 	return nil
 }
 
-// letGo is what a pod needs on its way out, nil while a hook holds it.
+// letGo returns the next write for the deletion of a pod, nil while a hook holds the pod.
 func (r *Round) letGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*facts.Pod) error) func() error {
 	switch lifecycle.BeforeDelete(p.Pod, f.Lifecycle) {
 	case lifecycle.Prepare:
@@ -155,10 +155,10 @@ func (r *Round) letGo(ctx context.Context, f *Facts, p *facts.Pod, remove func(*
 	return nil
 }
 
-// deleteObject deletes this very pod: one of the same name that came after it is left
-// alone. A pod that may go because it is not available is deleted only as it was seen: it
-// may have become so since. A conflict says that there is another pod, or another version,
-// or is the way in which a webhook refuses.
+// deleteObject deletes the pod with this UID, not a later pod with the same name.
+// If a pod may be deleted because it is not available, its resource version is a precondition: it
+// may have become available since. A conflict means that another pod or version exists,
+// or that a webhook refuses the deletion.
 func (r *Round) deleteObject(ctx context.Context, f *Facts, p *facts.Pod) error {
 	only := client.Preconditions{UID: &p.UID}
 	if p.State != kruise.LifecycleStatePreparingDelete && !f.IsAvailable(p) {

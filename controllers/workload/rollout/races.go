@@ -12,21 +12,21 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// CreateError is an error of a create. Nothing that does not exist yet can have been
-// written by another client first: a 404 or a 409 from there, by a webhook for
-// instance, is no lost race.
+// CreateError is an error of a create. No other client can have written an object
+// that does not exist yet, so a 404 or a 409 for a create, for
+// instance by a webhook, is no lost race.
 type CreateError struct{ Err error }
 
 func (e *CreateError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *CreateError) Unwrap() error { return e.Err }
 
-// persistentError is a conflict that was met again and again. Races are lost once or
+// persistentError is a conflict that occurred in many rounds in a row. Races are lost once or
 // twice; a webhook that answers 404 or 409 refuses each time.
 type persistentError struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *persistentError) Unwrap() error { return e.error }
 
 // IsConflict reports whether an error is nothing but lost races.
@@ -46,8 +46,8 @@ func onlyCreates(err error) bool {
 	return everyError(err, onlyCreates, func(error) bool { return false })
 }
 
-// everyError asks one of all errors that an error joins, or of the one that it wraps; leaf
-// is asked of an error that has none.
+// everyError reports whether one is true for all errors that an error joins, or for the error that it wraps. If it
+// does neither, the result is that of leaf.
 func everyError(err error, one, leaf func(error) bool) bool {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
@@ -63,7 +63,7 @@ func everyError(err error, one, leaf func(error) bool) bool {
 	return leaf(err)
 }
 
-// giveUpRacing makes failures of the conflicts of a round, and tells them by events.
+// giveUpRacing turns the conflicts of a round into failures, and records events of them.
 func (r *Round) giveUpRacing(err error) error {
 	give := func(e *PhaseError) error {
 		r.RecordWarning(e.Phase, fmt.Sprintf("tried %d times: %s", requeue.MostLostRaces+1, OneLine(e.Error())))

@@ -15,12 +15,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// write changes a pod and returns it as it is stored.
+// write changes a pod and returns it as it was stored.
 type write func(context.Context) (*corev1.Pod, error)
 
-// refreshPods lets every pod go on with what has begun: its in-place update, its lifecycle
-// state, its gates. It starts nothing. Gates that open are no matter to the rest of the
-// round, and are opened beside it: the opening ends with its wait.
+// refreshPods continues for each pod what has begun: its in-place update, its lifecycle
+// state, its gates. It begins nothing new. The rest of the round does not depend on gates that open, so they
+// are opened in parallel to it: waitOpened waits for that.
 func (r *Round) refreshPods(ctx context.Context, f *Facts) (*Facts, *asyncGateOpener, error) {
 	now, beside := &refreshed{r: r}, &refreshed{r: r}
 	most, _ := r.atOnce()
@@ -64,7 +64,7 @@ func (w *refreshed) addWrite(ctx context.Context, p *facts.Pod, act write) {
 	})
 }
 
-// asyncGateOpener is the opening of gates beside the rest of a round.
+// asyncGateOpener opens gates in parallel to the rest of a round.
 type asyncGateOpener struct {
 	*refreshed
 	group *recovery.Group
@@ -76,19 +76,19 @@ func (o *asyncGateOpener) waitOpened() ([]*corev1.Pod, error) {
 	return o.written, err
 }
 
-// onlyOpensGates reports whether gates of a pod are opened that nothing else in the round looks at:
-// the pod is what it is to be and stays, and it is not available before its kubelet has
-// seen them open.
+// onlyOpensGates reports whether a pod only needs gates opened that nothing else in the round depends on:
+// the pod is at its target and stays, and it is not available before its kubelet has
+// seen the open gates.
 func (r *Round) onlyOpensGates(f *Facts, p *facts.Pod) bool {
 	return p.InPlaceDone && !p.Ready && f.AtTarget(p) && !f.IsLeaving(p) && r.needsGatesOpened(p)
 }
 
-// nextWrite finds the one thing that a pod needs next, nil if nothing.
+// nextWrite returns the next write that a pod needs, nil if none.
 func (r *Round) nextWrite(f *Facts, p *facts.Pod) (write, error) {
 	if _, ok := r.c.kind.(KindWithSharedPods); ok {
 		return r.kindWrite(p), nil
 	}
-	if !p.InPlaceDone { // most have no update under way, and are not to be looked into each round
+	if !p.InPlaceDone { // most pods have no update under way, so NextStep would only cost time
 		step, left, err := r.c.updater.NextStep(p.Pod)
 		if err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ func (r *Round) nextWrite(f *Facts, p *facts.Pod) (write, error) {
 	state := lifecycle.NextState(p.Pod, f.Lifecycle, lifecycle.Facts{AtTarget: f.AtTarget(p), Complete: p.InPlaceDone})
 	if p.InPlaceDone && r.needsGatesOpened(p) {
 		var edit func(*corev1.Pod)
-		if state != p.State && !lifecycle.HasHookKey(p.Pod) { // it costs no write of its own
+		if state != p.State && !lifecycle.HasHookKey(p.Pod) { // the state is written together with the gates
 			edit = func(pod *corev1.Pod) { lifecycle.SetState(pod, state, f.Now) }
 		}
 		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.updater.MarkReady(ctx, p.Pod, edit) }, nil
@@ -111,27 +111,27 @@ func (r *Round) nextWrite(f *Facts, p *facts.Pod) (write, error) {
 			return r.c.states.MoveToState(ctx, p.Pod, state, f.Lifecycle, false)
 		}, nil
 	}
-	if f.AtTarget(p) && !f.IsLeaving(p) && lifecycle.HasStaleHookKey(p.Pod) { // what is to be moved or deleted prepares again
+	if f.AtTarget(p) && !f.IsLeaving(p) && lifecycle.HasStaleHookKey(p.Pod) { // a pod that is to be moved or deleted prepares again
 		return func(ctx context.Context) (*corev1.Pod, error) { return r.c.states.ReleaseHookKeys(ctx, p.Pod) }, nil
 	}
 	if act := r.kindWrite(p); act != nil {
 		return act, nil
 	}
 	if p.Ready && p.State != kruise.LifecycleStatePreparingDelete && !f.IsAvailable(p) {
-		r.RequeueAfter(p.ReadySince.Add(f.MinReady).Sub(f.Now)) // it becomes available by waiting
+		r.RequeueAfter(p.ReadySince.Add(f.MinReady).Sub(f.Now)) // the pod becomes available after a time
 	}
 	return nil, nil
 }
 
 // needsGatesOpened reports whether the readiness gates of a pod without an update under way are to be
-// opened now. Those of a new pod that were not opened with its creation are once it has a
-// node, long before its containers run: by then its lifecycle state changes too, which takes
-// no write of its own so.
+// opened now. If the gates of a new pod were not opened with its creation, they are opened once it has a
+// node, long before its containers run. At that time its lifecycle state changes too, so that one write does
+// both.
 func (r *Round) needsGatesOpened(p *facts.Pod) bool {
 	return inplace.WantsReady(p.Pod) && (p.Spec.NodeName != "" || inplace.HasGateCondition(p.Pod))
 }
 
-// kindWrite is what the kind itself keeps in order.
+// kindWrite returns the write that the kind itself requires for a pod.
 func (r *Round) kindWrite(p *facts.Pod) write {
 	if kind, ok := r.c.kind.(KindWithLabelRefresh); ok {
 		if act := kind.RefreshPod(r, p); act != nil {
@@ -141,7 +141,7 @@ func (r *Round) kindWrite(p *facts.Pod) write {
 	return nil
 }
 
-// KindWithLabelRefresh is a Kind that has more to keep in order on its pods.
+// KindWithLabelRefresh is a Kind that keeps more of its pods up to date, such as labels.
 type KindWithLabelRefresh interface {
 	// RefreshPod returns the write that a pod needs, nil if none.
 	RefreshPod(r *Round, p *facts.Pod) func(context.Context) (*corev1.Pod, error)

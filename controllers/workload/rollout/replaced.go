@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// replacedPods has the names of pods that an update took to be recreated and whose next pods are
-// not created yet; of kinds with a pod on each node, the names of the nodes. These updates were begun before a hold, such as one that counts the pods
-// which are available, so a hold lets them end. Losing the names, as with a restart, has the
-// next pods made of the current revision: that is the stricter way.
+// replacedPods has the names of pods that an update took to recreate them and whose replacements are
+// not created yet; for kinds with a pod on each node, the names of the nodes. These updates began before a hold, such as a hold that depends on
+// the number of available pods, so they may complete in spite of it. If the names are lost, for example by a restart, the
+// replacements have the current revision, which is the stricter behavior.
 type replacedPods struct {
 	mu       sync.Mutex
 	revision string
@@ -28,7 +28,7 @@ func (m *replacedPods) addName(revision, name string) {
 	m.names[name] = true
 }
 
-// replacedName is what is the same of a pod and of the one that replaces it, where anything is.
+// replacedName returns the name that a pod and its replacement have in common, if they have one.
 func (c *Controller) replacedName(pod *corev1.Pod) string {
 	if c.typ.NodeOf != nil {
 		return c.typ.NodeOf(pod)
@@ -36,8 +36,8 @@ func (c *Controller) replacedName(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// ReplacedNames are the names of the pods, or of their nodes, that the update took, and whose next pods may be of its
-// revision whatever holds it since. Those that are there and stay are none of them.
+// ReplacedNames returns the names of the pods, or of their nodes, that the update took and whose replacements may have its
+// revision in spite of later holds. It does not contain pods that exist and stay.
 func (r *Round) ReplacedNames(f *Facts) map[string]bool {
 	m := &r.memory.replaced
 	m.mu.Lock()
@@ -57,7 +57,7 @@ func (r *Round) ReplacedNames(f *Facts) map[string]bool {
 	return out
 }
 
-// ForgetReplaced forgets a pod that the next one has been created for: that of a name, or any
+// ForgetReplaced forgets a pod whose replacement was created: the one with a name, or any
 // if the name is empty.
 func (r *Round) ForgetReplaced(name string) {
 	m := &r.memory.replaced
@@ -73,7 +73,8 @@ func (r *Round) ForgetReplaced(name string) {
 	}
 }
 
-// ForgetAllReplaced forgets the pods that are gone, because none is missing: what replaced them is there, as with surge it was before.
+// ForgetAllReplaced forgets the pods that are gone, because no pod is missing. With surge the replacements exist even before
+// the pods are gone.
 func (r *Round) ForgetAllReplaced(f *Facts) {
 	there := make(map[string]bool, len(f.Pods))
 	for _, p := range f.Pods {

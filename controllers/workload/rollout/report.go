@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// reportUnreadable reports that a round could not read what there is, by a condition that lasts until a round can, and by an event for
-// each error. The rest of the status stays as it was.
+// reportUnreadable reports that a round could not read the state: by a condition that stays until a round can, and by an event for
+// each new error. The rest of the status does not change.
 func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	if text := OneLine(cause.Error()); r.memory.unreadable != text {
 		r.memory.unreadable = text
@@ -26,22 +26,22 @@ func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 		return nil
 	}
 	err := r.WriteStatus(ctx, r.c.typ.Status(changed))
-	if IsConflict(err) { // the next round tells
+	if IsConflict(err) { // the next round reports it
 		return nil
 	}
 	return err
 }
 
-// Condition is a condition of a workload, of whatever type its API has.
+// Condition is a condition of a workload, independent of the types of its API.
 type Condition struct {
 	Type            string
 	Status          corev1.ConditionStatus
 	Reason, Message string
 }
 
-// HoldCondition is the condition UpdateHeld after a round, with the first reason that pods are held.
-// It is nil where the round knows nothing new: it did not come to ask, or nothing holds the
-// update and nothing did. held reports whether the condition was True before.
+// HoldCondition returns the condition UpdateHeld after a round, with the first reason why pods are held.
+// It is nil if there is nothing new to report: the round did not evaluate the update, or nothing holds the
+// update and nothing did before. held reports whether the condition was True before.
 func (res Result) HoldCondition(held bool) *Condition {
 	if !res.Looked {
 		return nil
@@ -66,8 +66,8 @@ type Events interface {
 	RecordWarning(reason, message string)
 }
 
-// ReportHold records an event of a condition that Hold returned and that is new. What the
-// user asked for in the update strategy is no warning.
+// ReportHold records an event for a new condition that HoldCondition returned. If the user
+// requested the hold in the update strategy, the event is no warning.
 func (res Result) ReportHold(to Events, c Condition) {
 	if c.Status != corev1.ConditionTrue {
 		to.RecordNormal(kruise.NotHeldReason, "No policy holds the update any more.")
@@ -80,7 +80,7 @@ func (res Result) ReportHold(to Events, c Condition) {
 	record(kruise.UpdateHeld, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 }
 
-// byStrategy reports whether a hold is what the user asked for in the update strategy.
+// byStrategy reports whether the user requested a hold in the update strategy.
 func byStrategy(h decision.Hold) bool {
 	return h.Rule == "rollout.plan.paused" || h.Rule == "rollout.plan.on-delete"
 }

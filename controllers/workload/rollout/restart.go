@@ -40,13 +40,13 @@ const (
 	RestartHeldReason      = "RestartHeld"
 )
 
-// restartAgain is when requests under way are looked at again, should no pod change before.
+// restartAgain is the time after which requests under way are checked again if no event of a pod comes before.
 const restartAgain = 2 * time.Second
 
-// runRestart restarts the containers of pods that a user asked to restart, each pod by a
-// ContainerRecreateRequest, as many at once and in the order that plan, rank and clamp allow.
-// Pods that are to be moved to another revision are moved first: that restarts them too. The
-// request of the user is taken off the workload when all pods have restarted.
+// runRestart restarts the containers of pods as a user requested, each pod by a
+// ContainerRecreateRequest, as many at the same time and in the order that plan, rank and clamp allow.
+// Pods that are to be moved to another revision are moved first, which restarts them too. The
+// user's request is removed from the workload when all pods have restarted.
 func (r *Round) runRestart(ctx context.Context, f *Facts) (Decisions, Outcome, error) {
 	d := Decisions{Looked: true}
 	asked, err := restartAsked(f)
@@ -66,7 +66,7 @@ func (r *Round) runRestart(ctx context.Context, f *Facts) (Decisions, Outcome, e
 		}
 		return d, Outcome{}, errors.Join(err, s.failed)
 	}
-	if f.Strategy.MaxUnavailable <= 0 { // a surge makes no room for a pod that stays where it is
+	if f.Strategy.MaxUnavailable <= 0 { // surge makes no room, since the pod is not replaced
 		return d, Outcome{}, errors.New("no pod can restart in place while the update strategy's maxUnavailable is 0: raise it for the time of the restart")
 	}
 	in := f.PlanInput()
@@ -92,7 +92,7 @@ func (r *Round) runRestart(ctx context.Context, f *Facts) (Decisions, Outcome, e
 	return d, o, errors.Join(err, s.failed)
 }
 
-// restartAsked is when a user asked for a restart, zero for never.
+// restartAsked returns when a user requested a restart, zero for never.
 func restartAsked(f *Facts) (time.Time, error) {
 	text, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
 	if !ok {
@@ -106,15 +106,15 @@ func restartAsked(f *Facts) (time.Time, error) {
 	return asked, nil
 }
 
-// restarts are the pods of a workload by how far their restart is.
+// restarts are the pods of a workload by the progress of their restart.
 type restarts struct {
 	waiting  map[types.UID]bool
 	underWay map[types.UID]bool
-	// failed names the first that failed; nil if none.
+	// failed is the error of the first pod that failed; nil if none did.
 	failed error
 }
 
-// restartProgress finds how far the restart that was asked for at a time is.
+// restartProgress finds the progress of the restart that was requested at a time.
 func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) (restarts, error) {
 	s := restarts{waiting: map[types.UID]bool{}, underWay: map[types.UID]bool{}}
 	list := &kruise.ContainerRecreateRequestList{}
@@ -126,7 +126,7 @@ func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) 
 	for i := range list.Items {
 		o := &list.Items[i]
 		requests[o.Name] = o
-		if o.Status.CompletionTime == nil { // of an earlier restart too
+		if o.Status.CompletionTime == nil { // also requests of an earlier restart
 			active[o.Spec.PodName] = true
 		}
 	}
@@ -147,7 +147,7 @@ func (r *Round) restartProgress(ctx context.Context, f *Facts, asked time.Time) 
 	return s, nil
 }
 
-// startedSince reports whether all containers of a pod were started after a time, but for those that have ended and are not
+// startedSince reports whether all containers of a pod were started after a time, except those that have ended and are not
 // started again. Both times are in whole seconds.
 func startedSince(pod *corev1.Pod, asked time.Time) bool {
 	if pod.CreationTimestamp.After(asked) {
@@ -168,14 +168,14 @@ func (s restarts) waitingPods(f *Facts) []*facts.Pod {
 	return slices.DeleteFunc(slices.Clone(f.Pods), func(p *facts.Pod) bool { return !s.isCandidate(p) })
 }
 
-// countUnavailable is what the walk starts from: a pod whose request is under way is about to be
-// unavailable, and one that is back has used its turn.
+// countUnavailable counts the unavailable pods before the walk. A pod whose request is under way is about to become
+// unavailable. A pod that has restarted and is not available yet counts as at its target.
 func (s restarts) countUnavailable(f *Facts) selection.Unavailable {
 	u := selection.Unavailable{}
 	if f.Difference.Unavailable != nil {
 		u = *f.Difference.Unavailable
 		for _, p := range f.Pods {
-			going := s.underWay[p.UID] && f.IsAvailable(p) && !f.IsRestarting(p) // else the kind has counted it
+			going := s.underWay[p.UID] && f.IsAvailable(p) && !f.IsRestarting(p) // otherwise the kind has counted it
 			incrementIf(&u.Total, going)
 			incrementIf(&u.AtTarget, going)
 		}
@@ -192,26 +192,26 @@ func (s restarts) countUnavailable(f *Facts) selection.Unavailable {
 	return u
 }
 
-// restartInfix stands between the name of a pod and what makes the name of its request unique.
+// restartInfix is between the name of a pod and the hash in the name of its request.
 const restartInfix = "-restart-"
 
-// longestNamed is how much of the name of a pod is in that of its request.
+// longestNamed is how much of the name of a pod is in the name of its request.
 const longestNamed = 200
 
-// restartName is of one restart of one pod by one workload: the requests of a workload that was deleted, and whose pods another one
-// has adopted, are not found by the labels of that one.
+// restartName is the name of the request for one restart of one pod by one workload. It contains the workload, because the requests of a deleted
+// workload are not found by the labels of the workload that adopted its pods.
 func restartName(workload types.UID, pod *corev1.Pod, asked time.Time) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(workload) + "/" + string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // a hash takes all
+	_, _ = h.Write([]byte(string(workload) + "/" + string(pod.UID) + "/" + asked.UTC().Format(time.RFC3339))) // writing to a hash never fails
 	return fmt.Sprintf("%s%s%x", shortenPodName(pod.Name), restartInfix, h.Sum64())
 }
 
-// shortenPodName is the part of the name of a pod that is in that of its request. No part of a name ends with a dot.
+// shortenPodName returns the part of the name of a pod that is in the name of its request. It does not end with a dot.
 func shortenPodName(pod string) string {
 	return strings.TrimRight(pod[:min(len(pod), longestNamed)], ".")
 }
 
-// restartPods asks for the restarts of some pods.
+// restartPods creates the requests for the restarts of some pods.
 func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, pods map[types.NamespacedName]*facts.Pod, asked time.Time) (Outcome, error) {
 	k := &keptPods{}
 	var mu sync.Mutex
@@ -237,8 +237,8 @@ func (r *Round) restartPods(ctx context.Context, taken []types.NamespacedName, p
 	return o, err
 }
 
-// restartPod asks for the restart of all containers of a pod, and returns the name of the
-// request, "" if it made none.
+// restartPod creates the request for the restart of all containers of a pod, and returns the name of the
+// request, "" if it created none.
 func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k *keptPods) (string, error) {
 	if hold, err := r.missingAgentHold(ctx, p.Spec.NodeName); hold != nil || err != nil {
 		if hold != nil {
@@ -258,7 +258,7 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 		}
 		o.Spec.Containers = append(o.Spec.Containers, kruise.ContainerRecreateRequestContainer{Name: c.Name})
 	}
-	// A container that restarted by itself since the user asked is not restarted once more.
+	// A container that has restarted by itself since the user's request is not restarted again.
 	o.Spec.Strategy = &kruise.ContainerRecreateRequestStrategy{FailurePolicy: kruise.ContainerRecreateRequestFailurePolicyFail}
 	if n := r.Spec.GracePeriodSeconds; n > 0 {
 		o.Spec.Strategy.UnreadyGracePeriodSeconds = ptr.To(int64(n))
@@ -274,7 +274,7 @@ func (r *Round) restartPod(ctx context.Context, p *facts.Pod, asked time.Time, k
 	return o.Name, nil
 }
 
-// missingAgentHold is the hold of a pod whose node has no node agent, which alone can restart
+// missingAgentHold returns the hold of a pod whose node has no node agent, which is required to restart
 // containers; nil if it has one.
 func (r *Round) missingAgentHold(ctx context.Context, node string) (*decision.Hold, error) {
 	message := "The feature gate KruiseDaemon is off, and only a node agent can restart containers in place."
@@ -291,11 +291,11 @@ func (r *Round) missingAgentHold(ctx context.Context, node string) (*decision.Ho
 	return &decision.Hold{Rule: string(points.PlanPoint().Name), Reason: AgentMissingReason, Message: message}, nil
 }
 
-// completeRestart ends a restart that is complete. The requests go last: without them a pod whose
-// node has a clock that is behind would seem not to have restarted.
+// completeRestart ends a restart that is complete. It deletes the requests last: without them, a pod on a
+// node whose clock is slow would seem not to have restarted.
 func (r *Round) completeRestart(ctx context.Context, f *Facts) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": f.Subject.UID, "resourceVersion": f.Workload.GetResourceVersion(), // the user may have asked for another one
+		"uid": f.Subject.UID, "resourceVersion": f.Workload.GetResourceVersion(), // the user may have requested another restart
 		"annotations": map[string]any{kruise.RestartInPlaceKey: nil},
 	}})
 	if err != nil {
@@ -314,32 +314,32 @@ func (r *Round) completeRestart(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// recordHold notes a pod that stays as it is for a reason of its own.
+// recordHold notes a pod that stays as it is because of a hold of its own.
 func (k *keptPods) recordHold(pod types.NamespacedName, h decision.Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.denied = append(k.denied, selection.Skip{Pod: pod, Hold: h.OfPod(pod.Namespace, pod.Name)})
 }
 
-// isRestartDue reports whether a restart in place is asked for and nothing is to be moved first. Pods of a workload with the strategy
-// OnDelete are not moved by the controller, so that a restart would wait for them indefinitely.
+// isRestartDue reports whether a restart in place is requested and no pod is to be moved first. With the strategy
+// OnDelete the controller moves no pods, so a restart would wait for that indefinitely.
 func (r *Round) isRestartDue(f *Facts) bool {
 	return r.restartWanted(f) != "" && (f.Difference.Update == 0 || f.Strategy.Type == OnDelete)
 }
 
-// restartWanted is the restart that is asked for and not complete, "" if none is.
+// restartWanted returns the restart that is requested and not complete, "" if there is none.
 func (r *Round) restartWanted(f *Facts) string {
 	_, guest := f.kind.(KindWithSharedPods)
 	asked, ok := f.Workload.GetAnnotations()[kruise.RestartInPlaceKey]
-	// A cache that is behind shows the restart that was taken off. A user who asks for the same one again writes another version.
+	// A late cache may still show a restart that was removed. If a user requests the same one again, the version of the workload is another.
 	if !ok || f.Workload.GetResourceVersion() == r.memory.restarted || guest {
 		return ""
 	}
 	return asked
 }
 
-// reportRestartHold reports that a restart waits for what holds the update, by the condition UpdateHeld and by an event for each
-// restart and reason. Pods that are to be updated go first, so that a workload that is paused or frozen does not restart either.
+// reportRestartHold reports that a restart waits for a hold of the update, by the condition UpdateHeld and by an event for each
+// restart and reason. Pods that are to be updated are moved first, so a workload that is paused or frozen does not restart either.
 func (r *Round) reportRestartHold(f *Facts, res *Result) {
 	asked, top := r.restartWanted(f), res.TopHold()
 	if asked == "" || top == nil {

@@ -16,16 +16,16 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// builtinScale starts the names of the rules that are how scaling goes, not holds of a user.
+// builtinScale is the prefix of the names of rules that are part of scaling, not holds of a user.
 const builtinScale = "rollout.scale."
 
-// AskScale asks rollout/scale. The workload is decided again at the time that a hold names,
-// and an event reports a hold that is new.
+// AskScale evaluates rollout/scale. It requeues the workload for the time that a hold names,
+// and records an event for a new hold.
 func AskScale(ctx context.Context, r *Round, f *Facts, in points.ScaleInput) points.ScaleOutput {
 	out, _ := EvaluatePoint(ctx, r, f, points.ScalePoint(), in)
 	for _, h := range out.Holds {
 		r.requeueForHold(h)
-		known := func(o decision.Hold) bool { return reflect.DeepEqual(o, h) } // a round asks more than once
+		known := func(o decision.Hold) bool { return reflect.DeepEqual(o, h) } // a round evaluates it several times
 		if isUserHold(h) && !slices.ContainsFunc(r.scaleHolds, known) {
 			r.scaleHolds = append(r.scaleHolds, h)
 		}
@@ -33,11 +33,11 @@ func AskScale(ctx context.Context, r *Round, f *Facts, in points.ScaleInput) poi
 	return out
 }
 
-// isUserHold reports whether a hold of rollout/scale is more than how scaling goes.
+// isUserHold reports whether a hold of rollout/scale comes from a rule of a user.
 func isUserHold(h decision.Hold) bool { return !strings.HasPrefix(h.Rule, builtinScale) }
 
-// reportScaleHold records an event where scaling is held for a new reason, or no longer. A round that did not come to ask about the pods
-// that an update creates knows nothing new of their hold.
+// reportScaleHold records an event if scaling is held for a new reason, or not any more. A round that did not evaluate the pods
+// that an update creates does not change what is known of their hold.
 func (r *Round) reportScaleHold(f *Facts, res Result) {
 	surge := r.memory.surgeHeld
 	if res.LimitAsked || res.Looked && f.Difference.Update == 0 {
@@ -50,7 +50,7 @@ func (r *Round) reportScaleHold(f *Facts, res Result) {
 	switch {
 	case len(r.scaleHolds) > 0:
 		reason = r.scaleHolds[0].Reason
-	case r.memory.surgeHeld != "": // this round has not asked about these pods
+	case r.memory.surgeHeld != "": // this round has not evaluated these pods
 		reason = r.memory.scaleHeld
 	}
 	was := r.memory.scaleHeld
@@ -66,12 +66,12 @@ func (r *Round) reportScaleHold(f *Facts, res Result) {
 	}
 }
 
-// isScaleHold reports whether the round tells a hold as one of the scaling.
+// isScaleHold reports whether the round reports a hold as one of the scaling.
 func (r *Round) isScaleHold(h decision.Hold) bool {
 	return slices.ContainsFunc(r.scaleHolds, func(o decision.Hold) bool { return o.Rule == h.Rule && o.Reason == h.Reason })
 }
 
-// isToldAsScaling reports whether the event of a hold of the scaling reports a condition of the update, too, so that no second event does.
+// isToldAsScaling reports whether the event of a hold of the scaling also covers a condition of the update, so that no second event is recorded.
 // reason is that of the condition before, "" for none.
 func (r *Round) isToldAsScaling(res Result, c Condition, reason string) bool {
 	if c.Status != corev1.ConditionTrue {

@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
-// AddIndexes adds the indexes that Controllers read by: once for each manager.
+// AddIndexes adds the indexes with which Controllers read. It is called once for each manager.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		if err := indexer.IndexField(ctx, o, OwnerIndex, OwnerUID); err != nil {
@@ -66,15 +66,15 @@ func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 	return c.CompleteController(b, c)
 }
 
-// allRequests lists every workload of the kind: other policies, or another node, may change what is
-// to be done about any.
+// allRequests returns all workloads of the kind: a change of policies, or of a node, may change what is
+// to be done for each.
 func (c *Controller) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
 	return reconcile.ListRequests(ctx, c.Client, c.typ.NewList(), reconcile.AllObjects[client.Object])
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// podWorkloads are those that a pod belongs to.
+// podWorkloads returns the workloads that a pod belongs to.
 func (c *Controller) podWorkloads(ctx context.Context, o client.Object) []Reference {
 	if c.typ.Workloads != nil {
 		if pod, ok := o.(*corev1.Pod); ok {

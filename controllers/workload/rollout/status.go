@@ -15,10 +15,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 )
 
-// WriteStatus writes a status, which is a pointer like that of Type.Status, unless it is
-// that of the workload already. Where only counts change it is not written more often than
-// WithStatusEvery says, so that a user's update of what was read just now does not meet a
-// conflict each time; the round after that writes it.
+// WriteStatus writes a status, a pointer as Type.Status returns, unless the workload has
+// it already. If only counts change, it writes it at most once per
+// StatusInterval, so that a user's update of an object that was just read does not meet a
+// conflict each time; a later round writes it.
 func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	now := r.c.typ.Status(r.Workload)
 	if equality.Semantic.DeepEqual(next, now) {
@@ -39,8 +39,8 @@ func (r *Round) WriteStatus(ctx context.Context, next any) error {
 	return nil
 }
 
-// statusPatch writes the whole status and takes off what it has no more. A difference
-// would leave out counts that are zero, which the schema requires.
+// statusPatch writes the whole status and removes fields that it does not have any more. A patch of the difference
+// would omit counts that are zero, which the schema requires.
 func statusPatch(uid types.UID, last, next any) ([]byte, error) {
 	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
-// Stuck is a pod whose update has begun and is not carried out, in the words of the kubelet or
-// of what resizes volumes. The pod waits; another template is what helps.
+// Stuck is a pod whose update has begun and cannot be carried out, with the message of the kubelet or
+// of the volume resizer. The pod waits until the template is changed.
 type Stuck struct{ Pod, Message string }
 
 // findStuck finds the pods whose nodes do not give them the resources that an update wrote, and
-// those whose claims do not grow. It records an event of each, once for each message.
+// those whose claims do not grow. It records an event for each, once for each message.
 func (r *Round) findStuck(f *Facts, res Result) []Stuck {
 	if _, ok := r.c.kind.(KindWithSharedPods); ok {
-		return nil // their owners tell
+		return nil // the controllers of their owners report them
 	}
 	var out []Stuck
 	told := map[types.UID]string{}
@@ -51,7 +51,7 @@ func (r *Round) findStuck(f *Facts, res Result) []Stuck {
 	return out
 }
 
-// stuckError reports the first pod that is stuck, and of how many there are.
+// stuckError reports the first pod that is stuck, and how many more there are.
 func stuckError(all []Stuck) error {
 	first := fmt.Errorf("pod %s is not updated: %s", all[0].Pod, all[0].Message)
 	if n := len(all) - 1; n > 0 {

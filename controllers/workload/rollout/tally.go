@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// tallyPods count the pods by verdict, and those that are not where they should
-// be by what keeps them, the most first.
+// tallyPods counts the pods by verdict, and counts those that are not up to
+// date by reason, the most frequent first.
 func (r *explanation) tallyPods() (map[explain.Verdict]int, []explain.ReasonCount) {
 	verdicts := map[explain.Verdict]int{}
 	at := map[string]int{}
@@ -21,8 +21,8 @@ func (r *explanation) tallyPods() (map[explain.Verdict]int, []explain.ReasonCoun
 		if a.Verdict == explain.UpToDate {
 			continue
 		}
-		// One rule may hold each group of pods with a reason of its own, but
-		// where it holds pod by pod the reason is one.
+		// A rule that holds groups of pods may have a reason for each group. A rule that
+		// holds single pods has one reason for all.
 		key := fmt.Sprint(a.Verdict, a.Reason, a.Rule)
 		if i, ok := r.skips[keyOf(a.Subject)]; ok {
 			key += fmt.Sprint(r.skipped[i].Hold.Where)

@@ -30,7 +30,7 @@ type PodTemplates struct {
 	classifier *inplace.Classifier
 }
 
-// ExplainPods are the templates themselves, also of a kind that embeds them.
+// ExplainPods returns the PodTemplates, also for a kind that embeds them.
 func (t *PodTemplates) ExplainPods() *PodTemplates { return t }
 
 // ResolveHistory resolves the revisions of a workload. owner's Object and Live need not be set.
@@ -59,9 +59,9 @@ func (r *Round) ResolveHistory(ctx context.Context, owner revision.Owner, classi
 }
 
 // TruncateHistory deletes the oldest revisions beyond limit that neither the workload
-// nor a pod has. It comes after the status is written: an update that is complete makes the
-// revision before it idle, and no event may follow that would bring another round. After a round that
-// failed, the revision that was current stays: a pod may have been created of it, or the status may name
+// nor a pod has. It is called after the status is written: when an update is complete, the previous
+// revision becomes unused, and no event may follow that starts another round. After a round that
+// failed, the previous current revision is kept: a pod may have been created from it, or the status may name
 // it, and only the answer was lost.
 func (r *Round) TruncateHistory(ctx context.Context, f *Facts, t *PodTemplates, limit int, failed bool) error {
 	used := map[string]bool{}
@@ -96,9 +96,9 @@ func (t *PodTemplates) UpdateRevision() string { return t.History.Update.Name }
 // PodRevision implements Templates.
 func (t *PodTemplates) PodRevision(pod *corev1.Pod) string { return pod.Labels[RevisionLabel] }
 
-// RevisionOf is the revision of a pod, nil if it is gone from history.
+// RevisionOf returns the revision of a pod, nil if the history does not have it any more.
 func (t *PodTemplates) RevisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
-	if t.HasRevision(pod, t.UpdateRevision()) { // as most are
+	if t.HasRevision(pod, t.UpdateRevision()) { // true for most pods
 		return t.History.Update
 	}
 	return t.History.ByLabel(t.PodRevision(pod))
@@ -133,14 +133,14 @@ func (t *PodTemplates) CompareRevisions(from, to string) (Comparison, error) {
 	}, nil
 }
 
-// claimsChanged is A-01, rule 2: one revision that recorded nothing blocks nothing.
+// claimsChanged applies A-01, rule 2: if one revision recorded nothing, the claims count as unchanged.
 func claimsChanged(from, to *appsv1.ControllerRevision) bool {
 	a, okA := from.Annotations[revision.ClaimsHashKey]
 	b, okB := to.Annotations[revision.ClaimsHashKey]
 	return okA && okB && a != b
 }
 
-// envRefresh names the containers whose env reads changed metadata and whose image stays.
+// envRefresh names the containers whose env reads changed metadata and whose image does not change.
 func envRefresh(diff inplace.Difference) []string {
 	var out []string
 	for name := range diff.EnvRefresh() {

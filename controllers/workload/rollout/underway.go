@@ -15,19 +15,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 )
 
-// longestRestart is how long a request counts that does not end, such as one whose node has no agent: its pod runs on, and a rollout
+// longestRestart is how long a request counts that does not end, for example because its node has no agent. Its pod keeps running, and a rollout
 // must not wait for it indefinitely.
 const longestRestart = 10 * time.Minute
 
-// restartsUnderWay are the names of pods whose restart in place was asked for and has not ended: they are available
-// still, or say so, and are about to be unavailable. All that spends maxUnavailable counts them, so that a rollout or a
-// scale-in beside a restart does not spend it twice, and so do restarts that their workload no longer asks for.
+// restartsUnderWay returns the names of pods whose restart in place was requested and has not ended. They may still be
+// available, or reported as such, and are about to become unavailable. All that uses up maxUnavailable counts them, so that a rollout or a
+// scale-in beside a restart does not use it twice. Restarts that their workload no longer requests count as well.
 func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 	if _, guest := r.c.kind.(KindWithSharedPods); guest {
 		return nil, nil
 	}
 	if _, asked := r.Workload.GetAnnotations()[kruise.RestartInPlaceKey]; !asked && r.c.agents == nil && len(r.memory.requested) == 0 {
-		return nil, nil // no restart was ever asked for
+		return nil, nil // no restart was ever requested
 	}
 	list := &kruise.ContainerRecreateRequestList{}
 	err := r.c.Client.List(ctx, list, client.InNamespace(r.Workload.GetNamespace()), client.MatchingLabels{kruise.RestartOfKey: string(r.Workload.GetUID())}, client.UnsafeDisableDeepCopy)
@@ -49,12 +49,12 @@ func (r *Round) restartsUnderWay(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	if len(out) > 0 {
-		r.RequeueAfter(restartAgain) // nothing else reports the end of a restart that its workload no longer asks for
+		r.RequeueAfter(restartAgain) // no event reports the end of a restart that its workload no longer requests
 	}
 	return out, nil
 }
 
-// isOverdue reports whether a request is older than a restart may take.
+// isOverdue reports whether a request is older than longestRestart.
 func isOverdue(o *kruise.ContainerRecreateRequest, now time.Time) bool {
 	return !o.CreationTimestamp.IsZero() && now.Sub(o.CreationTimestamp.Time) > longestRestart
 }

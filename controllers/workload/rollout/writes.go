@@ -9,21 +9,21 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
-// defaultTurn is how long a round goes on beginning writes of one sort, such as creations. What is
-// left then is done in the next round, behind the workloads that wait: beside a hundred others that
-// are created or updated, each gets on, and its status is never old. Each sort has a turn of its own,
-// so that pods that are created keep no others from being moved.
+// defaultTurn is how long a round begins writes of one sort, such as creations. Writes that are left
+// after that are done in the next round, after the workloads that wait. So a workload makes progress beside a hundred others
+// that are created or updated, and its status is never old. Each sort has a turn of its own,
+// so that creating pods does not prevent others from being moved.
 const defaultTurn = 500 * time.Millisecond
 
-// slowAnswers is how many answers a turn is long at least: where the API server is slow or far
-// away a round writes no less than elsewhere.
+// slowAnswers is the minimum length of a turn in answers: with a slow or distant API server
+// a round writes no less than otherwise.
 const slowAnswers = 4
 
-// longestTurn is what answers cannot make longer.
+// longestTurn bounds a turn that slow answers lengthen.
 const longestTurn = 2 * time.Second
 
-// turnDuration is how long a turn of the round is. What was decided took its time too: where that is
-// long, each round would write little and the next one decide it all again.
+// turnDuration is how long a turn of the round is. It is at least as long as the time that the decisions took. Otherwise,
+// with slow decisions, each round would write little and the next one decide everything again.
 func (r *Round) turnDuration() time.Duration {
 	least := r.writing.Sub(r.Now)
 	if r.writers != nil {
@@ -32,7 +32,7 @@ func (r *Round) turnDuration() time.Duration {
 	return max(r.c.turn, min(least, longestTurn))
 }
 
-// atOnce is how many writes the round may have under way, and begins whatever its turn.
+// atOnce returns how many writes the round may have under way, and how many it begins regardless of its turn.
 func (r *Round) atOnce() (most, always int) {
 	if r.writers == nil {
 		return r.c.writes, r.c.writes
@@ -40,8 +40,8 @@ func (r *Round) atOnce() (most, always int) {
 	return r.c.window.MaxLimit(), r.c.window.CurrentLimit()
 }
 
-// inTurn leaves out what has not begun when the turn is over, but for as many of the
-// first as may be under way at once: however slow the rest, a round gets on.
+// inTurn skips acts that have not begun when the turn is over, except for as many of the
+// first ones as may be under way at the same time. So a round makes progress however slow the rest is.
 func (r *Round) inTurn(acts []func() error) []func() error {
 	out := slices.Clone(acts)
 	_, always := r.atOnce()
@@ -65,17 +65,17 @@ func (r *Round) inTurn(acts []func() error) []func() error {
 	return out
 }
 
-// RunParallel does acts, as many at once as may be, until their turn is over. One that fails
-// does not keep the others from being done. An act must not call Parallel or SlowStart.
+// RunParallel does acts in parallel until their turn is over. An act that fails
+// does not stop the others. An act must not call RunParallel or SlowStart.
 func (r *Round) RunParallel(acts []func() error) error {
 	most, _ := r.atOnce()
 	return batch.RunParallel(most, r.inTurn(acts))
 }
 
-// SlowStart does acts in batches: one, then twice as many each time, so that what cannot
-// work costs one failed write and not a thousand. Where proven says that the same has
-// worked before, it begins with as many as may be under way at once. It stops at the
-// first error: what was not tried is tried by the next round.
+// SlowStart does acts in batches: one, then twice as many each time, so that acts that cannot
+// work cost one failed write and not a thousand. If proven is true, the same acts have
+// worked before, and it begins with as many as may be under way at the same time. It stops at the
+// first error; the next round tries the rest.
 func (r *Round) SlowStart(proven bool, acts []func() error) error {
 	most, always := r.atOnce()
 	size := 1
