@@ -22,13 +22,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// none is of pods that are of no subset.
+// none is the index of pods that are in no subset.
 const none = -1
 
-// patience is how long pods of a subset may find no node before the condition tells.
+// patience is how long pods of a subset may find no node before the condition reports it.
 const patience = kruise.DefaultRescheduleCriticalSeconds * time.Second
 
-// classifyPods finds the subset of each pod, and what marks those that were there before the spread (WS-05). These count in their
+// classifyPods finds the subset of each pod. It returns the writes that mark pods from before the spread (WS-05). These pods count in their
 // subsets whether they can be marked or not.
 func (t *reconcileRound) classifyPods(ctx context.Context) (marks []func() error, err error) {
 	have := make([]int, len(t.w.Spec.Subsets))
@@ -80,7 +80,7 @@ func (t *reconcileRound) subsetIndex(name string) int {
 	return none
 }
 
-// bestSubset is the subset that a pod on a node is most likely of.
+// bestSubset returns the subset that fits a pod on a node best.
 func (t *reconcileRound) bestSubset(pod *corev1.Pod, node *corev1.Node, have []int) int {
 	best, most := none, 0
 	for i := range t.w.Spec.Subsets {
@@ -91,7 +91,7 @@ func (t *reconcileRound) bestSubset(pod *corev1.Pod, node *corev1.Node, have []i
 	return best
 }
 
-// scoreSubset is how well a subset suits a pod on a node, if it does.
+// scoreSubset returns how well a subset fits a pod on a node, and whether it fits at all.
 func (t *reconcileRound) scoreSubset(pod *corev1.Pod, node *corev1.Node, i, have int) (score int, fits bool) {
 	part := &t.w.Spec.Subsets[i]
 	spec := pod.Spec.DeepCopy()
@@ -119,11 +119,11 @@ func (t *reconcileRound) scoreSubset(pod *corev1.Pod, node *corev1.Node, i, have
 	return score, true
 }
 
-// mayKeepRunning is true of a node that takes no new pods, such as one that is cordoned: the pod runs
+// mayKeepRunning is true for a node that takes no new pods, such as a cordoned one, because the pod runs
 // there already.
 func mayKeepRunning(v nodefit.Verdict) bool { return v.Stay && v.Reason == nodefit.Tainted }
 
-// annotatePod writes down the subset of a pod, and what of its patch is metadata.
+// annotatePod records the subset of a pod, and applies the metadata in the patch of the subset.
 func (t *reconcileRound) annotatePod(ctx context.Context, pod *corev1.Pod, i int) error {
 	part := &t.w.Spec.Subsets[i]
 	changed := pod.DeepCopy()
@@ -143,7 +143,7 @@ func (t *reconcileRound) annotatePod(ctx context.Context, pod *corev1.Pod, i int
 	return nil
 }
 
-// findWaitingSubsets finds the subsets whose pods all wait for a node and that select none, and those whose
+// findWaitingSubsets finds the subsets that select no node and whose pods all wait for one, and the subsets whose
 // pods have waited for long.
 func (t *reconcileRound) findWaitingSubsets(ctx context.Context) error {
 	waits, runs := make([]int, len(t.w.Spec.Subsets)), make([]bool, len(t.w.Spec.Subsets))

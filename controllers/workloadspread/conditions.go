@@ -23,7 +23,7 @@ import (
 // recoverAfter is how long a subset without room gets no pods.
 const recoverAfter = 300 * time.Second
 
-// updateSchedulable is WS-08: which subsets have no room.
+// updateSchedulable applies WS-08: it finds the subsets that have no room.
 func (t *reconcileRound) updateSchedulable() {
 	last := len(t.w.Spec.Subsets) - 1
 	for i := range t.w.Spec.Subsets {
@@ -54,7 +54,7 @@ func (t *reconcileRound) updateSchedulable() {
 	}
 }
 
-// previousCondition is the condition of a subset as it was.
+// previousCondition returns the condition of a subset before this round.
 func (t *reconcileRound) previousCondition(i int) *metav1.Condition {
 	for j := range t.w.Status.SubsetStatuses {
 		if s := &t.w.Status.SubsetStatuses[j]; s.Name == t.w.Spec.Subsets[i].Name {
@@ -64,7 +64,7 @@ func (t *reconcileRound) previousCondition(i int) *metav1.Condition {
 	return nil
 }
 
-// setSubsetCondition sets the condition of a subset in all versions; nil for none.
+// setSubsetCondition sets the condition of a subset in all versions; nil removes it.
 func (t *reconcileRound) setSubsetCondition(i int, c *metav1.Condition) {
 	var conditions []metav1.Condition
 	if c != nil {
@@ -81,7 +81,7 @@ func (t *reconcileRound) setSubsetCondition(i int, c *metav1.Condition) {
 	}
 }
 
-// setPlacingCondition tell why new pods may be created as they are, and which subset that is about.
+// setPlacingCondition reports why new pods may be created without a subset, and which subsets are the cause.
 func (t *reconcileRound) setPlacingCondition() {
 	meta.RemoveStatusCondition(&t.status.Conditions, gatedkinds.Stalled)
 	c := metav1.Condition{
@@ -110,12 +110,12 @@ func (t *reconcileRound) setPlacingCondition() {
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
 		c.Message = message.Shorten(fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.ListNames(t.late)))
 	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
-		return // all is as it should be, and always was
+		return // nothing is wrong, and never was
 	}
 	meta.SetStatusCondition(&t.status.Conditions, c)
 }
 
-// fullSubsets are the subsets that take no more pods.
+// fullSubsets returns the subsets that take no more pods.
 func (t *reconcileRound) fullSubsets() (out []string) {
 	for i := range t.status.SubsetStatuses {
 		s := &t.status.SubsetStatuses[i]
@@ -138,7 +138,7 @@ type explanation struct {
 	of      map[string]int // by pod
 }
 
-// storeExplanation keeps where pods are for those who ask why.
+// storeExplanation keeps the places of pods, so that users can ask for an explanation.
 func (t *reconcileRound) storeExplanation() {
 	e := &explanation{
 		subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
@@ -171,7 +171,7 @@ func (e *explanation) ExplainWorkload() explain.Answer {
 	}
 }
 
-// ExplainPlacement implements explain.Placer.
+// ExplainPlacement implements explain.RoundWithPlacements.
 func (e *explanation) ExplainPlacement(pod string) (explain.Answer, bool) {
 	i, ok := e.of[pod]
 	if !ok {

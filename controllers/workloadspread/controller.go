@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloadspread keeps the status of WorkloadSpreads by the pods that there are, says
-// which pods go first at scale in, and takes pods out of subsets that have no room (WS-05 to
+// Package workloadspread keeps the status of WorkloadSpreads up to date with the existing pods, decides
+// which pods are deleted first at scale-in, and deletes pods of subsets that have no room (WS-05 to
 // WS-09). The webhook of pods puts new pods into subsets.
 package workloadspread
 
@@ -37,7 +37,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// DeploymentRevisionKey annotates the ReplicaSets of a Deployment with their place.
+// DeploymentRevisionKey is the annotation of ReplicaSets with their number in the history of their Deployment.
 const DeploymentRevisionKey = "deployment.kubernetes.io/revision"
 
 // Reconciler works on one WorkloadSpread at a time.
@@ -55,20 +55,20 @@ type Reconciler struct {
 	writes int
 }
 
-// memory is what is remembered of an object.
+// memory is what is kept of a WorkloadSpread between rounds.
 type memory struct {
-	// evictionHeld is the reason that pods are not deleted for, "" if there is none.
+	// evictionHeld is the reason why pods are not deleted, "" if there is none.
 	evictionHeld string
-	// warned are the subjects of warnings, under mu: pods are written in parallel.
+	// warned are the subjects of warnings. mu guards it, since pods are written in parallel.
 	warned map[string]bool
-	// written is when the status was.
+	// written is when the status was last written.
 	written time.Time
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithVersions sets which kinds of workloads have versions that count by themselves.
+// WithVersions sets the kinds of workloads whose versions are counted separately.
 func WithVersions(v spread.Versions) Option { return func(r *Reconciler) { r.version = v } }
 
 // New makes a Reconciler. The client's cache must have the index of rollout.AddIndexes.
@@ -83,7 +83,7 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 	r.memory = reconcile.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.WorkloadSpread]{
 		Reconcile: r.reconcileSpread, Forget: r.memory.ForgetObject,
-		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // its status has no conditions of its own
+		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // the status has no condition for errors
 			if failure.IsReported(err) {
 				failure.RecordFailure(r.Events, w, err)
 			}
@@ -93,7 +93,7 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 	return r
 }
 
-// SetupWithManager starts the Reconciler with a manager.
+// SetupWithManager adds the Reconciler, with its watches, to a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, kruise.WorkloadSpreadComponent, r.allRequests).
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(reconcile.UserChanges())).
@@ -104,10 +104,10 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 	return r.CompleteController(b, r)
 }
 
-// settle is how long pods may come and go before the status is written.
+// settle is how long events of pods are collected before the status is written.
 const settle = 100 * time.Millisecond
 
-// delayedHandler enqueues what an event is about in a moment, so that many events cost one write.
+// delayedHandler enqueues requests for an event after a short delay, so that many events lead to one write.
 func (r *Reconciler) delayedHandler(of func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, req := range of(ctx, o) {
@@ -127,7 +127,7 @@ func (r *Reconciler) delayedHandler(of func(context.Context, client.Object) []re
 	}
 }
 
-// newRevisions has CloneSets whose controller found another update revision, by which costs go.
+// newRevisions passes CloneSets whose controller has found another update revision, since deletion costs depend on that.
 func newRevisions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }, GenericFunc: func(event.GenericEvent) bool { return false },
@@ -139,7 +139,7 @@ func newRevisions() predicate.Predicate {
 	}
 }
 
-// podChangePredicate has changes of where pods are, of which version they are, and of whether they count.
+// podChangePredicate passes changes of the node of a pod, of its version, and of whether it counts.
 func podChangePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
@@ -150,7 +150,7 @@ func podChangePredicate() predicate.Predicate {
 	}}
 }
 
-// ofPod is the spread of a pod.
+// ofPod returns a request for the spread of a pod.
 func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -161,7 +161,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	}
 	w, err := r.targets.FindWorkload(ctx, pod.Namespace, pod)
 	if err != nil || w == nil {
-		return nil // an owner that is gone takes its pods along
+		return nil // if an owner is gone, its pods will be deleted too
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(w)}}
 }
@@ -171,21 +171,21 @@ func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconci
 	return reconcile.ListRequests(ctx, r.Client, &kruise.WorkloadSpreadList{}, reconcile.AllObjects[*kruise.WorkloadSpread])
 }
 
-// ofWorkload are the spreads of a workload.
+// ofWorkload returns requests for the spreads of a workload.
 func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	all, err := r.targets.ListSpreads(ctx, o.GetNamespace())
 	if err != nil {
 		return nil
 	}
 	for _, w := range all {
-		if w.Spec.TargetReference.Name == o.GetName() { // of another kind as well: nothing happens then
+		if w.Spec.TargetReference.Name == o.GetName() { // also for a workload of another kind, for which the round does nothing
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		}
 	}
 	return out
 }
 
-// recordEventOnce records a warning about a subject, once.
+// recordEventOnce records a warning about a subject only once.
 func (r *Reconciler) recordEventOnce(w *kruise.WorkloadSpread, reason, subject, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

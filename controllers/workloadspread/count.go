@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// countPods is WS-06: the status by the pods that there are. Records count until the pod is seen,
+// countPods applies WS-06: it computes the status from the existing pods. Records count until the cache shows their pod,
 // but not indefinitely.
 func (t *reconcileRound) countPods() {
 	versions := map[string][]kruise.WorkloadSpreadSubsetStatus{}
@@ -71,7 +71,7 @@ func (t *reconcileRound) countPods() {
 	t.status.SubsetStatuses = t.sumVersions(versions)
 }
 
-// expireRecords drops records that are too old, and of pods that are gone.
+// expireRecords drops records that are too old, or whose pods are gone.
 func (t *reconcileRound) expireRecords(s *kruise.WorkloadSpreadSubsetStatus, active map[string]*corev1.Pod) {
 	for name, at := range s.CreatingPods {
 		if left := at.Add(spread.CreatingFor).Sub(t.now); left > 0 {
@@ -85,7 +85,7 @@ func (t *reconcileRound) expireRecords(s *kruise.WorkloadSpreadSubsetStatus, act
 		pod := active[s.Name+"/"+name]
 		left := at.Add(spread.DeletingFor).Sub(t.now)
 		switch {
-		case pod == nil || pod.CreationTimestamp.After(at.Time): // it is gone, or another one has its name
+		case pod == nil || pod.CreationTimestamp.After(at.Time): // the pod is gone, or another pod has its name
 			delete(s.DeletingPods, name)
 		case left > 0:
 			t.requeueWithin(left + time.Millisecond)
@@ -102,7 +102,7 @@ func (t *reconcileRound) expireRecords(s *kruise.WorkloadSpreadSubsetStatus, act
 	}
 }
 
-// sumVersions are the subsets over all versions.
+// sumVersions returns the statuses of the subsets, summed over all versions.
 func (t *reconcileRound) sumVersions(versions map[string][]kruise.WorkloadSpreadSubsetStatus) []kruise.WorkloadSpreadSubsetStatus {
 	out := make([]kruise.WorkloadSpreadSubsetStatus, len(t.w.Spec.Subsets))
 	for i := range out {

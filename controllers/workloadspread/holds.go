@@ -15,11 +15,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// heldAgain is when pods that a policy holds are asked about again: another policy is no event of a spread.
+// heldAgain is the time after which held pods are evaluated again: a change of policies is no event of a spread.
 const heldAgain = 10 * time.Second
 
-// notHeld are the pods without a node that rollout/plan and rollout/rank let go. The question is that of the workload of
-// the pods, so that what holds its rollout holds them. There is an event of each new reason.
+// notHeld returns the pods without a node that rollout/plan and rollout/rank allow to be deleted. The input is about the workload of
+// the pods, so that policies which hold its rollout hold these pods too. An event is recorded for each new reason.
 func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 	known := t.r.memory.GetOrCreate(t.w)
 	if len(t.stuck) == 0 || t.target == nil {

@@ -49,7 +49,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 		if err := list(client.MatchingFields{rollout.OwnerIndex: string(t.target.UID)}); err != nil {
 			return err
 		}
-	default: // of the white list: other objects may be between it and its pods
+	default: // a kind of the white list: other objects may be between the workload and its pods
 		if err := list(); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 	return nil
 }
 
-// listReplicaSets are the ReplicaSets of a Deployment.
+// listReplicaSets lists the ReplicaSets of the Deployment.
 func (t *reconcileRound) listReplicaSets(ctx context.Context) (out []*appsv1.ReplicaSet, err error) {
 	list := &appsv1.ReplicaSetList{}
 	if err := t.r.Client.List(ctx, list, client.InNamespace(t.w.Namespace), client.UnsafeDisableDeepCopy); err != nil {

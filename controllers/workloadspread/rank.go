@@ -24,8 +24,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// patchDeletionCosts is WS-07: pods of later subsets, and those beyond the limit of theirs, go first at
-// scale in.
+// patchDeletionCosts applies WS-07: pods of later subsets, and pods beyond the limits of their subsets, are deleted first at
+// scale-in.
 func (t *reconcileRound) patchDeletionCosts(ctx context.Context) error {
 	if !spread.UsesCosts(t.w) {
 		return nil
@@ -88,7 +88,7 @@ func (t *reconcileRound) patchDeletionCosts(ctx context.Context) error {
 				switch {
 				case j < over:
 					cost(pod, -100*(place+1))
-				case version != latest: // it leaves subsets as the newest version fills them
+				case version != latest: // an old version leaves subsets in the order in which the newest one fills them
 					cost(pod, spread.PlainCost(t.w, place))
 				default:
 					cost(pod, shares.CostOf(place, len(pods)-j))
@@ -99,8 +99,8 @@ func (t *reconcileRound) patchDeletionCosts(ctx context.Context) error {
 	return batch.RunParallel(t.r.writes, acts)
 }
 
-// latestVersion is the version that the workload makes new pods of: the update revision of a CloneSet, and the newest ReplicaSet of
-// a Deployment. It is that of the newest pod where the workload does not say it, as while its controller has not seen it yet.
+// latestVersion returns the version of which the workload creates new pods: the update revision of a CloneSet, or the newest ReplicaSet of
+// a Deployment. If the workload does not report it, for example because its controller has not seen it yet, the result is that of the newest pod.
 func (t *reconcileRound) latestVersion(ctx context.Context) (string, error) {
 	ref := t.w.Spec.TargetReference
 	if t.target == nil || len(t.pods) == 0 || !t.r.version.CountSeparately(t.w) {
@@ -133,7 +133,7 @@ func (t *reconcileRound) latestVersion(ctx context.Context) (string, error) {
 	return t.r.version.PodVersion(t.w, newest), nil
 }
 
-// compareDeletionOrder orders the pods of a subset: those that are the least loss come first.
+// compareDeletionOrder orders the pods of a subset: those whose deletion costs least come first.
 func compareDeletionOrder(a, b *corev1.Pod) int {
 	bound := func(p *corev1.Pod) int {
 		if p.Spec.NodeName == "" {

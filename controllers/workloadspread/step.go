@@ -24,23 +24,23 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// reconcileRound is one look at a spread.
+// reconcileRound is one round of a spread.
 type reconcileRound struct {
 	r      *Reconciler
 	w      *kruise.WorkloadSpread
 	now    time.Time
 	target *spread.Target
 	limits []*int
-	// pods are those of the workload that the filter selects, and of which subset: -1 for
+	// pods are the pods of the workload that the filter selects. part has the index of the subset of each; -1 for
 	// none.
 	pods  []*corev1.Pod
 	part  map[types.UID]int
 	stuck []*corev1.Pod
-	// nowhere are the subsets with pods that select no node.
+	// nowhere are the subsets with waiting pods that select no node.
 	nowhere []string
-	// late are the subsets with pods that have found no node for long, and how many.
+	// late are the subsets with pods that have found no node for long, with the number of these pods.
 	late []string
-	// unknown counts pods of subsets that the spec does not have, by their names.
+	// unknown counts pods of subsets that the spec does not have, by subset.
 	unknown map[string]int
 	status  kruise.WorkloadSpreadStatus
 	// recovered are subsets that get pods again.
@@ -48,13 +48,13 @@ type reconcileRound struct {
 	again     time.Duration
 }
 
-// requeueWithin looks again after a while, if that is earlier.
+// requeueWithin requeues the spread after a delay, unless it is requeued earlier.
 func (t *reconcileRound) requeueWithin(after time.Duration) {
 	t.again = requeue.EarliestDelay(t.again, max(after, 0))
 }
 
-// reconcileSpread is one look. The status is written before pods are deleted, so that those that take
-// their places go elsewhere.
+// reconcileSpread runs one round. It writes the status before it deletes pods, so that the pods that replace
+// them go to other subsets.
 func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpread) (time.Duration, error) {
 	t := &reconcileRound{r: r, w: w, now: r.Now(), part: map[types.UID]int{}, unknown: map[string]int{}}
 	var err error
@@ -82,7 +82,7 @@ func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpre
 	if err := t.findWaitingSubsets(ctx); err != nil {
 		return 0, err
 	}
-	// A pod that cannot be written keeps neither the others from their marks and costs, nor the status from its counts.
+	// If a pod cannot be written, the other pods still get their marks and costs, and the status its counts.
 	marked := batch.RunParallel(r.writes, marks)
 	t.computeStatus()
 	if err := t.updateStatus(ctx); err != nil {
@@ -94,7 +94,7 @@ func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpre
 
 var errStale = errors.New("its spec is not the one that was read")
 
-// computeStatus is the status of the spread by its pods and by what is recorded of others.
+// computeStatus computes the status from the pods and from the records of pods that the cache does not show.
 func (t *reconcileRound) computeStatus() {
 	t.status, t.stuck, t.recovered = *t.w.Status.DeepCopy(), nil, nil
 	t.countPods()
@@ -102,9 +102,9 @@ func (t *reconcileRound) computeStatus() {
 	t.setPlacingCondition()
 }
 
-// updateStatus writes the status if it changed: over the one that there is now, which may have records
-// of more pods. While only counts change that is twice a second: what is recorded keeps them
-// right meanwhile.
+// updateStatus writes the status if it changed. It computes it again from the status in the API server, which may have records
+// of more pods. If only counts change, it writes at most once per StatusInterval: the records keep the counts
+// correct meanwhile.
 func (t *reconcileRound) updateStatus(ctx context.Context) error {
 	if isSameStatus(&t.w.Status, &t.status) {
 		return nil
@@ -129,7 +129,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 		now.Status = *next.status.DeepCopy()
 		return true
 	})
-	if err == nil && stale { // another spec: it is counted anew
+	if err == nil && stale { // the spec has changed: the next round counts again
 		err = apierrors.NewConflict(kruise.GroupVersion.WithResource("workloadspreads").GroupResource(), t.w.Name, errStale)
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *reconcileRound) updateStatus(ctx context.Context) error {
 	return nil
 }
 
-// criticalDuration is how long a pod may find no node; 0 if without a limit.
+// criticalDuration is how long a pod may find no node; 0 means without a limit.
 func (t *reconcileRound) criticalDuration() time.Duration {
 	s := &t.w.Spec.ScheduleStrategy
 	if s.Type != kruise.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil {
@@ -154,7 +154,7 @@ func (t *reconcileRound) criticalDuration() time.Duration {
 	return time.Duration(ptr.Deref(s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second
 }
 
-// deleteStuckPods deletes pods that found no node in time (WS-08), as far as nothing holds them. The webhook of pods asks their
+// deleteStuckPods deletes pods that found no node in time (WS-08), unless something holds them. The webhook of pods checks their
 // budget.
 func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 	stuck, err := t.notHeld(ctx)

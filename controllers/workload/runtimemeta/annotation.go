@@ -13,8 +13,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// IsTracked reports whether node agents tell of the containers of a pod: a workload of
-// apps.kruise.io controls it, or a SidecarSet has put containers into it (PL-06).
+// IsTracked reports whether node agents report the containers of a pod: a workload of
+// apps.kruise.io controls the pod, or a SidecarSet has injected containers into it (PL-06).
 func IsTracked(pod *corev1.Pod) bool {
 	if _, ok := pod.Annotations[kruise.SidecarSetHashKey]; ok {
 		return true
@@ -27,7 +27,7 @@ func IsTracked(pod *corev1.Pod) bool {
 	return err == nil && gv.Group == kruise.GroupVersion.Group
 }
 
-// DecodeAnnotation reads what a node agent wrote on a pod. Without the annotation there is nothing.
+// DecodeAnnotation reads what a node agent wrote on a pod. Without the annotation the result is empty.
 func DecodeAnnotation(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
 	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !ok {
@@ -40,8 +40,8 @@ func DecodeAnnotation(pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
 	return set, nil
 }
 
-// ContainerMeta has what a node agent wrote of the very run of a container that its status is of.
-// ok is false if that is nothing, or cannot be read.
+// ContainerMeta returns what a node agent wrote about the same run of a container as its status.
+// ok is false if there is nothing, or the annotation cannot be read.
 func ContainerMeta(pod *corev1.Pod, st *corev1.ContainerStatus) (told kruise.RuntimeContainerMeta, ok bool) {
 	set, err := DecodeAnnotation(pod)
 	if err != nil || st.ContainerID == "" {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtimemeta is what the manager and the node agent have in common about
-// containers that run: the annotation in which the agent says what they run, and the
-// hashes in it (A-05, PL-06, PL-07). Both compute the hashes by the same functions, and
-// they are those of kubelets and of OpenKruise's node agent.
+// Package runtimemeta is what the manager and the node agent share about running
+// containers: the annotation in which the agent reports what they run, and the
+// hashes in it (A-05, PL-06, PL-07). Both compute the hashes with the same functions. The
+// hashes are those of kubelets and of OpenKruise's node agent.
 package runtimemeta
 
 import (
@@ -59,13 +59,13 @@ func ActualEnvHash(c *corev1.Container, env map[string]string) uint64 {
 	return hashValue(extractMetadataEnv(c, func(e *corev1.EnvVar) string { return env[e.Name] }))
 }
 
-// PlainHashes are the hashes by which kubelets know a container: of its name and image
-// since Kubernetes 1.31, and of all of it before.
+// PlainHashes are the hashes by which kubelets identify a container: of its name and image
+// since Kubernetes 1.31, and of the whole container before.
 func PlainHashes(c *corev1.Container) []uint64 {
 	return []uint64{hashValue(map[string]string{"name": c.Name, "image": c.Image}), hashValue(c)}
 }
 
-// envFieldRef tells what an environment variable reads, if it reads metadata.
+// envFieldRef returns the metadata that an environment variable reads, if it reads any.
 func envFieldRef(e *corev1.EnvVar) (kind, key string, ok bool) {
 	if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 		return "", "", false
@@ -73,8 +73,8 @@ func envFieldRef(e *corev1.EnvVar) (kind, key string, ok bool) {
 	return FieldRef(e.ValueFrom.FieldRef.FieldPath)
 }
 
-// extractMetadataEnv is the env of a container that reads metadata, in the order of the spec. A
-// variable that is defined again further down never reaches the process.
+// extractMetadataEnv returns the variables of a container that read metadata, in the order of the spec. It omits a
+// variable that is defined again further down, since its value never reaches the process.
 func extractMetadataEnv(c *corev1.Container, value func(*corev1.EnvVar) string) (out []corev1.EnvVar) {
 	for i := range c.Env {
 		e := &c.Env[i]
@@ -89,7 +89,7 @@ func extractMetadataEnv(c *corev1.Container, value func(*corev1.EnvVar) string) 
 func hashValue(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // cannot be: containers and env are plain values
+		return 0 // cannot happen: containers and env are plain values
 	}
 	h := fnv.New32a()
 	fmt.Fprint(h, dump.ForHash(raw))

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// fresh is how long it is remembered what a kind can do: CRDs change.
+// fresh is how long it is remembered whether a kind can be scaled, since CRDs may change.
 const fresh = 5 * time.Minute
 
-// kinds remembers which resources have the subresource scale. A read of one that
-// does not exist looks like a read of an object that does not, so it is asked of
-// the discovery.
+// kinds remembers which resources have the subresource scale. Reading a subresource that
+// does not exist gives the same error as an object that does not exist. So kinds reads
+// discovery.
 type kinds struct {
 	discovery discovery.ServerResourcesInterface
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale finds the workload that a pod belongs to, and how many pods a
-// workload is meant to have, whatever its kind, as long as it has the subresource
+// Package scale finds the workload that a pod belongs to, and the number of replicas of a
+// workload of any kind that has the subresource
 // scale.
 package scale
 
@@ -29,38 +29,38 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=*,resources=*/scale,verbs=get
 
-// Reference names a workload of a namespace. Any version of its kind finds it.
+// Reference names a workload of a namespace. FindWorkload accepts any version of its kind.
 type Reference struct {
 	APIVersion string
 	Kind       string
 	Name       string
 }
 
-// NewReference is the reference of an owner.
+// NewReference returns the reference to an owner.
 func NewReference(owner *metav1.OwnerReference) Reference {
 	return Reference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
 }
 
-// GroupKind is the kind without the version.
+// GroupKind returns the kind without the version.
 func (r Reference) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
 }
 
-// Workload is what there is to know of one.
+// Workload is a workload as it was read.
 type Workload struct {
 	Reference
 	UID         types.UID
 	Replicas    int32
 	Terminating bool
-	// Selector is that of the subresource scale, where it was asked.
+	// Selector is the selector in the subresource scale, if that was read.
 	Selector string
 }
 
-// ErrNoScale is of kinds that have no subresource scale: the number of pods that
-// their objects are meant to have is unknown.
+// ErrNoScale is the error for kinds without the subresource scale: the number of replicas
+// of their objects is unknown.
 var ErrNoScale = fmt.Errorf("the kind has no subresource scale")
 
-// Finder reads workloads: the usual ones from the client's cache, any other by
+// Finder reads workloads: common kinds from the client's cache, any other kind by
 // the subresource scale from the API server.
 type Finder struct {
 	client client.Client
@@ -72,8 +72,8 @@ func NewFinder(c client.Client, d discovery.ServerResourcesInterface) *Finder {
 	return &Finder{client: c, kinds: &kinds{discovery: d, known: map[schema.GroupVersionResource]answer{}}}
 }
 
-// TopWorkload is the workload that a controller of a pod belongs to: the Deployment of a
-// ReplicaSet, and of all others themselves. It is nil if the controller is gone.
+// TopWorkload returns the workload to which the controller of a pod belongs: the Deployment of a
+// ReplicaSet, or else the controller itself. It returns nil if the controller is gone.
 func (f *Finder) TopWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*Reference, error) {
 	ref := NewReference(owner)
 	if ref.GroupKind() != (schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}) {
@@ -93,8 +93,8 @@ func (f *Finder) TopWorkload(ctx context.Context, namespace string, owner *metav
 	return &ref, nil
 }
 
-// FindWorkload reads a workload; nil if there is none. The error is ErrNoScale for kinds
-// that cannot be asked.
+// FindWorkload reads a workload; nil if it does not exist. The error is ErrNoScale for kinds
+// that cannot be read.
 func (f *Finder) FindWorkload(ctx context.Context, namespace string, ref Reference) (*Workload, error) {
 	var object client.Object
 	var replicas func() *int32
@@ -167,8 +167,8 @@ func (f *Finder) byScale(ctx context.Context, namespace string, ref Reference) (
 	return w, err
 }
 
-// isTerminating reports whether an object of ours is on its way out, which its scale
-// does not say. Objects of others' kinds we may not read.
+// isTerminating reports whether an object of apps.kruise.io is being deleted, which its scale
+// does not show. The manager may not read objects of other kinds.
 func (f *Finder) isTerminating(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	if object.GroupVersionKind().Group != kruise.GroupName {
 		return false, nil
@@ -181,7 +181,7 @@ func (f *Finder) isTerminating(ctx context.Context, object *unstructured.Unstruc
 	return found.DeletionTimestamp != nil, nil
 }
 
-// restMapping prefers the version that the reference names, but any other will do.
+// restMapping prefers the version in the reference, and accepts any other version.
 func (f *Finder) restMapping(ref Reference) (*meta.RESTMapping, error) {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := f.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package scaledown orders the pods that a scale-in may delete (CS-07): by the
-// keys a policy gave, and between them by how well the pods that stay are
+// keys of a policy, and between these by how well the remaining pods would be
 // spread over nodes and topology.
 package scaledown
 
@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// OrderDeletions gives the indices in group, the first to be deleted first. Pods of other
+// OrderDeletions returns the indices in group in the order of deletion. Pods of other
 // groups do not count for the spread. out has the keys by position in pods.
 func OrderDeletions(pods []*facts.Pod, group []int, out rollout.ScaleOutput, constraints []corev1.TopologySpreadConstraint, topology *facts.Topology) []int {
 	o := podOrder{pods: pods, out: out, descending: map[int]bool{}}
@@ -39,8 +39,8 @@ type podOrder struct {
 	descending map[int]bool
 }
 
-// comparePods is negative when a goes before b. rank, higher first, stands between
-// Keys and Then; it may be nil.
+// comparePods is negative if a is deleted before b. rank, higher first, is compared after
+// Keys and before Then; it may be nil.
 func (o podOrder) comparePods(a, b int, rank []float64) int {
 	if c := o.compareKeys(o.out.Keys[a], o.out.Keys[b], 0); c != 0 {
 		return c
@@ -63,8 +63,8 @@ func (o podOrder) compareKeys(a, b []float64, from int) int {
 	return 0
 }
 
-// sameNode ranks pods that share a node: all but the one that would be deleted
-// last get a rank, the first to go the highest.
+// sameNode ranks pods that share a node: all except the last to be deleted
+// get a rank, and the first to be deleted gets the highest.
 func (o podOrder) sameNode(all []int) []float64 {
 	rank := make([]float64, len(o.pods))
 	for _, group := range groupIndices(all, func(i int) string { return o.pods[i].Spec.NodeName }) {
@@ -76,8 +76,8 @@ func (o podOrder) sameNode(all []int) []float64 {
 	return rank
 }
 
-// rankSpread ranks pods by each topology spread constraint: a pod of a crowded
-// value goes first, the more values there are the stronger.
+// rankSpread ranks pods by each topology spread constraint: pods with a crowded
+// value are deleted first. A constraint weighs more the more values there are.
 func (o podOrder) rankSpread(all []int, node []float64, constraints []corev1.TopologySpreadConstraint, topology *facts.Topology) []float64 {
 	rank := make([]float64, len(o.pods))
 	for _, c := range constraints {
@@ -109,8 +109,8 @@ func topologyValue(p *facts.Pod, key string, topology *facts.Topology) string {
 	return topology.NodeLabel(p.Spec.NodeName, key)
 }
 
-// groupIndices splits indices by a value, those without one left out; pods that are
-// on no node spread nothing.
+// groupIndices groups indices by a value. It omits those without a value: pods that are
+// on no node do not count for the spread.
 func groupIndices(all []int, of func(int) string) map[string][]int {
 	out := map[string][]int{}
 	for _, i := range all {

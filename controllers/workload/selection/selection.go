@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection walks the candidates of a rollout in the order a policy
-// gave them and takes as many as the plan and the clamp allow.
+// Package selection walks the candidates of a rollout in the order of a policy
+// and takes as many as the plan and the clamp allow.
 package selection
 
 import (
@@ -15,24 +15,24 @@ import (
 
 // Candidate is a pod that could be moved, in the order of the policy.
 type Candidate struct {
-	Pod       types.NamespacedName // candidates of a cluster-scoped workload may have one name
+	Pod       types.NamespacedName // candidates of a cluster-scoped workload may have the same name
 	Available bool
 	Groups    map[string]string
-	Hold      *decision.Hold // of this pod alone
+	Hold      *decision.Hold // the hold of this pod alone
 }
 
-// Limits bound one round. They are the lower of what the plan answered and what
-// the differences computed in Go allow: Clamp makes them.
+// Limits bound one round. They are the lower of the limits in the plan and the limits
+// that the differences computed in Go allow. ClampPlan computes them.
 type Limits struct {
 	Limit          int // pods to move
 	MaxUnavailable int // pods that may be unavailable
-	// Unavailable says what becomes of candidates that are unavailable already, as
-	// rollout.PlanOutput has it.
+	// Unavailable is how candidates that are unavailable already are handled, as in
+	// rollout.PlanOutput.
 	Unavailable string
 }
 
-// ClampPlan holds a plan to the facts it was asked with, whatever it answered:
-// never more pods than the difference, never more unavailable.
+// ClampPlan clamps a plan to its input: whatever it answers, never more pods
+// than the difference are moved, and never more may be unavailable than in the input.
 func ClampPlan(in rollout.PlanInput, out rollout.PlanOutput) Limits {
 	wanted := in.Update
 	if wanted < 0 {
@@ -47,7 +47,7 @@ func ClampPlan(in rollout.PlanInput, out rollout.PlanOutput) Limits {
 
 // Unavailable counts the pods that are not available before the walk.
 type Unavailable struct {
-	Total    int // all revisions
+	Total    int // at all revisions
 	AtTarget int // at the revision that pods are moved to
 }
 
@@ -62,23 +62,23 @@ func (l Limits) CountUse(c Candidate) (room Unavailable) {
 	return room
 }
 
-// Skip is a candidate that was not taken, and the hold that kept it.
+// Skip is a candidate that was not taken, with the hold that is the reason.
 type Skip struct {
 	Pod  types.NamespacedName
 	Hold decision.Hold
 }
 
-// Reasons of holds that come from the walk, not from a policy.
+// Reasons of holds by the walk, not by a policy.
 const (
 	ReasonLimit          = "PartitionReached"
 	ReasonMaxUnavailable = "MaxUnavailableReached"
 )
 
-// WalkCandidates takes candidates in order (CS-10). A held candidate is passed over and
-// uses up nothing. The walk stops where the target revision has as many pods
-// unavailable as are allowed; an available candidate needs room of its own,
-// one that is unavailable already does not. lim.Unavailable may have these go first, or
-// whatever room there is.
+// WalkCandidates takes candidates in order (CS-10). It skips held candidates, which
+// use up nothing. The walk stops where as many pods are unavailable at the target revision
+// as are allowed. An available candidate also needs room among all unavailable pods;
+// one that is unavailable already does not. With lim.Unavailable set, unavailable candidates come first, or
+// are taken whatever room there is.
 func WalkCandidates(cands []Candidate, holds []decision.Hold, lim Limits, un Unavailable) (taken []types.NamespacedName, skipped []Skip) {
 	stop := func(from int, reason, message string) ([]types.NamespacedName, []Skip) {
 		for _, c := range cands[from:] {
@@ -111,8 +111,8 @@ func WalkCandidates(cands []Candidate, holds []decision.Hold, lim Limits, un Una
 	return taken, skipped
 }
 
-// unavailableFirst has those go first that are unavailable already, among as many as may be
-// moved. The others keep their order, so that the same ones are moved in the end.
+// unavailableFirst puts candidates that are unavailable already first, among as many as may be
+// moved. The others keep their order, so that the same pods are moved in the end.
 func unavailableFirst(cands []Candidate, holds []decision.Hold, limit int) []Candidate {
 	var held, first, then, rest []Candidate
 	for _, c := range cands {

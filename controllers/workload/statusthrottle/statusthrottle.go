@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusthrottle bounds how often the status of an object is written while its pods come and
-// go, so that many pods cost few writes, and a user's update of what was read just now does not
+// Package statusthrottle bounds how often the status of an object is written while its pods
+// change. Then many changes of pods lead to few writes, and a user's update of an object that was just read does not
 // meet a conflict each time.
 package statusthrottle
 
@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// WriteDelay is how long a status, a pointer to a struct like next, is to stay as it is: where only
-// counts differ, until every has passed since the last write. It is 0 if next is to be written
-// now. Who waits has to look again then, so that the last counts are written. Records are the
-// names of fields that count for what they hold, as numbers do.
+// WriteDelay returns how long to delay the write of next, a status, which is a pointer to a struct like was. If only
+// counts differ, the delay lasts until every has passed since the last write. Otherwise it is 0, and next is to be written
+// now. After a delay the caller has to reconcile again, so that the last counts are written. records are the
+// names of fields that are treated as counts, although they are no numbers.
 func WriteDelay(was, next any, every, since time.Duration, records ...string) time.Duration {
 	if since >= every || !OnlyCounts(was, next, records...) {
 		return 0
@@ -24,7 +24,7 @@ func WriteDelay(was, next any, every, since time.Duration, records ...string) ti
 	return every - since
 }
 
-// OnlyCounts reports whether two statuses, pointers to structs, differ in nothing but numbers other
+// OnlyCounts reports whether two statuses, pointers to structs, differ only in numbers other
 // than generations, in records, and in the times and messages of conditions.
 func OnlyCounts(a, b any, records ...string) bool {
 	x, errX := withoutCounts(a, records)
@@ -44,7 +44,7 @@ func withoutCounts(status any, records []string) (map[string]any, error) {
 	return fields, nil
 }
 
-// removeCounts takes numbers out of an object and of what is in it.
+// removeCounts removes numbers from an object and from the objects in it.
 func removeCounts(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {
@@ -66,7 +66,7 @@ func removeCounts(fields map[string]any) {
 	}
 }
 
-// removeField takes the fields of a name out of an object and of what is in it.
+// removeField removes the fields with a name from an object and from the objects in it.
 func removeField(fields map[string]any, name string) {
 	delete(fields, name)
 	for _, value := range fields {

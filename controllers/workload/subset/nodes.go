@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Unhurried is how soon pods are looked at again at the earliest where nothing but a condition
-// waits for it: those that the scheduler does not judge may stay so indefinitely.
+// Unhurried is the shortest delay before pods are checked again if only a condition
+// depends on the result: a pod that the scheduler does not process may stay so indefinitely.
 const Unhurried = 5 * time.Second
 
-// MatchesNoNode reports whether no node has what a subset requires, as where a zone is misspelt. What
-// cannot be read selects none.
+// MatchesNoNode reports whether no node matches what a subset requires, for example because a zone is misspelt. A
+// term that cannot be read matches none.
 func MatchesNoNode(ctx context.Context, c client.Reader, term corev1.NodeSelectorTerm) (bool, error) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 { // the subset requires nothing
 		return false, nil
 	}
 	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}})
 	if err != nil { // admission refuses it
-		return true, nil //nolint:nilerr // it is as if no node had it
+		return true, nil //nolint:nilerr // the same as if no node matched
 	}
 	list := &corev1.NodeList{}
 	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

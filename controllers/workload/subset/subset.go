@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subset has what UnitedDeployments and WorkloadSpreads share: what makes a pod one of
+// Package subset has the functions that UnitedDeployments and WorkloadSpreads share: how a pod is made part of
 // a subset of the nodes, and when a subset has no room.
 package subset
 
@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// AddNodeTerm adds a term to what pods require of their nodes: each term that they have is to
-// hold with it (UD-13, WS-10).
+// AddNodeTerm adds a term to the required node affinity of pods: each existing term is
+// combined with it (UD-13, WS-10).
 func AddNodeTerm(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return
@@ -34,7 +34,7 @@ func AddNodeTerm(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	terms := node.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
 		t := &terms[i]
-		if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // it matches no node, and must not begin to
+		if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // an empty term matches no node, and must stay so
 			continue
 		}
 		added := term.DeepCopy()
@@ -43,7 +43,7 @@ func AddNodeTerm(spec *corev1.PodSpec, term corev1.NodeSelectorTerm) {
 	}
 }
 
-// ApplyPatch is an object with a strategic merge patch made. An empty patch changes nothing.
+// ApplyPatch returns a copy of an object with a strategic merge patch applied. An empty patch changes nothing.
 func ApplyPatch[T any](object *T, patch []byte) (*T, error) {
 	out := new(T)
 	raw, err := json.Marshal(object)
@@ -61,8 +61,8 @@ func ApplyPatch[T any](object *T, patch []byte) (*T, error) {
 	return out, nil
 }
 
-// IsUnschedulable reports whether a pod has found no node for longer than a time (UD-07, WS-08), and
-// else when it may have; 0 for never.
+// IsUnschedulable reports whether a pod has found no node for longer than a time (UD-07, WS-08). If it
+// has not, again is the delay after which to check again; 0 for never.
 func IsUnschedulable(pod *corev1.Pod, longer time.Duration, now time.Time) (stuck bool, again time.Duration) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Spec.NodeName != "" {
 		return false, 0
@@ -73,7 +73,7 @@ func IsUnschedulable(pod *corev1.Pod, longer time.Duration, now time.Time) (stuc
 	unschedulable := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
-	if !unschedulable { // the scheduler has not looked at it yet
+	if !unschedulable { // the scheduler has not processed the pod yet
 		return false, time.Second
 	}
 	return true, 0

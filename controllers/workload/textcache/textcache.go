@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textcache remembers what texts of users mean, within a bound in bytes.
+// Package textcache remembers the parsed values of texts that users write, within a bound in bytes.
 package textcache
 
 import (
@@ -9,25 +9,26 @@ import (
 	"sync"
 )
 
-// Cache has what the texts that were used last mean. Each is charged for what its caller says that its meaning takes, too.
+// Cache has the parsed values of the most recently used texts. Each entry counts with the size of its value that the caller
+// passes.
 type Cache[T any] struct {
 	limits Limits
 
 	mu    sync.Mutex
-	order *list.List // of *entry, the one used last in front
+	order *list.List // of *entry, the most recently used first
 	known map[string]*list.Element
 	bytes int
 }
 
 // Limits bound a Cache.
 type Limits struct {
-	// Bytes is what all entries may take together.
+	// Bytes is how many bytes all entries together may take.
 	Bytes int
-	// Text is the largest text that is remembered. A larger one is read again each time.
+	// Text is the length of the longest text that is remembered. A longer text is parsed each time.
 	Text int
 }
 
-// entryBytes is what an entry takes besides its text and its meaning: the entry, and its places in the list and the map.
+// entryBytes is what an entry takes beside its text and its value: the entry, and its places in the list and the map.
 const entryBytes = 256
 
 type entry struct {
@@ -41,7 +42,7 @@ func New[T any](limits Limits) *Cache[T] {
 	return &Cache[T]{limits: limits, order: list.New(), known: map[string]*list.Element{}}
 }
 
-// Get is what is remembered of a text.
+// Get returns the value that is remembered for a text.
 func (c *Cache[T]) Get(text string) (meaning T, ok bool) {
 	if len(text) > c.limits.Text {
 		return meaning, false
@@ -57,8 +58,8 @@ func (c *Cache[T]) Get(text string) (meaning T, ok bool) {
 	return meaning, ok
 }
 
-// Add remembers what a text means, which takes size bytes, and forgets the texts that were not used for longest to make
-// room. It copies the text, which may be a part of all that was received.
+// Add remembers the value of a text, which takes size bytes, and forgets the least recently used texts to make
+// room. It copies the text, which may be part of a larger object in memory.
 func (c *Cache[T]) Add(text string, meaning T, size int) {
 	bytes := entryBytes + len(text) + size
 	if len(text) > c.limits.Text || bytes > c.limits.Bytes {
@@ -83,7 +84,7 @@ func (c *Cache[T]) removeEntry(at *list.Element) {
 	c.bytes -= old.bytes
 }
 
-// TotalBytes is what the entries take together.
+// TotalBytes is how many bytes the entries take together.
 func (c *Cache[T]) TotalBytes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

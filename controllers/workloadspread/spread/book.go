@@ -28,22 +28,22 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads/status,verbs=update
 
 const (
-	// tries is how often a status is written before the callers have to try again.
+	// tries is how many times a status is written before the callers have to try again.
 	tries = 8
-	// patience is for one round of reads and writes.
+	// patience is the deadline of one round of reads and writes.
 	patience = 5 * time.Second
-	// most is how many callers are answered by one write.
+	// most is how many callers one write serves.
 	most = 64
-	// pace is how much time is between two writes of one spread: what many pods at once cost is
-	// a matter of time, and not of their number.
+	// pace is the time between two writes of one spread. It makes the cost of many pods at once
+	// depend on time, not on their number.
 	pace = 100 * time.Millisecond
 )
 
 var errContended = errors.New("the status of the WorkloadSpread changed too often while the pod was to be recorded; try again")
 
-// Recorder puts pods into subsets. A pod of a subset with a limit is recorded in the status of
-// the spread before it is let in, by a write that fails if another client wrote since: any
-// number of managers keep the limit. All that wait at once are recorded by one write.
+// Recorder puts pods into subsets. It records a pod of a subset with a limit in the status of
+// the spread before the pod is admitted, by a write that fails if another client wrote since. So any
+// number of managers keep the limit. One write records all pods that wait at the same time.
 type Recorder struct {
 	client  client.Client
 	live    client.Reader
@@ -54,25 +54,25 @@ type Recorder struct {
 	callers coalesce.Queue[types.NamespacedName, *pendingRecord]
 }
 
-// pendingRecord waits for a record.
+// pendingRecord is a caller that waits for a record.
 type pendingRecord struct {
 	ctx context.Context
-	// write changes the spread as it is now, and reports whether it did.
+	// write changes the spread as it is now, and reports whether it changed anything.
 	write func(context.Context, *kruise.WorkloadSpread) (bool, error)
 	done  chan struct{}
 	err   error
 }
 
-// Option changes a Book.
+// Option changes a Recorder.
 type Option func(*Recorder)
 
 // WithClock replaces time.Now.
 func WithClock(now func() time.Time) Option { return func(b *Recorder) { b.now = now } }
 
-// WithPace sets how much time is at least between two writes of one spread; 100 ms if unset.
+// WithPace sets the minimum time between two writes of one spread; 100 ms if unset.
 func WithPace(every time.Duration) Option { return func(b *Recorder) { b.callers.Every = every } }
 
-// NewBook makes a Book. The client may read from a cache; live must not.
+// NewBook makes a Recorder. The client may read from a cache; live must not.
 func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Recorder {
 	b := &Recorder{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
 	b.callers = coalesce.Queue[types.NamespacedName, *pendingRecord]{Most: most, Patience: patience, Every: pace, Answer: b.writeBatch, Fail: failWaiting}
@@ -82,16 +82,16 @@ func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Tar
 	return b
 }
 
-// Place is where a pod goes; nil if it goes to no subset.
+// Place is the place of a pod in a subset; nil if the pod gets none.
 type Place struct {
 	Subset *kruise.WorkloadSpreadSubset
-	// UID is what the pod is recorded under that has no name yet.
+	// UID is the key under which a pod without a name is recorded.
 	UID string
-	// Cost is its deletion cost, as the controller would write it a moment later; 0 where the workload does not go by costs.
+	// Cost is the deletion cost of the pod, as the controller would write it; 0 if the workload does not use costs.
 	Cost int
 }
 
-// Create decides where a pod goes, and records it unless it is a dry run (WS-02, WS-03).
+// Create decides the subset of a new pod, and records the pod unless it is a dry run (WS-02, WS-03).
 func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, dryRun bool) (*Place, error) {
 	version := b.version.PodVersion(cached, pod)
 	limits, replicas, err := b.currentLimits(ctx, cached)
@@ -111,7 +111,7 @@ func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, po
 		if at, changed = b.placeNewPod(ctx, w, version, limits, replicas, pod); at != nil || !hasPercentages(w) {
 			return changed, nil
 		}
-		// Without room by the replicas in the cache: it may be a pod of more replicas, which the cache does not have yet.
+		// By the replicas in the cache there is no room. The workload may have been scaled since, which the cache may not show yet.
 		t, err := b.targets.readLive(ctx, w)
 		if err != nil || t == nil || t.Replicas == replicas {
 			return false, err
@@ -122,7 +122,7 @@ func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, po
 		at, changed = b.placeNewPod(ctx, w, version, limits, t.Replicas, pod)
 		return changed, nil
 	})
-	if apierrors.IsNotFound(err) { // the spread is gone
+	if apierrors.IsNotFound(err) { // the spread was deleted
 		return nil, nil
 	}
 	if err != nil {
@@ -131,8 +131,8 @@ func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, po
 	return at, nil
 }
 
-// goesByStatus reports whether the status of a spread decides that a pod goes to a subset, or has to record it: a cache that is
-// behind lacks the record of a pod that goes, whose place is free, or that a subset has no room.
+// goesByStatus reports whether the decision for a subset depends on the status of the spread, or has to be recorded in it. A late cache
+// may lack the record of a deleted pod, whose place is free, or the condition that a subset has no room.
 func goesByStatus(w *kruise.WorkloadSpread, limits []*int, chosen int) bool {
 	s := &w.Spec.ScheduleStrategy
 	return s.Type == kruise.AdaptiveWorkloadSpreadScheduleStrategyType && len(limits) > 1 ||
@@ -140,7 +140,7 @@ func goesByStatus(w *kruise.WorkloadSpread, limits []*int, chosen int) bool {
 }
 
 func (b *Recorder) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, replicas int, pod *corev1.Pod) (*Place, bool) {
-	if pod.Name != "" { // the request may come twice
+	if pod.Name != "" { // the API server may send the request twice
 		for _, s := range w.Status.VersionedSubsetStatuses[version] {
 			_, creating := s.CreatingPods[pod.Name]
 			if _, deleting := s.DeletingPods[pod.Name]; creating || deleting {
@@ -177,7 +177,7 @@ func subsetIndex(w *kruise.WorkloadSpread, name string) int {
 	return slices.IndexFunc(w.Spec.Subsets, func(s kruise.WorkloadSpreadSubset) bool { return s.Name == name })
 }
 
-// placeOf is the placeOf of the n-th pod of a subset; nil if there is no such subset.
+// placeOf returns the place of the n-th pod of a subset; nil if there is no such subset.
 func placeOf(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 	i := subsetIndex(w, name)
 	if i < 0 {
@@ -190,13 +190,13 @@ func placeOf(w *kruise.WorkloadSpread, name string, n, replicas int) *Place {
 	return at
 }
 
-// placeNext is the place of one more pod than a subset has, by what is recorded.
+// placeNext returns the place of the next pod of a subset, by the records.
 func placeNext(w *kruise.WorkloadSpread, version, name string, replicas int) *Place {
 	s := statusOf(w, version, name)
 	return placeOf(w, name, CountPods(&s)+1, replicas)
 }
 
-// decideSubset asks which subset a pod goes to.
+// decideSubset evaluates which subset a pod gets.
 func (b *Recorder) decideSubset(ctx context.Context, w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod) string {
 	in := buildSubsetInput(w, version, limits, pod, b.now())
 	subject := decision.Subject{Kind: "Pod", Namespace: w.Namespace, Name: in.Pod.Name}
@@ -204,8 +204,8 @@ func (b *Recorder) decideSubset(ctx context.Context, w *kruise.WorkloadSpread, v
 	return out.PermittedSubset(in)
 }
 
-// currentLimits are those of the subsets by what the workload wants now, and that is how many replicas. Their number is
-// read only where a limit is a percentage.
+// currentLimits returns the limits of the subsets for the present number of replicas, and that number. It reads the number
+// only if a limit is a percentage; otherwise it is 0.
 func (b *Recorder) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) ([]*int, int, error) {
 	replicas := 0
 	if hasPercentages(w) {
@@ -221,7 +221,7 @@ func (b *Recorder) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) 
 	return limits, replicas, err
 }
 
-// Delete records that a pod goes, so that another takes its place (WS-04).
+// Delete records the deletion of a pod, so that another pod can take its place (WS-04).
 func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, mark *Mark) error {
 	version := b.version.PodVersion(cached, pod)
 	err := b.coalesceWrite(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
@@ -247,8 +247,8 @@ func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, po
 	return client.IgnoreNotFound(err)
 }
 
-// ChangeStatus changes the status of a spread as it is now, together with those who record pods.
-// The function reports whether it did; it is called again where another client wrote meanwhile.
+// ChangeStatus changes the present status of a spread, in the same write as waiting records of pods.
+// change reports whether it changed anything; it is called again if another client has written meanwhile.
 // The error is a 404 if the spread is gone.
 func (b *Recorder) ChangeStatus(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
 	return b.coalesceWrite(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
@@ -256,7 +256,7 @@ func (b *Recorder) ChangeStatus(ctx context.Context, w *kruise.WorkloadSpread, c
 	})
 }
 
-// coalesceWrite has the status written, together with others who wait.
+// coalesceWrite writes the status together with other waiting callers.
 func (b *Recorder) coalesceWrite(ctx context.Context, w *kruise.WorkloadSpread, write func(context.Context, *kruise.WorkloadSpread) (bool, error)) error {
 	c := &pendingRecord{ctx: ctx, write: write, done: make(chan struct{})}
 	b.callers.EnqueueCaller(client.ObjectKeyFromObject(w), c)
@@ -268,8 +268,8 @@ func (b *Recorder) coalesceWrite(ctx context.Context, w *kruise.WorkloadSpread, 
 	}
 }
 
-// writeBatch answers a batch by one state of the spread, one caller after the other, as if each
-// was recorded before the next came.
+// writeBatch serves a batch with one read of the spread. The callers change it one after the other, so each sees the changes of
+// those before it.
 func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, batch []*pendingRecord) {
 	for try := 1; ; try++ {
 		batch = slices.DeleteFunc(batch, func(c *pendingRecord) bool { return c.ctx.Err() != nil })
@@ -309,7 +309,7 @@ func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, bat
 	}
 }
 
-// failWaiting gives an error to those callers that wait still.
+// failWaiting gives an error to the callers that still wait.
 func failWaiting(batch []*pendingRecord, err error) {
 	for _, c := range batch {
 		select {

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// InjectSubset makes a pod one of a subset (WS-10).
+// InjectSubset makes a pod part of a subset (WS-10).
 func InjectSubset(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 	part := at.Subset
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, part.Tolerations...)
@@ -47,7 +47,7 @@ func InjectSubset(w *kruise.WorkloadSpread, at *Place, pod *corev1.Pod) error {
 		return fmt.Errorf("marking the pod: %w", err)
 	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.MatchedWorkloadSpreadKey, string(text))
-	if UsesCosts(w) { // as the controller would write it a moment later
+	if UsesCosts(w) { // the cost that the controller would write
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.PodDeletionCostKey, strconv.Itoa(at.Cost))
 	}
 	return nil

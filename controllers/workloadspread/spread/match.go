@@ -21,10 +21,10 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// longest is how many owners a chain has at most.
+// longest is the maximum length of a chain of owners.
 const longest = 8
 
-// FindWorkload is the spread that a pod belongs to; nil if there is none (WS-01).
+// FindWorkload returns the spread that a pod belongs to; nil if there is none (WS-01).
 func (t *Targets) FindWorkload(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -50,8 +50,8 @@ func (t *Targets) FindWorkload(ctx context.Context, namespace string, pod *corev
 	return nil, nil
 }
 
-// ListSpreads are the spreads of a namespace that do not terminate, by name. They are not to be
-// changed.
+// ListSpreads returns the spreads of a namespace that do not terminate, by name. The caller must not
+// change them.
 func (t *Targets) ListSpreads(ctx context.Context, namespace string) ([]*kruise.WorkloadSpread, error) {
 	list := &kruise.WorkloadSpreadList{}
 	err := t.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
@@ -68,7 +68,7 @@ func (t *Targets) ListSpreads(ctx context.Context, namespace string) ([]*kruise.
 	return out, nil
 }
 
-// IsTarget reports whether an owner is the workload of a spread. The version does not count.
+// IsTarget reports whether an owner is the workload of a spread, in any version.
 func IsTarget(w *kruise.WorkloadSpread, ref *metav1.OwnerReference) bool {
 	target := w.Spec.TargetReference
 	return target.Name == ref.Name && schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() == kindOf(ref)
@@ -87,7 +87,7 @@ func SelectsPod(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
 	return err == nil && s.Matches(labels.Set(pod.Labels))
 }
 
-// nextOwner is the controller of an owner; nil if there is none, or the kind leads to no spread.
+// nextOwner returns the controller of an owner; nil if there is none, or if no spread can have an owner of this kind.
 func (t *Targets) nextOwner(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	kind := kindOf(ref)
 	custom, err := t.followsKind(ctx, kind)
@@ -102,14 +102,14 @@ func (t *Targets) nextOwner(ctx context.Context, namespace string, ref *metav1.O
 	return nil, nil
 }
 
-// hasWhiteList reports whether there is a white list, so that any workload may have an owner on it.
+// hasWhiteList reports whether the white list has entries, so that the owner of any workload may be on it.
 func (t *Targets) hasWhiteList(ctx context.Context) bool {
 	all, err := t.readWhiteList(ctx)
 	return err == nil && len(all) > 0
 }
 
-// aboveSet is the controller of a ReplicaSet. The cache may not show one that was created a
-// moment ago.
+// aboveSet returns the controller of a ReplicaSet. The cache may not show a ReplicaSet that was just
+// created.
 func (t *Targets) aboveSet(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	set := &appsv1.ReplicaSet{}
 	key := types.NamespacedName{Namespace: namespace, Name: ref.Name}
@@ -123,12 +123,12 @@ func (t *Targets) aboveSet(ctx context.Context, namespace string, ref *metav1.Ow
 	return metav1.GetControllerOf(set), nil
 }
 
-// readController is the controller of an object of any kind.
+// readController returns the controller of an object of any kind.
 func (t *Targets) readController(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	err := t.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, o)
-	if apierrors.IsForbidden(err) { // a kind that the manager may know by name only
+	if apierrors.IsForbidden(err) { // a kind that the manager may not read
 		return nil, nil
 	}
 	if err != nil {

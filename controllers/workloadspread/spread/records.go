@@ -19,24 +19,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// How long records count (WS-06).
+// How long records are valid (WS-06).
 const (
 	CreatingFor = 30 * time.Second
 	DeletingFor = 15 * time.Second
 )
 
-// Unlimited is missingReplicas of a subset without a limit.
+// Unlimited is the value of missingReplicas for a subset without a limit.
 const Unlimited int32 = -1
 
-// Mark is the annotation of a pod that is spread.
+// Mark is the annotation of a pod in a subset.
 type Mark struct {
 	Name   string `json:"name"`
 	Subset string `json:"subset"`
-	// UID is what a pod is recorded under that had no name yet.
+	// UID is the key under which a pod was recorded that had no name yet.
 	UID string `json:"uid,omitempty"`
 }
 
-// MarkOf reads the annotation of a pod; nil if it has none that can be read.
+// MarkOf reads the annotation of a pod; nil if the pod has none that can be read.
 func MarkOf(pod *corev1.Pod) *Mark {
 	text := pod.Annotations[kruise.MatchedWorkloadSpreadKey]
 	if text == "" {
@@ -49,10 +49,10 @@ func MarkOf(pod *corev1.Pod) *Mark {
 	return &m
 }
 
-// Versions are the kinds of workloads, in lower case, whose versions count by themselves.
+// Versions are the kinds of workloads, in lower case, whose versions are counted separately.
 type Versions map[string]bool
 
-// ParseVersions reads the flag.
+// ParseVersions parses the value of the flag.
 func ParseVersions(flag string) Versions {
 	out := Versions{}
 	for _, kind := range strings.Split(flag, ",") {
@@ -63,12 +63,12 @@ func ParseVersions(flag string) Versions {
 	return out
 }
 
-// CountSeparately reports whether the versions of the workload of a spread count by themselves.
+// CountSeparately reports whether the versions of the workload of a spread are counted separately.
 func (v Versions) CountSeparately(w *kruise.WorkloadSpread) bool {
 	return v[strings.ToLower(w.Spec.TargetReference.Kind)]
 }
 
-// PodVersion is the version of a pod (WS-09).
+// PodVersion returns the version of a pod (WS-09).
 func (v Versions) PodVersion(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
 	if !v.CountSeparately(w) {
 		return kruise.WorkloadSpreadVersionIgnored
@@ -82,7 +82,7 @@ func (v Versions) PodVersion(w *kruise.WorkloadSpread, pod *corev1.Pod) string {
 	return kruise.WorkloadSpreadVersionIgnored
 }
 
-// MaxPods is how many pods a subset may have; nil if there is no limit.
+// MaxPods returns how many pods a subset may have; nil if there is no limit.
 func MaxPods(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
 	if part.MaxReplicas == nil {
 		return nil, nil
@@ -97,7 +97,7 @@ func MaxPods(part *kruise.WorkloadSpreadSubset, replicas int) (*int, error) {
 	return &n, nil
 }
 
-// MissingPods is how many more pods a subset may get by what is recorded.
+// MissingPods returns how many more pods a subset may get, by the records.
 func MissingPods(limit *int, s *kruise.WorkloadSpreadSubsetStatus) int32 {
 	if limit == nil {
 		return Unlimited
@@ -105,13 +105,13 @@ func MissingPods(limit *int, s *kruise.WorkloadSpreadSubsetStatus) int32 {
 	return int32(min(max(*limit-CountPods(s), 0), *limit)) //nolint:gosec // it is at most the limit
 }
 
-// CountPods is how many pods a subset has, with those that are being created and without those
-// that go.
+// CountPods returns how many pods a subset has, including those that are being created and excluding those
+// that are being deleted.
 func CountPods(s *kruise.WorkloadSpreadSubsetStatus) int {
 	return max(int(s.Replicas)+len(s.CreatingPods)-len(s.DeletingPods), 0)
 }
 
-// statusOf is what the status says of a subset of a version. One that is new is empty.
+// statusOf returns the status of a subset of a version; an empty one for a new subset.
 func statusOf(w *kruise.WorkloadSpread, version, name string) kruise.WorkloadSpreadSubsetStatus {
 	for _, s := range w.Status.VersionedSubsetStatuses[version] {
 		if s.Name == name {
@@ -121,7 +121,7 @@ func statusOf(w *kruise.WorkloadSpread, version, name string) kruise.WorkloadSpr
 	return kruise.WorkloadSpreadSubsetStatus{Name: name}
 }
 
-// setSubsetStatus changes what the status says of a subset of a version.
+// setSubsetStatus replaces the status of a subset of a version.
 func setSubsetStatus(w *kruise.WorkloadSpread, version string, limits []*int, s kruise.WorkloadSpreadSubsetStatus) {
 	all := make([]kruise.WorkloadSpreadSubsetStatus, len(w.Spec.Subsets))
 	for i := range w.Spec.Subsets {
@@ -140,7 +140,7 @@ func setSubsetStatus(w *kruise.WorkloadSpread, version string, limits []*int, s 
 	}
 }
 
-// IsUnschedulable reports whether a subset is marked as one whose pods find no node.
+// IsUnschedulable reports whether the condition of a subset says that its pods find no node.
 func IsUnschedulable(w *kruise.WorkloadSpread, name string) bool {
 	for _, s := range w.Status.SubsetStatuses {
 		if s.Name != name {
@@ -155,7 +155,7 @@ func IsUnschedulable(w *kruise.WorkloadSpread, name string) bool {
 	return false
 }
 
-// PodOrdinal is that of the pod of a StatefulSet; nil for others.
+// PodOrdinal returns the ordinal of a pod of a StatefulSet; nil for other pods.
 func PodOrdinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
 	if w.Spec.TargetReference.Kind != "StatefulSet" || pod.Name == "" {
 		return nil
@@ -167,7 +167,7 @@ func PodOrdinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
 	return &n
 }
 
-// limitsOf are the limits of the subsets, in their order.
+// limitsOf returns the limits of the subsets, in their order.
 func limitsOf(w *kruise.WorkloadSpread, replicas int) ([]*int, error) {
 	out := make([]*int, len(w.Spec.Subsets))
 	for i := range w.Spec.Subsets {
@@ -179,7 +179,7 @@ func limitsOf(w *kruise.WorkloadSpread, replicas int) ([]*int, error) {
 	return out, nil
 }
 
-// buildSubsetInput are what the decision is made from.
+// buildSubsetInput builds the input of placement/subset.
 func buildSubsetInput(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod, now time.Time) placement.SubsetInput {
 	annotations := make(map[string]string, len(w.Annotations))
 	for key, value := range w.Annotations {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spread has what the webhook of pods and the controller of WorkloadSpreads share:
-// which spread a pod belongs to, how many pods there are to be, what the status records, and
-// what makes a pod one of a subset (WS-01 to WS-04, WS-09, WS-10).
+// Package spread has what the webhook of pods and the controller of WorkloadSpreads share: it finds
+// the spread of a pod and the replicas of its workload, keeps the records in the status, and
+// makes pods part of subsets (WS-01 to WS-04, WS-09, WS-10).
 package spread
 
 import (
@@ -32,15 +32,15 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
 
-// Custom is a kind of the white list.
+// Custom is an entry of the white list: a kind of workload.
 type Custom struct {
 	Group, Version, Kind string
-	// SubResources are the kinds between it and its pods.
+	// SubResources are the kinds between this kind and its pods.
 	SubResources []schema.GroupVersionKind
 	ReplicasPath string
 }
 
-// listed is the white list of the ConfigMap.
+// listed is the white list in the ConfigMap.
 type listed struct {
 	Workloads []Custom
 }
@@ -60,12 +60,12 @@ type Targets struct {
 	at   time.Time
 }
 
-// NewTargets makes Targets. The namespace is that of the manager.
+// NewTargets makes Targets. namespace is the namespace of the manager.
 func NewTargets(cached, live client.Reader, finder *scale.Finder, namespace string, now func() time.Time) *Targets {
 	return &Targets{cached: cached, live: live, finder: finder, config: rules.Configuration{Reader: live, Namespace: namespace}, now: now}
 }
 
-// SupportedKinds are those that can be spread without being on the white list.
+// SupportedKinds are the kinds that can be spread without an entry on the white list.
 func SupportedKinds() []schema.GroupKind {
 	out := []schema.GroupKind{
 		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"},
@@ -79,7 +79,7 @@ func SupportedKinds() []schema.GroupKind {
 	return out
 }
 
-// readWhiteList is the white list as it was a moment ago. One that cannot be read is as it was.
+// readWhiteList returns the white list, at most fresh old. If it cannot be read, the last one is used.
 func (t *Targets) readWhiteList(ctx context.Context) ([]Custom, error) {
 	t.mu.Lock()
 	list, at := t.list, t.at
@@ -100,7 +100,7 @@ func (t *Targets) readWhiteList(ctx context.Context) ([]Custom, error) {
 	return read.Workloads, nil
 }
 
-// findCustom is the entry of a kind on the white list.
+// findCustom returns the entry of a kind on the white list.
 func (t *Targets) findCustom(ctx context.Context, kind schema.GroupKind) (*Custom, error) {
 	all, err := t.readWhiteList(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *Targets) findCustom(ctx context.Context, kind schema.GroupKind) (*Custo
 	return nil, nil
 }
 
-// followsKind reports whether the owners of a kind are looked at.
+// followsKind reports whether objects of a kind can be between a workload on the white list and its pods, or are such workloads.
 func (t *Targets) followsKind(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	all, err := t.readWhiteList(ctx)
 	if err != nil {
@@ -133,13 +133,13 @@ func (t *Targets) followsKind(ctx context.Context, kind schema.GroupKind) (bool,
 	return false, nil
 }
 
-// Target is what is known of a workload.
+// Target is the workload of a spread, as it was read.
 type Target struct {
 	UID      types.UID
 	Replicas int
 }
 
-// ReadTarget reads the workload of a spread; nil if there is none.
+// ReadTarget reads the workload of a spread; nil if it does not exist.
 func (t *Targets) ReadTarget(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
 	ref := w.Spec.TargetReference
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -172,7 +172,7 @@ func (t *Targets) ReadTarget(ctx context.Context, w *kruise.WorkloadSpread) (*Ta
 	return &Target{UID: found.UID, Replicas: int(found.Replicas)}, nil
 }
 
-// readLive reads the workload of a spread past the cache; nil if there is none.
+// readLive reads the workload of a spread past the cache; nil if it does not exist.
 func (t *Targets) readLive(ctx context.Context, w *kruise.WorkloadSpread) (*Target, error) {
 	ref := w.Spec.TargetReference
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -181,7 +181,7 @@ func (t *Targets) readLive(ctx context.Context, w *kruise.WorkloadSpread) (*Targ
 		kind = known.GroupVersionKind // a spread may name any version that is served
 	}
 	if !slices.Contains(SupportedKinds(), kind.GroupKind()) || w.Spec.TargetFilter != nil && len(w.Spec.TargetFilter.ReplicasPathList) > 0 {
-		return t.ReadTarget(ctx, w) // these are in no cache
+		return t.ReadTarget(ctx, w) // ReadTarget reads these past the cache, too
 	}
 	path := []string{"spec", "replicas"}
 	if kind.GroupKind() == (schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}) {
@@ -205,7 +205,7 @@ func (t *Targets) readLive(ctx context.Context, w *kruise.WorkloadSpread) (*Targ
 	return &Target{UID: o.GetUID(), Replicas: int(n)}, nil
 }
 
-// byPaths sums up fields of a workload.
+// byPaths reads a workload whose number of replicas is the sum of some fields.
 func (t *Targets) byPaths(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName, paths []string) (*Target, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
@@ -227,7 +227,7 @@ func (t *Targets) byPaths(ctx context.Context, kind schema.GroupVersionKind, key
 	return out, nil
 }
 
-// readNumber is a field of an object. A part of the path that is a number is a place in a list.
+// readNumber reads a number from a field of an object. A number in the path is the index of a list.
 func readNumber(v any, path []string) (int, error) {
 	for i, step := range path {
 		switch at := v.(type) {
