@@ -27,11 +27,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// home is the namespace that the chart installs a manager in.
+// home is the namespace in which the chart installs a manager.
 const home = "kruise-system"
 
-// admissionChain is what an API server does with a write to a pod before it is stored:
-// it sends the write to the webhooks that are about it.
+// admissionChain is the part of an API server that handles a write to a pod before it is stored:
+// it sends the write to the webhooks that match it.
 type admissionChain struct {
 	namespace     string
 	change, check []webhook
@@ -40,7 +40,7 @@ type admissionChain struct {
 	requests      int
 }
 
-// mutatePod lets the webhooks add to a pod that is to be made.
+// mutatePod calls the mutating webhooks for a pod that is to be created.
 func (a *admissionChain) mutatePod(ctx context.Context, pod *corev1.Pod) error {
 	for _, h := range a.change {
 		req, err := a.buildRequest(ctx, h, admissionv1.Create, "", nil, pod)
@@ -67,13 +67,13 @@ func (a *admissionChain) mutatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// hasValidator reports whether any webhook is asked about writes of a kind.
+// hasValidator reports whether any validating webhook matches a kind of write.
 func (a *admissionChain) hasValidator(operation admissionv1.Operation, sub string) bool {
 	return slices.ContainsFunc(a.check, func(h webhook) bool { return h.rulesMatch(operation, sub) })
 }
 
-// validatePod asks whether a pod may change, or go if now is nil. The error is that of the
-// webhook which refuses it, and then the refusal tells why.
+// validatePod calls the validating webhooks for a change of a pod, or for its deletion if now is nil. The error is that of the
+// webhook that refuses it; the refusal then has the reason.
 func (a *admissionChain) validatePod(ctx context.Context, sub string, was, now *corev1.Pod, dryRun ...string) (*Refusal, error) {
 	operation, write := admissionv1.Update, writeUpdate
 	if now == nil {
@@ -101,7 +101,7 @@ func (a *admissionChain) validatePod(ctx context.Context, sub string, was, now *
 	return nil, nil
 }
 
-// buildRequest is what is sent to a webhook, nil if nothing is.
+// buildRequest builds the request to a webhook, nil if the webhook does not match.
 func (a *admissionChain) buildRequest(ctx context.Context, h webhook, operation admissionv1.Operation, sub string, was, now *corev1.Pod) (*admission.Request, error) {
 	if !h.rulesMatch(operation, sub) {
 		return nil, nil
@@ -150,7 +150,7 @@ func (a *admissionChain) buildRequest(ctx context.Context, h webhook, operation 
 	return req, nil
 }
 
-// newDenialError is the error that an API server makes of an answer that says no.
+// newDenialError returns the error that an API server makes of an answer that denies a request.
 func newDenialError(by string, answer admission.Response) error {
 	status := *answer.Result
 	status.Status = metav1.StatusFailure
@@ -158,7 +158,7 @@ func newDenialError(by string, answer admission.Response) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// applyPatch is a pod as a patch makes it.
+// applyPatch returns a pod with a patch applied.
 func applyPatch(was *corev1.Pod, o client.Object, p client.Patch) (*corev1.Pod, error) {
 	data, err := p.Data(o)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podunavailablebudget"
 )
 
-// budgetQueue is which budgets are to be counted, and when.
+// budgetQueue has the budgets to count, with the times when they are due.
 type budgetQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	now func() time.Time
@@ -40,7 +40,7 @@ func (a *budgetQueue) AddAfter(r reconcile.Request, d time.Duration) {
 	}
 }
 
-// takeDue takes the first budget that is due, and says when the next one is, zero for
+// takeDue takes the first budget that is due. Otherwise next is when the next one is, zero for
 // never.
 func (a *budgetQueue) takeDue() (r reconcile.Request, ok bool, next time.Time) {
 	var due []reconcile.Request
@@ -59,17 +59,17 @@ func (a *budgetQueue) takeDue() (r reconcile.Request, ok bool, next time.Time) {
 	return r, true, next
 }
 
-// counters is the controller of budgets.
+// counters runs the controller of budgets.
 type counters struct {
 	reconciler *podunavailablebudget.Reconciler
 	agenda     *budgetQueue
 	wrote      bool // a status
-	// others is true when pods of other workloads stand beside those of the workload.
+	// others is true if there are pods of other workloads, too.
 	others bool
 }
 
-// reconcileDue counts all budgets that are due, and reports whether any has another status
-// than before and when the next one is due, zero for never.
+// reconcileDue counts all budgets that are due. It reports whether it wrote the status of any,
+// and when the next one is due, zero for never.
 func (b *counters) reconcileDue(ctx context.Context) (did bool, next time.Time, err error) {
 	b.wrote = false
 	for {
@@ -87,7 +87,7 @@ func (b *counters) reconcileDue(ctx context.Context) (did bool, next time.Time, 
 	}
 }
 
-// budgetClient is the API server for those who keep budgets.
+// budgetClient is the client of the controller of budgets.
 func (b *counters) budgetClient(c *cluster) client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
 		List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -97,7 +97,7 @@ func (b *counters) budgetClient(c *cluster) client.Client {
 			if !ok || b.others || asked.FieldSelector != nil {
 				return server.List(ctx, list, opts...)
 			}
-			for _, p := range c.sortedPods() { // as they stand in the cache
+			for _, p := range c.sortedPods() { // the pods of the cache, without a copy
 				if (asked.Namespace == "" || p.Namespace == asked.Namespace) && (asked.LabelSelector == nil || asked.LabelSelector.Matches(labels.Set(p.Labels))) {
 					pods.Items = append(pods.Items, *p)
 				}
@@ -126,7 +126,7 @@ func (b *counters) budgetClient(c *cluster) client.Client {
 	})
 }
 
-// unscaled is an API server none of whose further kinds can be scaled.
+// unscaled is a discovery client in which no kind has the subresource scale.
 type unscaled struct {
 	discovery.ServerResourcesInterface
 }

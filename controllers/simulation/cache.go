@@ -24,15 +24,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// objects are those of a namespace that the controller reads, by type and name.
+// objects are the objects of a namespace that the controller reads, by type and name.
 type objects map[reflect.Type]map[string]client.Object
 
-// getObject is the object of the type and name of another one, nil if there is none.
+// getObject returns the object with the type and the name of another one, nil if there is none.
 func (o objects) getObject(like client.Object) client.Object {
 	return o[reflect.TypeOf(like)][like.GetName()]
 }
 
-// setObject replaces the object of a type and name, nil removes it.
+// setObject replaces the object with a type and a name; nil removes it.
 func (o objects) setObject(like, now client.Object) {
 	of := o[reflect.TypeOf(like)]
 	if now == nil {
@@ -52,7 +52,7 @@ func (o objects) forEachObject(do func(client.Object)) {
 	}
 }
 
-// listSorted are all of a type, by name.
+// listSorted returns all objects of a type, by name.
 func listSorted[T client.Object](o objects) []T {
 	of := o[reflect.TypeFor[T]()]
 	out := make([]T, 0, len(of))
@@ -71,12 +71,12 @@ func listUnsorted[T client.Object](o objects) []T {
 	return out
 }
 
-// change is an event on its way from the API server to the cache. now is nil for the end
+// change is an event on its way from the API server to the cache. now is nil for the deletion
 // of an object.
 type change struct{ like, now client.Object }
 
-// commitWrite notes that an object was written, or is gone, and tells the cache. It keeps the
-// object, which is as it was written, unless others have a part in that.
+// commitWrite notes that an object was written or deleted, and sends the event to the cache. It keeps the
+// object as it was written; in a slow cluster it reads it, since other clients may have changed it.
 func (c *cluster) commitWrite(ctx context.Context, o client.Object, gone bool) error {
 	now := o
 	if c.slow {
@@ -104,8 +104,8 @@ func (c *cluster) commitWrite(ctx context.Context, o client.Object, gone bool) e
 	return nil
 }
 
-// showNext lets the cache take the first event of a type that is on its way, nil for any, and
-// reports whether there was one. Types do not wait for one another.
+// showNext makes the cache receive the first pending event of a type, nil for any, and
+// reports whether there was one. Events of one type do not wait for those of others.
 func (c *cluster) showNext(ctx context.Context, of client.Object) bool {
 	i := slices.IndexFunc(c.pending, func(p change) bool { return of == nil || reflect.TypeOf(p.like) == reflect.TypeOf(of) })
 	if i < 0 {
@@ -117,7 +117,7 @@ func (c *cluster) showNext(ctx context.Context, of client.Object) bool {
 	return true
 }
 
-// updateCache has the cache show an object as it was at a time, nil for its end.
+// updateCache makes the cache show an object as it was at a time, nil for its deletion.
 func (c *cluster) updateCache(ctx context.Context, like, now client.Object) {
 	was := c.cache.getObject(like)
 	c.shown.setObject(like, now)
@@ -128,7 +128,7 @@ func (c *cluster) updateCache(ctx context.Context, like, now client.Object) {
 	c.dispatchEvent(ctx, was, now)
 }
 
-// catchUp has the cache of a controller that starts show all there is.
+// catchUp fills the cache of a controller that starts with all objects.
 func (c *cluster) catchUp() {
 	c.pending, c.cache, c.shown = nil, objects{}, objects{}
 	for t := range c.objects {
@@ -146,7 +146,7 @@ func (c *cluster) dispatchEvent(ctx context.Context, was, now client.Object) {
 	if now == nil {
 		some = was
 	}
-	if some == nil { // it was never shown
+	if some == nil { // the cache never showed the object
 		return
 	}
 	switch some.(type) {
@@ -174,8 +174,8 @@ func (w watcher) dispatchEvent(ctx context.Context, was, now client.Object) {
 	}
 }
 
-// tellOf has the controller look after changes by others of what is no pod. In a cluster
-// that is not slow there are none.
+// tellOf makes the controller reconcile after a change of an object other than a pod by another client. Only in a slow
+// cluster are there such changes.
 func (c *cluster) tellOf(some, was, now client.Object) {
 	if !c.slow {
 		return
@@ -189,7 +189,7 @@ func (c *cluster) tellOf(some, was, now client.Object) {
 	}
 }
 
-// getCached reads from the cache what the cache has.
+// getCached reads an object from the cache, if the cache has its type.
 func (c *cluster) getCached(ctx context.Context, server client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	of, tracked := c.cache[reflect.TypeOf(into)]
 	if !tracked {
@@ -203,7 +203,7 @@ func (c *cluster) getCached(ctx context.Context, server client.WithWatch, key cl
 	return nil
 }
 
-// listCached lists what the cache has, as it stands there where no copy is wanted.
+// listCached lists the objects in the cache, without copies if the options allow that.
 func (c *cluster) listCached(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	of, tracked := c.lists[reflect.TypeOf(list)]
 	if !tracked {

@@ -20,20 +20,20 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// What keeps objects of a slow cluster while they terminate.
+// The finalizers that keep objects of a slow cluster while they terminate.
 const (
 	stopping = "simulation/kubelet"    // the containers of a pod
 	inUse    = "simulation/protection" // the pods that use a claim
 )
 
-// cachedClient is the API server for the controller: it reads from the cache.
+// cachedClient is the client of the controller: it reads from the cache.
 func (c *cluster) cachedClient() client.Client {
 	return interceptor.NewClient(c.server, interceptor.Funcs{
 		Get: c.getCached, List: c.listCached, Create: c.createObject, Patch: c.patchObject, SubResourcePatch: c.patchSub, Delete: c.deleteObject, DeleteAllOf: c.deleteAllOf,
 	})
 }
 
-// liveReader is the API server for what reads past the cache.
+// liveReader is the reader of the controller that reads past the cache.
 func (c *cluster) liveReader() client.Reader {
 	if !c.slow {
 		return c.cachedClient()
@@ -86,8 +86,8 @@ func (c *cluster) patchSub(ctx context.Context, server client.Client, sub string
 	})
 }
 
-// patchLabels writes the labels and annotations that a patch of a pod's status has. An API
-// server takes them with the status; the one of a simulation does not.
+// patchLabels writes the labels and annotations in a patch of a pod's status. An API
+// server accepts them with the status; the server of the simulation does not.
 func (c *cluster) patchLabels(ctx context.Context, o client.Object, p client.Patch) error {
 	if _, ok := o.(*corev1.Pod); !ok || p.Type() == types.JSONPatchType {
 		return nil
@@ -114,7 +114,7 @@ func (c *cluster) patchLabels(ctx context.Context, o client.Object, p client.Pat
 	return c.server.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw))
 }
 
-// performPatch does a patch, or tries it, once the webhooks let it.
+// performPatch applies a patch, or does a dry run of it, if the webhooks allow it.
 func (c *cluster) performPatch(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string, do func() error) error {
 	asked := func() error {
 		if err := c.validatePatch(ctx, sub, o, p, dryRun); err != nil {
@@ -131,7 +131,7 @@ func (c *cluster) performPatch(ctx context.Context, sub string, o client.Object,
 	return c.writeObject(ctx, "patch", o, asked)
 }
 
-// validatePatch asks whether a pod may be patched.
+// validatePatch calls the validating webhooks for a patch of a pod.
 func (c *cluster) validatePatch(ctx context.Context, sub string, o client.Object, p client.Patch, dryRun []string) error {
 	was := c.findPod(o.GetName())
 	if _, ok := o.(*corev1.Pod); !ok || was == nil || c.admits == nil || !c.admits.hasValidator(admissionv1.Update, sub) {
@@ -152,7 +152,7 @@ func (c *cluster) reportRefusal(r *Refusal, err error) error {
 	return err
 }
 
-// tryRequest does what is no write, or fails as a write may.
+// tryRequest does a request that writes nothing; it may fail as a write may.
 func (c *cluster) tryRequest(what string, o client.Object, do func() error) error {
 	if c.faults == nil {
 		return do()
@@ -160,7 +160,7 @@ func (c *cluster) tryRequest(what string, o client.Object, do func() error) erro
 	return c.faults.runWithFault(what, o, do)
 }
 
-// writeObject does a write of the controller, notes it and has it judged.
+// writeObject does a write of the controller, records it and has it checked.
 func (c *cluster) writeObject(ctx context.Context, what string, o client.Object, do func() error) error {
 	return c.tryRequest(what, o, func() error {
 		before := c.countPods()
@@ -209,14 +209,14 @@ func (c *cluster) deleteObject(ctx context.Context, server client.WithWatch, o c
 		if err := server.Delete(ctx, found); err != nil {
 			return err
 		}
-		if c.slow && isPod && pod.Spec.NodeName == "" { // no kubelet has to stop it
+		if c.slow && isPod && pod.Spec.NodeName == "" { // no kubelet has to stop the pod
 			return c.letGo(ctx, found, stopping)
 		}
 		return nil
 	})
 }
 
-// letGo takes a finalizer off.
+// letGo removes a finalizer.
 func (c *cluster) letGo(ctx context.Context, o client.Object, finalizer string) error {
 	found := o.DeepCopyObject().(client.Object)
 	if err := c.server.Get(ctx, client.ObjectKeyFromObject(o), found); err != nil {
@@ -226,7 +226,7 @@ func (c *cluster) letGo(ctx context.Context, o client.Object, finalizer string) 
 	return client.IgnoreNotFound(c.server.Update(ctx, found))
 }
 
-// updatePod writes what others than the controller change of a pod.
+// updatePod writes changes of a pod by another client than the controller.
 func (c *cluster) updatePod(ctx context.Context, was, now *corev1.Pod) error {
 	if !equality.Semantic.DeepEqual(was.ObjectMeta, now.ObjectMeta) || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
 		status := now.Status.DeepCopy()

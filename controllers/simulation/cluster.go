@@ -27,27 +27,27 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// cluster is an API server in memory with one workload, and what the controller's
-// cache shows of it.
+// cluster is an API server in memory with one workload, and the cache of the
+// controller.
 type cluster struct {
 	server client.WithWatch
 	now    func() time.Time
-	prefix string // of the UIDs that are given out
+	prefix string // of the UIDs that are assigned
 	uids   int
 	// slow is true if the cache lags behind, and pods and claims stay while they
-	// terminate. Otherwise the cache shows each write at once, and what is deleted is
+	// terminate. Otherwise the cache shows each write at once, and deleted objects are
 	// gone at once.
 	slow bool
 
 	kind     rollout.Kind
 	typ      rollout.Type
 	workload client.Object
-	wanted   rollout.Spec // what asker wants, which is the workload as it was last
+	wanted   rollout.Spec // the spec of asker, which is the workload as it was last read
 	asker    client.Object
 
 	objects objects // as the API server has them
 	cache   objects // as the cache shows them; objects itself unless slow
-	shown   objects // what cache has copies of, if slow
+	shown   objects // the objects of which cache has copies, if slow
 	pending []change
 	lists   map[reflect.Type]reflect.Type // of list types to types
 	indexes map[index]client.IndexerFunc
@@ -56,22 +56,22 @@ type cluster struct {
 	watchers []watcher            // of pods
 	nodesTo  handler.EventHandler // of a kind that reads nodes; nil for others
 	queue    queue
-	// admits is the webhook that is called before a write to a pod; nil for none.
+	// admits calls the webhooks before a write to a pod; nil for none.
 	admits *admissionChain
 	// refused is called after each write to a pod that was refused.
 	refused func(Refusal)
 	// asked is called for each write of the controller to a pod. now is nil for a
-	// delete, was for a create.
+	// deletion, was for a creation.
 	asked func(before invariant.Observation, was, now *corev1.Pod)
-	// requested is called for each restart that the controller asks for; nil for nothing.
+	// requested is called for each restart that the controller requests; nil for nothing.
 	requested func(*kruise.ContainerRecreateRequest)
-	// faults is asked before each write of the controller; nil for none.
+	// faults injects faults into the writes of the controller; nil for none.
 	faults *faults
 	// unreachable reports whether reads past a slow cache fail.
 	unreachable func() bool
 
 	witness *invariant.Checker
-	// sight is what there was at a time; nil when there may be something else since.
+	// sight is the last observation; nil if something may have changed since.
 	sight  *invariant.Observation
 	seenAt time.Time
 }
@@ -82,7 +82,7 @@ type watcher struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// queue notes that there is something to do. No worker takes from it.
+// queue notes that there is something to do. No worker reads it.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	dirty bool
@@ -90,7 +90,7 @@ type queue struct {
 
 func (q *queue) Add(reconcile.Request) { q.dirty = true }
 
-// index is what objects of a type are found by.
+// index identifies an index of a type.
 type index struct {
 	of    reflect.Type
 	field string
@@ -117,7 +117,7 @@ func newCluster(ctx context.Context, f ClusterState, kind rollout.Kind, now func
 	c.workload = f.Workload.DeepCopyObject().(client.Object)
 	tracked := []client.Object{c.workload}
 	for _, p := range f.Pods {
-		if p.DeletionTimestamp == nil { // the others are as good as gone
+		if p.DeletionTimestamp == nil { // pods that terminate do not matter
 			tracked = append(tracked, p.DeepCopy())
 		}
 	}
@@ -156,7 +156,7 @@ func newCluster(ctx context.Context, f ClusterState, kind rollout.Kind, now func
 	return c, nil
 }
 
-// namespaceOf is that of the workload.
+// namespaceOf returns the namespace of the workload.
 func namespaceOf(f ClusterState) *corev1.Namespace {
 	ns := &corev1.Namespace{}
 	if f.Namespace != nil {
@@ -166,7 +166,7 @@ func namespaceOf(f ClusterState) *corev1.Namespace {
 	return ns
 }
 
-// emptyCluster has nothing yet.
+// emptyCluster returns a cluster without objects.
 func emptyCluster(ctx context.Context, kind rollout.Kind, now func() time.Time) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, kruise.AddToScheme, policy.AddToScheme} {
@@ -230,12 +230,12 @@ func (c *cluster) nextUID() types.UID {
 	return types.UID(fmt.Sprintf("%s%06d", c.prefix, c.uids))
 }
 
-// podsByName are all that there are, by name.
+// podsByName are all pods, by name.
 func (c *cluster) podsByName() map[string]client.Object {
 	return c.objects[reflect.TypeFor[*corev1.Pod]()]
 }
 
-// findPod is one of them, nil if there is none.
+// findPod returns the pod with a name, nil if there is none.
 func (c *cluster) findPod(name string) *corev1.Pod {
 	p, _ := c.podsByName()[name].(*corev1.Pod)
 	return p
@@ -244,7 +244,7 @@ func (c *cluster) findPod(name string) *corev1.Pod {
 // sortedPods are the pods, sorted by name.
 func (c *cluster) sortedPods() []*corev1.Pod { return listSorted[*corev1.Pod](c.objects) }
 
-// workloadSpec is what the workload asks for; nothing if that cannot be read, since each round fails
+// workloadSpec returns the spec of the workload. It is empty if the spec cannot be read, since each round fails
 // then.
 func (c *cluster) workloadSpec() rollout.Spec {
 	if c.asker != c.workload {
@@ -254,7 +254,7 @@ func (c *cluster) workloadSpec() rollout.Spec {
 	return c.wanted
 }
 
-// countPods counts what there is now, once for as long as that is the same.
+// countPods counts the pods, once for as long as nothing changes.
 func (c *cluster) countPods() invariant.Observation {
 	if now := c.now(); c.sight == nil || !c.seenAt.Equal(now) {
 		sight := c.witness.CountPods(c.workload, listUnsorted[*corev1.Pod](c.objects), listUnsorted[*appsv1.ControllerRevision](c.objects), now)

@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// webhook is one as an API server has it: which requests are sent to it, by its
-// rules and conditions.
+// webhook is a webhook as an API server has it: its rules and conditions decide which
+// requests are sent to it.
 type webhook struct {
 	name, path string
 	rules      []registrationv1.RuleWithOperations
 	conditions []cel.Program
 }
 
-// compileWebhooks reads those webhooks whose selector has the namespace.
+// compileWebhooks reads the webhooks whose selector matches the namespace.
 func compileWebhooks(namespace labels.Set, mutating []registrationv1.MutatingWebhook, validating []registrationv1.ValidatingWebhook) (change, check []webhook, err error) {
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
 	if err != nil {
@@ -64,7 +64,7 @@ func compileWebhooks(namespace labels.Set, mutating []registrationv1.MutatingWeb
 	return change, check, nil
 }
 
-// rulesMatch reports whether a request on pods is one of the rules'.
+// rulesMatch reports whether any rule matches a request on pods.
 func (h webhook) rulesMatch(operation admissionv1.Operation, sub string) bool {
 	resource := "pods"
 	if sub != "" {
@@ -75,7 +75,7 @@ func (h webhook) rulesMatch(operation admissionv1.Operation, sub string) bool {
 	})
 }
 
-// conditionsMatch reports whether all conditions are true of a request.
+// conditionsMatch reports whether all conditions are true for a request.
 func (h webhook) conditionsMatch(ctx context.Context, request map[string]any) (bool, error) {
 	for _, c := range h.conditions {
 		out, _, err := c.ContextEval(ctx, request)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Fault is what goes wrong with one write of the controller.
+// Fault is a fault of one write of the controller.
 type Fault string
 
 // The faults.
@@ -25,19 +25,19 @@ const (
 	Refuses    Fault = "the API server refuses it"
 )
 
-// errEnded is what a controller gets that has ended: it can write no more.
+// errEnded is the error of writes of a controller that has ended.
 var errEnded = errors.New("the controller has ended")
 
-// faults says what goes wrong with writes, and notes all of them.
+// faults injects faults into writes, and records all writes.
 type faults struct {
 	next func() Fault
-	// deny is what the API server refuses, and with what; nil for nothing.
+	// deny returns the error with which the API server refuses a write; nil refuses nothing.
 	deny    func(o client.Object, what string) error
 	ended   bool
 	history []string
 }
 
-// runWithFault does one write of the controller, or what goes wrong with it.
+// runWithFault does one write of the controller, or fails as its fault requires.
 func (f *faults) runWithFault(what string, o client.Object, do func() error) error {
 	if f.ended {
 		return errEnded

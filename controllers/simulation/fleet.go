@@ -17,33 +17,33 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// ClusterState is what there is when a simulation begins.
+// ClusterState is the state of a cluster when a simulation begins.
 type ClusterState struct {
-	// Workload is what rolls out, and Kind makes its adapter.
+	// Workload is the workload that rolls out, and Kind makes its adapter.
 	Workload  client.Object
 	Kind      NewKindFunc
 	Pods      []*corev1.Pod
 	Nodes     []*corev1.Node
 	Revisions []*appsv1.ControllerRevision
 	Claims    []*corev1.PersistentVolumeClaim
-	// Budgets are those of the namespace of the workload, and Namespace is that
-	// itself, for its labels; nil if it has none.
+	// Budgets are the budgets in the namespace of the workload. Namespace is that namespace,
+	// for its labels; nil if it has none.
 	Budgets   []*policy.PodUnavailableBudget
 	Namespace *corev1.Namespace
-	// Others are pods of other workloads that budgets have too, and these
-	// workloads. They stay as they are.
+	// Others are pods of other workloads that the budgets cover too, and these
+	// workloads. They do not change.
 	Others []client.Object
-	// Room is how many pods each node is to have, which is where new ones go;
-	// as many as it has if nil.
+	// Room is how many pods each node is to have, which decides where new pods are scheduled.
+	// If it is nil, each node is to have as many as it has.
 	Room map[string]int
 }
 
 // NewKindFunc makes the adapter of a kind, with the feature gates that are on.
 type NewKindFunc func(on func(featuregate.Feature) bool) (rollout.Kind, error)
 
-// GrowFleet lets the pods of a workload come up on nodes that have none, by the
-// built-in policies alone and the day before, so that all are available at a time.
-// Budgets come after them.
+// GrowFleet lets the pods of a workload start on nodes without pods, with the
+// built-in policies alone and a day before the given time, so that all are available at that time.
+// Budgets do not apply to that.
 func GrowFleet(ctx context.Context, builtin fs.FS, f ClusterState, at time.Time, seed int64, opts ...Option) (ClusterState, error) {
 	bare := f
 	bare.Budgets = nil

@@ -16,22 +16,22 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// invariantChecker knows what policies have answered, from their decisions alone, and what
-// is promised. The simulation reports every write to a pod to it.
+// invariantChecker records the answers of policies, from their decisions alone. It checks
+// every write to a pod, which the simulation reports to it, against them and against what the kind promises.
 type invariantChecker struct {
 	s       *Simulation
-	planned bool            // rollout/plan was asked in this round
+	planned bool            // rollout/plan was evaluated in this round
 	holds   []decision.Hold // its answer
 	single  map[string]decision.Hold
-	order   []string // of rollout/rows, if it was asked in this round
+	order   []string // of rollout/rows, if it was evaluated in this round
 	rows    bool
-	exempt  map[string]bool    // pods that a policy let go whatever their budgets say
-	ignored map[types.UID]bool // pods that a budget leaves out and has counted as available, in lives
+	exempt  map[string]bool    // pods that a policy exempts from their budgets
+	ignored map[types.UID]bool // pods that a budget ignores and has counted as available, in a Harness
 	found   []Violation
 }
 
-// beginRound forgets what held for one round only. Holds of single pods are remembered,
-// as the controller remembers them, until the pod is asked about again.
+// beginRound forgets holds of the last round. Holds of single pods are remembered,
+// as the controller remembers them, until the pod is evaluated again.
 func (j *invariantChecker) beginRound() {
 	j.planned, j.holds, j.rows, j.order, j.exempt = false, nil, false, nil, map[string]bool{}
 }
@@ -63,7 +63,7 @@ func (j *invariantChecker) RecordDecision(r decision.Record) {
 	}
 }
 
-// checkWrite judges a write to a pod.
+// checkWrite checks a write to a pod.
 func (j *invariantChecker) checkWrite(before invariant.Observation, was, now *corev1.Pod) {
 	after := j.s.cluster.countPods()
 	if why := j.s.cluster.witness.BrokenPromise(j.s.cluster.workload, before, after); why != "" {
@@ -87,7 +87,7 @@ func (j *invariantChecker) startsUpdate(before invariant.Observation, was, now *
 		return kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])
 	}
 	going := j.s.cluster.kind.DeletionAsked(j.s.cluster.workload, was) || state(was) == kruise.LifecycleStatePreparingDelete
-	if now == nil { // one too many goes by scaling in, which no rollout holds
+	if now == nil { // a surplus pod is deleted by scaling in, which no rollout holds
 		return !going && before.Active <= j.s.workloadReplicas()
 	}
 	_, marks := now.Labels[kruise.SpecifiedDeleteKey]
@@ -95,7 +95,7 @@ func (j *invariantChecker) startsUpdate(before invariant.Observation, was, now *
 		(state(now) == kruise.LifecycleStatePreparingUpdate && state(was) != kruise.LifecycleStatePreparingUpdate)
 }
 
-// heldBy is the hold of a pod, by what policies answered.
+// heldBy returns the hold of a pod, by the answers of policies.
 func (j *invariantChecker) heldBy(p *corev1.Pod) (decision.Hold, bool) {
 	if !j.planned {
 		return decision.Hold{Rule: "rollout/plan", Reason: "NotAsked", Message: "no policy was asked in this round"}, true

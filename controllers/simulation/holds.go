@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Annotations of a workload that say what HoldRules hold of it.
+// Annotations of a workload that set what HoldRules hold.
 const (
 	// HoldWhole holds the whole of the update. Its value says which revision new pods get: Current or Update.
 	HoldWhole = "holds.test/whole"
@@ -27,17 +27,17 @@ const (
 	HoldZone = "holds.test/zone"
 	// HoldPods holds pods by their names, with spaces between them.
 	HoldPods = "holds.test/pods"
-	// HoldEach is All where a rule of rollout/rank holds each pod, those that are to be created too.
+	// HoldEach is All if a rule of rollout/rank holds each pod, including pods that are to be created.
 	HoldEach = "holds.test/each"
 	// HoldFailing is the point that has no answer, because a rule of it fails: Plan or Rank; with OverrideRules Scale or Change too.
 	HoldFailing = "holds.test/failing"
-	// HoldScale is All where rollout/scale lets no pod be created or deleted. Only OverrideRules know it.
+	// HoldScale is All if rollout/scale allows no pod to be created or deleted. Only OverrideRules read it.
 	HoldScale = "holds.test/scale"
-	// HoldChange is the answer of rollout/change for all pods: Wait or Reject. Only OverrideRules know it.
+	// HoldChange is the answer of rollout/change for all pods: Wait or Reject. Only OverrideRules read it.
 	HoldChange = "holds.test/change"
 )
 
-// HoldRules is the module of an engine with whose workloads a test has holds come and go by their annotations.
+// HoldRules is the policy module with which a test sets and removes holds of workloads by their annotations.
 const HoldRules = `package extend.rollout.drawn
 
 import future.keywords.not
@@ -74,7 +74,7 @@ hold contains {"rule": "drawn.rank", "reason": "Rank", "message": "m", "pod": po
 }
 `
 
-// OverrideRules is a module beside HoldRules. It replaces two points, which no extension holds.
+// OverrideRules is a module for use with HoldRules. It replaces two points that no extension can hold.
 const OverrideRules = `package override.rollout
 
 import data.rollout
@@ -115,46 +115,46 @@ change := rollout.change if {
 }
 `
 
-// ActiveHolds is what HoldRules hold of a workload now.
+// ActiveHolds are the holds that HoldRules apply to a workload now.
 type ActiveHolds map[string]string
 
-// HoldingOf reads the annotations of a workload.
+// HoldingOf reads the holds from the annotations of a workload.
 func HoldingOf(workload client.Object) ActiveHolds { return workload.GetAnnotations() }
 
-// AllPods reports whether each pod is held, whatever it is.
+// AllPods reports whether every pod is held.
 func (h ActiveHolds) AllPods() bool {
 	return h[HoldWhole] != "" || h[HoldEach] != "" || h.updateFails()
 }
 
-// updateFails reports whether a point fails that decides which pods are updated.
+// updateFails reports whether a point that decides which pods are updated fails.
 func (h ActiveHolds) updateFails() bool { return h[HoldFailing] == "Plan" || h[HoldFailing] == "Rank" }
 
-// HoldsScaling reports whether no pod may be created, or deleted because it is too many or was asked to go.
+// HoldsScaling reports whether no pod may be created, or deleted because it is surplus or its deletion was requested.
 func (h ActiveHolds) HoldsScaling() bool { return h[HoldScale] != "" || h[HoldFailing] == "Scale" }
 
-// HoldsChanges reports whether no pod may get from one revision to another.
+// HoldsChanges reports whether no pod may change from one revision to another.
 func (h ActiveHolds) HoldsChanges() bool { return h[HoldChange] != "" || h[HoldFailing] == "Change" }
 
-// HoldsPod reports whether a pod is held that is in a zone.
+// HoldsPod reports whether a pod in a zone is held.
 func (h ActiveHolds) HoldsPod(name, zone string) bool {
 	return h.AllPods() || h[HoldZone] != "" && h[HoldZone] == zone || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
-// NewPod reports whether a pod that is to be created may not be of the update revision. zone is "" where it is not known.
+// NewPod reports whether a pod that is to be created may not be of the update revision. zone is "" if it is not known.
 func (h ActiveHolds) NewPod(name, zone string) bool {
 	return h[HoldWhole] == "Current" || h[HoldEach] != "" || h.updateFails() ||
 		h[HoldZone] != "" && (zone == "" || h[HoldZone] == zone) || slices.Contains(strings.Fields(h[HoldPods]), name)
 }
 
-// holdChecker judges the writes of a controller by what is held.
+// holdChecker checks the writes of a controller against the holds.
 type holdChecker struct {
 	l *Harness
-	// begun counts the pods whose recreation at a revision was begun while they were not held, and whose next pods are not created
-	// yet: by revision, and by what is the same of both.
+	// begun counts the pods whose recreation at a revision began while they were not held, and whose replacements are not created
+	// yet: by revision, and by replacementKey.
 	begun map[string]int
 }
 
-// replacementKey is what a pod has in common with the one that replaces it; "" for nothing.
+// replacementKey returns what a pod has in common with its replacement; "" for nothing.
 func (h *holdChecker) replacementKey(p *corev1.Pod) string {
 	switch typ := h.l.cluster.typ; {
 	case typ.NodeOf != nil:
@@ -175,7 +175,7 @@ func (h *holdChecker) newestRevision() string {
 	return name
 }
 
-// podZone is that of the node of a pod, as the cache shows both.
+// podZone returns the zone of the node of a pod, as the cache shows both.
 func (h *holdChecker) podZone(p *corev1.Pod) string {
 	node := p.Spec.NodeName
 	if typ := h.l.cluster.typ; typ.NodeOf != nil {
@@ -189,7 +189,7 @@ func (h *holdChecker) podZone(p *corev1.Pod) string {
 	return ""
 }
 
-// writeViolation says which hold a write to a pod breaks, "" if none.
+// writeViolation returns which hold a write to a pod violates, "" if none.
 func (h *holdChecker) writeViolation(before invariant.Observation, was, now *corev1.Pod) string {
 	holding, newest := HoldingOf(h.l.cluster.workload), h.newestRevision()
 	if was == nil {
@@ -211,14 +211,14 @@ func (h *holdChecker) writeViolation(before invariant.Observation, was, now *cor
 	if what != inPlace && !revision.SameHash(was.Labels[rollout.RevisionLabel], newest) {
 		h.begun[newest+"/"+h.replacementKey(was)]++
 	}
-	seen, _ := h.l.cluster.cache.getObject(was).(*corev1.Pod) // else the controller could not know where it is
+	seen, _ := h.l.cluster.cache.getObject(was).(*corev1.Pod) // if the cache does not have the pod, the controller cannot know its zone
 	if seen != nil && holding.HoldsPod(was.Name, h.podZone(seen)) {
 		return fmt.Sprintf("%s pod %s, which is held by %v", what, was.Name, holding)
 	}
 	return ""
 }
 
-// isEnding reports whether a write deletes a pod, or begins to prepare that.
+// isEnding reports whether a write deletes a pod, or begins to prepare its deletion.
 func isEnding(was, now *corev1.Pod) bool {
 	if was.DeletionTimestamp != nil {
 		return false
@@ -228,7 +228,7 @@ func isEnding(was, now *corev1.Pod) bool {
 
 const inPlace = "changes in place"
 
-// describeMove says how a write begins to move a pod to another revision, "" if it does not.
+// describeMove returns how a write begins to move a pod to another revision, "" if it does not.
 func (h *holdChecker) describeMove(before invariant.Observation, was, now *corev1.Pod) string {
 	c := h.l.cluster
 	if rollout.IsInactive(was) || c.kind.DeletionAsked(c.workload, was) || lifecycle.PodState(was) == kruise.LifecycleStatePreparingDelete || h.isSurplus(before, was) {
@@ -249,7 +249,7 @@ func (h *holdChecker) describeMove(before invariant.Observation, was, now *corev
 	return ""
 }
 
-// isSurplus reports whether a pod may go because it is too many: no hold of an update is about it.
+// isSurplus reports whether a pod may be deleted because it is surplus: holds of an update do not apply to it.
 func (h *holdChecker) isSurplus(before invariant.Observation, p *corev1.Pod) bool {
 	c := h.l.cluster
 	if c.typ.NodeOf == nil {
@@ -270,7 +270,7 @@ func (h *holdChecker) isSurplus(before invariant.Observation, p *corev1.Pod) boo
 	})
 }
 
-// creationViolation says which hold the creation of a pod breaks.
+// creationViolation returns which hold the creation of a pod violates.
 func (h *holdChecker) creationViolation(holding ActiveHolds, newest string, before invariant.Observation, p *corev1.Pod) string {
 	c := h.l.cluster
 	if !revision.SameHash(p.Labels[rollout.RevisionLabel], newest) {
@@ -286,18 +286,18 @@ func (h *holdChecker) creationViolation(holding ActiveHolds, newest string, befo
 		return ""
 	}
 	if c.typ.NodeOf == nil && spec.Strategy.MaxSurge > 0 && h.hasMovablePod(holding, newest) {
-		return "" // it may be the surge of another pod
+		return "" // the pod may be the surge of another pod
 	}
 	return fmt.Sprintf("creates pod %s at revision %s, which is held by %v", p.Name, newest, holding)
 }
 
-// isSelected reports whether the workload selects a pod. One that was labelled in another way belongs to it no more.
+// isSelected reports whether the workload selects a pod. A pod whose labels were changed does not belong to it any more.
 func (h *holdChecker) isSelected(p *corev1.Pod) bool {
 	selector := h.l.cluster.workloadSpec().Selector
 	return selector == nil || selector.Matches(labels.Set(p.Labels))
 }
 
-// nodeHasHeldPod reports whether a new pod stands beside one of its node that is held.
+// nodeHasHeldPod reports whether a held pod exists on the node of a new pod.
 func (h *holdChecker) nodeHasHeldPod(holding ActiveHolds, p *corev1.Pod) bool {
 	c := h.l.cluster
 	return c.typ.NodeOf != nil && slices.ContainsFunc(c.sortedPods(), func(other *corev1.Pod) bool {
@@ -305,7 +305,7 @@ func (h *holdChecker) nodeHasHeldPod(holding ActiveHolds, p *corev1.Pod) bool {
 	})
 }
 
-// hasMovablePod reports whether there is a pod that no hold keeps from being moved.
+// hasMovablePod reports whether there is a pod that no hold prevents from being moved.
 func (h *holdChecker) hasMovablePod(holding ActiveHolds, newest string) bool {
 	return slices.ContainsFunc(h.l.cluster.sortedPods(), func(p *corev1.Pod) bool {
 		seen, _ := h.l.cluster.cache.getObject(p).(*corev1.Pod)

@@ -20,29 +20,29 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
-// fakeNodes represent the scheduler, the kubelets and those who answer hooks.
+// fakeNodes does the work of the scheduler, of the kubelets and of the owners of hooks.
 type fakeNodes struct {
 	c          *cluster
 	readyAfter time.Duration
 	room       map[string]int // pods each node is to have
 	runs       map[types.UID]*runningPod
 
-	// Pods that never become ready: those of these names and those that take
-	// their places, and the first so many that are started.
+	// broken are the names of pods that never become ready. fails is how many more pods that start never become ready, and
+	// heirs is how many replacements of broken pods are still to start.
 	broken map[string]bool
 	fails  int
 	heirs  int
-	// gradual has what starts become ready at the next look, and not at once.
+	// gradual lets a started pod become ready only at the next step, and not at once.
 	gradual bool
 }
 
-// runningPod is what a kubelet knows of a pod.
+// runningPod is the state of a pod in its kubelet.
 type runningPod struct {
 	images map[string]string // by container
 	starts int
-	ready  time.Time // when it is ready; zero for never
+	ready  time.Time // when the pod becomes ready; zero for never
 
-	// idle is the pod as it was when nothing was to be done, and until is when
+	// idle is the pod when nothing was to be done, and until is when
 	// something will be; zero for never.
 	idle  *corev1.Pod
 	until time.Time
@@ -59,7 +59,7 @@ func newMachines(c *cluster, f ClusterState, o options) *fakeNodes {
 			m.room[p.Spec.NodeName]++
 		}
 	}
-	for _, p := range c.sortedPods() { // what runs goes on; what is not ready yet will be
+	for _, p := range c.sortedPods() { // running pods continue; pods that are not ready become ready later
 		if len(p.Status.ContainerStatuses) == 0 || inplace.IncompleteReason(p) != "" {
 			continue
 		}
@@ -67,7 +67,7 @@ func newMachines(c *cluster, f ClusterState, o options) *fakeNodes {
 		for i := range p.Spec.Containers {
 			r.images[p.Spec.Containers[i].Name] = p.Spec.Containers[i].Image
 		}
-		if m.broken[p.Name] { // ready or not, so it stays
+		if m.broken[p.Name] { // the pod keeps its readiness as it is
 			r.ready = time.Time{}
 		}
 		m.runs[p.UID] = r
@@ -75,7 +75,7 @@ func newMachines(c *cluster, f ClusterState, o options) *fakeNodes {
 	return m
 }
 
-// forgetPod passes on to the next pod that what stood in its place never gets ready.
+// forgetPod makes sure that the replacement of a broken pod never becomes ready either.
 func (m *fakeNodes) forgetPod(p *corev1.Pod) {
 	if m.broken[p.Name] {
 		m.heirs++
@@ -83,8 +83,8 @@ func (m *fakeNodes) forgetPod(p *corev1.Pod) {
 	delete(m.runs, p.UID)
 }
 
-// syncPods does all that is due, and reports whether there was anything and when the
-// next thing is; zero if there is none.
+// syncPods does everything that is due. It reports whether it did anything, and when the
+// next change is due; zero for never.
 func (m *fakeNodes) syncPods(ctx context.Context) (did bool, next time.Time, err error) {
 	soonest := func(at time.Time) {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -115,7 +115,7 @@ func (m *fakeNodes) syncPods(ctx context.Context) (did bool, next time.Time, err
 	return did, next, nil
 }
 
-// schedulePod puts a pod onto the node that it asks for, or else onto that with the most room
+// schedulePod binds a pod to the node that it requires, or else to the node with the most room
 // left.
 func (m *fakeNodes) schedulePod(p *corev1.Pod) {
 	if p.Spec.NodeName != "" {
@@ -140,7 +140,7 @@ func (m *fakeNodes) schedulePod(p *corev1.Pod) {
 	p.Spec.NodeName = best
 }
 
-// runPod starts what is to run, and makes ready what has run for long enough.
+// runPod starts the containers of a pod, and makes containers ready that have run for long enough.
 func (m *fakeNodes) runPod(p *corev1.Pod) {
 	r := m.runs[p.UID]
 	if r == nil {
@@ -155,7 +155,7 @@ func (m *fakeNodes) runPod(p *corev1.Pod) {
 			started = true
 		}
 		st := statusOf(p, spec.Name)
-		if st == nil { // it is known to run, but its status was not told
+		if st == nil { // the container runs, but has no status yet
 			st = newStatus(p, r, spec)
 		}
 		if started && m.gradual {
@@ -171,7 +171,7 @@ func (m *fakeNodes) runPod(p *corev1.Pod) {
 	m.setReadyCondition(p)
 }
 
-// startContainer starts a container with the image that its pod says now.
+// startContainer starts a container with the image in its pod's spec.
 func (m *fakeNodes) startContainer(p *corev1.Pod, r *runningPod, spec *corev1.Container) {
 	again := r.starts > 0 && r.images[spec.Name] != ""
 	r.images[spec.Name] = spec.Image
@@ -188,7 +188,7 @@ func (m *fakeNodes) startContainer(p *corev1.Pod, r *runningPod, spec *corev1.Co
 	}
 }
 
-// newStatus is the status of a container that has just started.
+// newStatus returns the status of a container that has just started.
 func newStatus(p *corev1.Pod, r *runningPod, spec *corev1.Container) *corev1.ContainerStatus {
 	r.starts++
 	st := statusOf(p, spec.Name)
@@ -216,7 +216,7 @@ func (m *fakeNodes) isNeverReady(p *corev1.Pod) bool {
 	return m.broken[p.Name]
 }
 
-// nextChangeTime is when the next thing happens to a pod by itself, zero for never.
+// nextChangeTime is when a pod changes next by itself, zero for never.
 func (m *fakeNodes) nextChangeTime(p *corev1.Pod) time.Time {
 	if r := m.runs[p.UID]; r.ready.After(m.c.now()) && p.Status.Phase == corev1.PodRunning &&
 		slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
@@ -225,7 +225,7 @@ func (m *fakeNodes) nextChangeTime(p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// setReadyCondition works out Ready as a kubelet does.
+// setReadyCondition computes the condition Ready as a kubelet does.
 func (m *fakeNodes) setReadyCondition(p *corev1.Pod) {
 	status := corev1.ConditionTrue
 	if slices.ContainsFunc(p.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return !st.Ready }) {
@@ -246,7 +246,7 @@ func (m *fakeNodes) setReadyCondition(p *corev1.Pod) {
 	}
 }
 
-// completeHooks lets a pod go on where a lifecycle hook holds it, at once.
+// completeHooks completes at once the lifecycle hook that holds a pod.
 func (m *fakeNodes) completeHooks(p *corev1.Pod) {
 	l := m.c.workloadSpec().Lifecycle
 	if l == nil {
@@ -262,7 +262,7 @@ func (m *fakeNodes) completeHooks(p *corev1.Pod) {
 	case kruise.LifecycleStatePreparingNormal:
 		addHook(l.PreNormal, p)
 	case kruise.LifecycleStateNormal:
-		if m.gradual { // an update or a deletion was given up
+		if m.gradual { // an update or a deletion was cancelled
 			addHook(l.InPlaceUpdate, p)
 			addHook(l.PreDelete, p)
 		}

@@ -24,45 +24,45 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// T is the test that a Life is lived in.
+// T is the test in which a Harness is used.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// HarnessConfig is what a Life begins with.
+// HarnessConfig is the configuration of a Harness.
 type HarnessConfig struct {
 	Workload client.Object
-	// Nodes are those of the cluster; one if there are none.
+	// Nodes are the nodes of the cluster; one node if it is empty.
 	Nodes []*corev1.Node
-	// Kind makes the adapter, for each controller anew.
+	// Kind makes the adapter, a new one for each controller.
 	Kind   func() rollout.Kind
 	Engine *engine.Engine
 	Gates  rollout.Gates
 }
 
-// Harness is a cluster with one workload, whose time and events a test turns by hand: its cache
-// lags behind until the life lets it catch up, what is deleted stays until it has stopped, and
-// any write of the controller may fail. At every write the kind is held to what it promises.
+// Harness is a cluster with one workload whose time and events a test controls. Its cache
+// lags behind until the test lets it catch up. Deleted objects stay until they have stopped, and
+// any write of the controller may fail. Every write is checked against what the kind promises.
 // It is for tests of kinds of workloads.
 type Harness struct {
 	T
 	HarnessConfig
 	Now    time.Time
 	Events *record.FakeRecorder
-	// Timer is when the controller wants to look again; zero for never.
+	// Timer is when the controller is to reconcile again; zero for never.
 	Timer time.Time
 	// Failures counts rounds in a row that failed.
 	Failures int
-	// Turn is for how long a round begins writes; with zero it does as little as it can.
-	// Time passes between rounds only.
+	// Turn is how long a round begins writes; with zero it does as little as it can.
+	// Time passes only between rounds.
 	Turn time.Duration
-	// Options are further ones of the next controller that starts.
+	// Options are further options of the next controller that starts.
 	Options []rollout.Option
-	// Fault says what goes wrong with the next write; nil for nothing.
+	// Fault returns the fault of the next write; nil for none.
 	Fault func() Fault
-	// Deny is what the API server refuses of a kind of writes: create, patch, patch status of,
-	// delete; nil for nothing.
+	// Deny returns the error with which the API server refuses a write; nil refuses nothing. The writes are: create, patch,
+	// patch status of, delete.
 	Deny func(o client.Object, what string) error
 	// Unreachable makes reads past the cache fail.
 	Unreachable bool
@@ -72,13 +72,14 @@ type Harness struct {
 	controller *rollout.Controller
 	retrier    *requeue.Retrier
 	holds      holdChecker
-	// guard has the webhooks of pods and the controller of budgets, guards what tells it of pods; nil without ProtectPods.
+	// guard has the webhooks of pods and the controller of budgets, and guards their watchers of pods; both are nil without
+	// ProtectPods.
 	guard  *Simulation
 	guards []watcher
 	broken string // the first promise, hold or budget that was broken
 }
 
-// NewHarness puts a workload into a cluster of its own, with a controller that has just started.
+// NewHarness creates a cluster with a workload and a controller that has just started.
 func NewHarness(t T, b HarnessConfig) *Harness {
 	t.Helper()
 	l := &Harness{T: t, HarnessConfig: b, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Turn: 500 * time.Millisecond}
@@ -135,8 +136,8 @@ func (l *Harness) denyWrite(o client.Object, what string) error {
 	return l.Deny(o, what)
 }
 
-// checkWrite holds a write of the controller to what it promises at every instant. Writes are
-// made by goroutines, which may not fail a test.
+// checkWrite checks a write of the controller against what must hold at every instant. It only records a breach, since
+// goroutines do the writes, and they may not fail a test.
 func (l *Harness) checkWrite(before invariant.Observation, was, now *corev1.Pod) {
 	c := l.cluster
 	why := c.witness.BrokenPromise(c.workload, before, c.countPods())
@@ -149,14 +150,14 @@ func (l *Harness) checkWrite(before invariant.Observation, was, now *corev1.Pod)
 	l.recordBreach(why)
 }
 
-// recordBreach notes what the last write has broken, "" if nothing.
+// recordBreach records what the last write violated, "" for nothing.
 func (l *Harness) recordBreach(why string) {
 	if c := l.cluster; why != "" && l.broken == "" {
 		l.broken = c.faults.history[len(c.faults.history)-1] + " " + why
 	}
 }
 
-// RestartController starts a controller: its cache has all there is, and nothing is remembered.
+// RestartController starts a new controller: its cache has all objects, and it remembers nothing.
 func (l *Harness) RestartController() {
 	c := l.cluster
 	c.faults.ended, l.Timer, l.Failures = false, time.Time{}, 0
@@ -175,14 +176,14 @@ func (l *Harness) RestartController() {
 			watcher{c.nodesTo, &c.queue}.dispatchEvent(context.Background(), nil, n)
 		}
 	} else {
-		for _, n := range c.nodes { // all kinds know where nodes are
+		for _, n := range c.nodes { // controllers of all kinds read the places of nodes
 			l.controller.NodeEvents().Create(context.Background(), event.CreateEvent{Object: n}, &c.queue)
 		}
 	}
 	c.queue.dirty = true
 }
 
-// Reconcile does one round, as a worker of the controller does.
+// Reconcile runs one round, as a worker of the controller does.
 func (l *Harness) Reconcile() {
 	l.Helper()
 	c := l.cluster
@@ -220,7 +221,7 @@ func (l *Harness) IsDue() bool {
 	return l.cluster.queue.dirty || !l.Timer.IsZero() && !l.Timer.After(l.Now)
 }
 
-// ReconcileIfDue does a round if there is anything to do, and says so.
+// ReconcileIfDue runs a round if it is due, and reports whether it did.
 func (l *Harness) ReconcileIfDue() bool {
 	l.Helper()
 	if !l.IsDue() {
@@ -230,7 +231,7 @@ func (l *Harness) ReconcileIfDue() bool {
 	return true
 }
 
-// RunUntilStable lets everything happen until nothing does, for as long as an hour.
+// RunUntilStable lets everything happen until nothing changes any more, for at most an hour.
 func (l *Harness) RunUntilStable() {
 	l.Helper()
 	end := l.Now.Add(time.Hour)
@@ -255,7 +256,7 @@ func (l *Harness) RunUntilStable() {
 	l.Fatalf("it never comes to rest: %s", l.recentHistory())
 }
 
-// HasEvent reports whether an event begins with a text. It takes the events up to that one.
+// HasEvent reports whether an event begins with a text. It consumes the events up to that one.
 func (l *Harness) HasEvent(text string) bool {
 	for {
 		select {
@@ -269,10 +270,10 @@ func (l *Harness) HasEvent(text string) bool {
 	}
 }
 
-// ActionHistory has the writes that the controller made or tried, and its rounds.
+// ActionHistory returns the writes that the controller did or tried, and its rounds.
 func (l *Harness) ActionHistory() []string { return l.cluster.faults.history }
 
-// DescribeState is all there is to know, for people.
+// DescribeState describes the whole state for a reader.
 func (l *Harness) DescribeState() string {
 	out := []string{""}
 	l.cluster.objects.forEachObject(func(o client.Object) {

@@ -19,12 +19,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// lifeBudget is the name of the budget of a Life.
+// lifeBudget is the name of the budget of a Harness.
 const lifeBudget = "life"
 
-// ProtectPods puts the webhooks of pods before the API server, the controller of budgets beside it, and starts the controller of
-// the workload anew, which asks for updates in place. Budgets are counted before each round of that controller: each write of it
-// that leaves fewer pods available than the budget wants is a breach.
+// ProtectPods puts the webhooks of pods before the API server, and runs the controller of budgets. It restarts the controller of
+// the workload, which then checks budgets before updates in place. Budgets are counted before each round of that controller. Each of its writes
+// that leaves fewer pods available than the budget requires is a breach.
 func (l *Harness) ProtectPods() {
 	l.Helper()
 	gates, err := features.New()
@@ -44,8 +44,8 @@ func (l *Harness) ProtectPods() {
 	l.RestartController()
 }
 
-// SetBudget has a budget of the pods of the Life, in place of the one before. The controller of the workload sees at once which pods it
-// protects: no webhook looks at the writes of a pod's status, by which an update in place begins, so that the budget of a pod holds
+// SetBudget replaces the budget of the pods. The controller of the workload sees at once which pods it
+// protects. No webhook checks writes of a pod's status, with which an update in place begins, so the budget of a pod applies
 // from when the cache shows the annotation that names it.
 func (l *Harness) SetBudget(spec policy.PodUnavailableBudgetSpec) {
 	l.Helper()
@@ -70,7 +70,7 @@ func (l *Harness) DropBudget() {
 	l.requireNoError(client.IgnoreNotFound(l.cluster.server.Delete(context.Background(), b)))
 }
 
-// countBudgets counts the pods of the budget as they are now, and reports whether its status is another one by that.
+// countBudgets counts the pods of the budget, and reports whether that changes its status.
 func (l *Harness) countBudgets() bool {
 	l.Helper()
 	if l.guard == nil {
@@ -83,8 +83,8 @@ func (l *Harness) countBudgets() bool {
 	return did
 }
 
-// noteIgnoredPods has the judge count pods as available that the budget leaves out and that are so now: until the budget is counted again
-// it does not know, in OpenKruise neither, which of them have gone.
+// noteIgnoredPods makes the checker count pods as available that the budget ignores and that are available now. Until the budget is counted
+// again, it does not notice which of them are deleted; nor does OpenKruise.
 func (l *Harness) noteIgnoredPods() {
 	j := l.guard.judge
 	j.ignored = map[types.UID]bool{}
@@ -95,7 +95,7 @@ func (l *Harness) noteIgnoredPods() {
 	}
 }
 
-// findOverdraw says what a write breaks of the budget, "" if nothing.
+// findOverdraw returns what a write violates of the budget, "" for nothing.
 func (l *Harness) findOverdraw(was, now *corev1.Pod) string {
 	if l.guard == nil {
 		return ""
@@ -103,5 +103,5 @@ func (l *Harness) findOverdraw(was, now *corev1.Pod) string {
 	return l.guard.judge.findOverdraw(was, now)
 }
 
-// LetAllWritesPass takes the webhooks away that ProtectPods put before the API server, to try out that a breach is found.
+// LetAllWritesPass removes the webhooks of ProtectPods, to test that a breach is found.
 func (l *Harness) LetAllWritesPass() { l.cluster.admits = nil }

@@ -24,31 +24,31 @@ type options struct {
 	progress   func(Progress)
 }
 
-// WithStep has time pass in steps of d: what is due within one happens at its
+// WithStep makes time pass in steps of d: what is due within a step happens at its
 // end. Without it everything happens when it is due.
 func WithStep(d time.Duration) Option { return func(o *options) { o.step = d } }
 
 // WithReadyAfter sets how long pods take to become ready; 30 s if unset.
 func WithReadyAfter(d time.Duration) Option { return func(o *options) { o.readyAfter = d } }
 
-// WithBroken names pods that do not become ready once they are moved, nor does
-// what takes their places.
+// WithBroken names pods that do not become ready once they are moved. Their replacements
+// do not become ready either.
 func WithBroken(names ...string) Option { return func(o *options) { o.broken = names } }
 
-// WithFailures has the first n pods that are started never become ready.
+// WithFailures makes the first n pods that start never become ready.
 func WithFailures(n int) Option { return func(o *options) { o.fails = n } }
 
-// WithSeed sets what the names of pods are drawn with. The seed is one of the
-// process, so one simulation runs at a time.
+// WithSeed sets the seed for the names of pods. It is the seed of the
+// process, so only one simulation may run at a time.
 func WithSeed(n int64) Option { return func(o *options) { o.seed = n } }
 
-// WithUntil ends it at a time.
+// WithUntil ends the simulation at a time.
 func WithUntil(t time.Time) Option { return func(o *options) { o.until = t } }
 
-// WithWaves ends it after so many waves.
+// WithWaves ends the simulation after so many waves.
 func WithWaves(n int) Option { return func(o *options) { o.waves = n } }
 
-// WithPatience sets how long nothing may happen before it counts as stuck; a year
+// WithPatience sets how long nothing may happen before the simulation counts as stuck; a year
 // if unset.
 func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 

@@ -16,30 +16,30 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/invariant"
 )
 
-// What others than the controller do in a Life, and what they see.
+// The actions of other clients than the controller in a Harness, and their reads.
 
-// CountPods counts what there is.
+// CountPods counts the pods.
 func (l *Harness) CountPods() invariant.Observation { return l.cluster.countPods() }
 
 // CurrentWorkload is the workload as the API server has it.
 func (l *Harness) CurrentWorkload() client.Object { return l.cluster.workload }
 
-// ExplainPods are those there are, terminating ones too, by name.
+// ExplainPods returns all pods, also terminating ones, by name.
 func (l *Harness) ExplainPods() []*corev1.Pod { return l.cluster.sortedPods() }
 
-// FindPod is one of them, nil if there is none.
+// FindPod returns the pod with a name, nil if there is none.
 func (l *Harness) FindPod(name string) *corev1.Pod { return l.cluster.findPod(name) }
 
-// ListObjects is all there is of a type, by name.
+// ListObjects returns all objects of a type, by name.
 func ListObjects[O client.Object](l *Harness) []O { return listSorted[O](l.cluster.objects) }
 
-// ShowNext lets the cache take the next event of a type, nil for any, and reports whether there
+// ShowNext makes the cache receive the next event of a type, nil for any, and reports whether there
 // was one.
 func (l *Harness) ShowNext(of client.Object) bool {
 	return l.cluster.showNext(context.Background(), of)
 }
 
-// ShowAll lets the cache catch up with a type, nil for all.
+// ShowAll makes the cache catch up with all events of a type, nil for all types.
 func (l *Harness) ShowAll(of client.Object) {
 	for l.ShowNext(of) {
 	}
@@ -129,7 +129,7 @@ func (l *Harness) DropNode(name string) {
 	l.ShowAll(n)
 }
 
-// AddObject adds an object of others; the cache shows it at once.
+// AddObject adds an object of another client; the cache shows it at once.
 func (l *Harness) AddObject(o client.Object) {
 	l.Helper()
 	o = o.DeepCopyObject().(client.Object)
@@ -138,7 +138,7 @@ func (l *Harness) AddObject(o client.Object) {
 	l.ShowAll(o)
 }
 
-// FailPod has a pod end with an error.
+// FailPod makes a pod end with an error.
 func (l *Harness) FailPod(p *corev1.Pod) {
 	l.Helper()
 	p = p.DeepCopy()
@@ -146,7 +146,7 @@ func (l *Harness) FailPod(p *corev1.Pod) {
 	l.UpdateStatus(p)
 }
 
-// SetReady has the first container of a pod, and with it the pod, become ready or not.
+// SetReady makes the first container of a pod, and with it the pod, ready or not.
 func (l *Harness) SetReady(p *corev1.Pod, ready bool) {
 	l.Helper()
 	p = p.DeepCopy()
@@ -173,14 +173,14 @@ func (l *Harness) DropClaim(c *corev1.PersistentVolumeClaim) {
 	l.ShowAll(c)
 }
 
-// DropPodFromCache has the cache show the end of a pod that only terminates.
+// DropPodFromCache makes the cache show the deletion of a pod that still terminates.
 func (l *Harness) DropPodFromCache(p *corev1.Pod) {
 	l.Helper()
 	l.requireNoError(l.cluster.server.Delete(context.Background(), p.DeepCopy()))
 	l.cluster.updateCache(context.Background(), p, nil)
 }
 
-// StepPod does the next thing for a pod, for its node and the scheduler, and reports whether there
+// StepPod does the next step of the scheduler or the kubelet for a pod, and reports whether there
 // was any.
 func (l *Harness) StepPod(name string) bool {
 	l.Helper()
@@ -200,8 +200,8 @@ func (l *Harness) StepPod(name string) bool {
 	return l.updateIfChanged(was, p)
 }
 
-// CompleteHooks lets a pod go on where a lifecycle hook holds it, as the operator does whose hook
-// it is, and reports whether it did.
+// CompleteHooks completes the lifecycle hook that holds a pod, as its operator does,
+// and reports whether there was one.
 func (l *Harness) CompleteHooks(name string) bool {
 	l.Helper()
 	was := l.FindPod(name)
@@ -222,7 +222,7 @@ func (l *Harness) updateIfChanged(was, p *corev1.Pod) bool {
 	return true
 }
 
-// letGo takes a finalizer off, if it is there.
+// letGo removes a finalizer, if the object has it.
 func (l *Harness) letGo(o client.Object, finalizer string) bool {
 	l.Helper()
 	for _, f := range o.GetFinalizers() {
@@ -235,7 +235,7 @@ func (l *Harness) letGo(o client.Object, finalizer string) bool {
 	return false
 }
 
-// CollectClaims lets claims go that no pod uses, collects those whose pods are gone, and says
+// CollectClaims releases terminating claims that no pod uses, deletes claims whose pods are gone, and reports
 // whether there were any.
 func (l *Harness) CollectClaims() bool {
 	l.Helper()

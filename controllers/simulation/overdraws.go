@@ -21,9 +21,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// findOverdraw is what a write that takes an available pod from its budget breaks of
-// what that promises, "" if nothing. It counts pods itself: neither the ledger nor
-// the status that the ledger lives on is asked how many are available.
+// findOverdraw returns what a write that makes an available pod unavailable violates of
+// its budget, "" for nothing. It counts pods itself: it uses neither the ledger nor
+// the status in which the ledger is stored.
 func (j *invariantChecker) findOverdraw(was, now *corev1.Pod) string {
 	if was == nil || !availability.IsAvailable(was) || now != nil && availability.IsAvailable(now) || availability.NoProtect(was) || j.exempt[was.Name] {
 		return ""
@@ -58,8 +58,8 @@ func (j *invariantChecker) findOverdraw(was, now *corev1.Pod) string {
 	return fmt.Sprintf("leaves %d pods of PodUnavailableBudget %s available, which wants %d of %d", left, b.Name, wanted, total)
 }
 
-// wantedBy is how many of how many pods a budget wants available; none where it
-// names no amount.
+// wantedBy returns how many of how many pods a budget requires to be available; none if it
+// has no limit.
 func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 	total = int(b.Status.TotalReplicas)
 	if n := b.Spec.ProtectTotalReplicas; n != nil {
@@ -75,7 +75,7 @@ func wantedBy(b *policy.PodUnavailableBudget) (wanted, total int, err error) {
 	return wanted, total, err
 }
 
-// isGuarded reports whether the installation has budgets hold back an operation at all.
+// isGuarded reports whether budgets apply to an operation at all, by the feature gates and the namespace.
 func (j *invariantChecker) isGuarded(operation policy.PubOperation) bool {
 	on, namespace := j.s.gates.Enabled, j.s.cluster.workload.GetNamespace()
 	if !on(features.PodWebhook) || slices.Contains([]string{metav1.NamespaceSystem, home}, namespace) || j.s.namespace[webhookconfig.SwitchKey] == webhookconfig.SwitchOff {
@@ -87,11 +87,11 @@ func (j *invariantChecker) isGuarded(operation policy.PubOperation) bool {
 	return on(features.PodUnavailableBudgetUpdateGate)
 }
 
-// budgetOf is the one that a pod names, or the first that has it.
+// budgetOf returns the budget that a pod names, or the first one that covers it.
 func (j *invariantChecker) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudget {
 	list := &policy.PodUnavailableBudgetList{}
 	if err := j.s.cluster.server.List(context.Background(), list, client.InNamespace(pod.Namespace)); err != nil {
-		return nil // it is in memory
+		return nil // the server is in memory
 	}
 	var first *policy.PodUnavailableBudget
 	for i := range list.Items {
@@ -109,10 +109,10 @@ func (j *invariantChecker) budgetOf(pod *corev1.Pod) *policy.PodUnavailableBudge
 	return first
 }
 
-// BudgetCovers reports whether a budget is of a pod, by its selector or its target.
+// BudgetCovers reports whether a budget covers a pod, by its selector or its target.
 func BudgetCovers(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool { return budgetMatcher(b)(pod) }
 
-// budgetMatcher is Covers for many pods.
+// budgetMatcher returns BudgetCovers of one budget, for many pods.
 func budgetMatcher(b *policy.PodUnavailableBudget) func(*corev1.Pod) bool {
 	t := b.Spec.TargetReference
 	if t == nil {
@@ -141,12 +141,12 @@ func budgetProtects(b *policy.PodUnavailableBudget, pod *corev1.Pod, operation p
 	return slices.Contains(named, operation)
 }
 
-// isIgnored reports whether a budget takes a pod out of its protection, though it counts it.
+// isIgnored reports whether a budget ignores a pod: it does not protect the pod, but counts it.
 func isIgnored(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
 	return b.Spec.IgnoredPodSelector != nil && selectorMatcher(b.Spec.IgnoredPodSelector)(pod)
 }
 
-// allPods are the pods of the CloneSet, and those of others that budgets have.
+// allPods returns the pods of the workload, and the pods of other workloads that budgets cover.
 func (s *Simulation) allPods() []*corev1.Pod {
 	pods := s.cluster.sortedPods()
 	for _, o := range s.others {

@@ -2,17 +2,17 @@
 
 package simulation
 
-// Annotations of an object that places pods, a UnitedDeployment or a WorkloadSpread, that say what PlacementRules answer.
+// Annotations of a UnitedDeployment or a WorkloadSpread that set the answers of PlacementRules.
 const (
-	// HoldPlacement holds the placement: of All, or of one subset by its name.
+	// HoldPlacement holds the placement: All, or the name of one subset.
 	HoldPlacement = "holds.test/placement"
 	// DenyPlacement is a subset that gets no pods.
 	DenyPlacement = "holds.test/placement-deny"
-	// FailPlacement is All where a rule of the placement fails.
+	// FailPlacement is All if a rule of the placement fails.
 	FailPlacement = "holds.test/placement-failing"
 )
 
-// PlacementRules is a module beside HoldRules. It answers points of placement by annotations.
+// PlacementRules is a module for use with HoldRules. It answers points of placement by annotations.
 const PlacementRules = `package extend.placement.drawn
 
 import future.keywords.not

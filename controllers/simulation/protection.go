@@ -35,13 +35,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// unhurried is how long an answer may take: a busy machine must not change what is
-// printed.
+// unhurried is how long an answer may take: a slow machine must not change the
+// output.
 const unhurried = time.Hour
 
-// setupProtection puts the webhooks of pods before the API server, and the controller of
-// budgets beside it. The budget is asked by the controller of CloneSets; nil if the
-// gates say so.
+// setupProtection puts the webhooks of pods before the API server, and runs the controller of
+// budgets. It returns the check of budgets for the controller of the workload; nil if the
+// gates disable it.
 func (s *Simulation) setupProtection(ctx context.Context, f ClusterState, clock func() time.Time) (rollout.Budget, error) {
 	on := s.gates.Enabled
 	gates := webhookconfig.GatesOf(on)
@@ -108,7 +108,7 @@ func (s *Simulation) setupProtection(ctx context.Context, f ClusterState, clock 
 	}, nil
 }
 
-// labelsOf are those of the namespace, of which each has at least its name.
+// labelsOf are the labels of the namespace, which always include its name.
 func labelsOf(f ClusterState) labels.Set {
 	out := labels.Set{}
 	if f.Namespace != nil {
@@ -118,7 +118,7 @@ func labelsOf(f ClusterState) labels.Set {
 	return out
 }
 
-// refusalOf tells a refusal. It is the budget's if it is by one of our own rules
+// refusalOf describes a refusal. It names the budget if the rule is one of the built-in rules
 // about budgets.
 func refusalOf(write string, pod *corev1.Pod, rule, reason, message, until string) *Refusal {
 	r := &Refusal{Write: write, Pod: pod.Name, Rule: rule, Reason: reason, Message: message, Until: until}
@@ -128,7 +128,7 @@ func refusalOf(write string, pod *corev1.Pod, rule, reason, message, until strin
 	return r
 }
 
-// onlyRefused reports whether an error is nothing but writes that were refused.
+// onlyRefused reports whether an error only joins refusals of writes.
 func onlyRefused(err error) bool {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
@@ -142,15 +142,15 @@ func onlyRefused(err error) bool {
 	return protection.RefusedBy(err) != nil
 }
 
-// How long after a refusal the same is asked again: as the controller does, which
+// How long after a refusal the same write is tried again. Like the controller, it
 // tries soon and then later and later, up to the manager's longest delay.
 const (
 	askAgain    = time.Second
 	longestWait = 1000 * time.Second
 )
 
-// retryTime is when to ask again after a round with refusals, of which nothing is
-// known but the times that they name.
+// retryTime returns when to try again after a round with refusals. Nothing is known
+// about refusals except the times that they name.
 func (s *Simulation) retryTime(refused []Refusal) time.Time {
 	at := s.now.Add(min(askAgain<<min(s.denials, 10), longestWait))
 	s.denials++

@@ -9,13 +9,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Report is a whole rollout.
+// Report is the report of a whole rollout.
 type Report struct {
 	Workload decision.Subject `json:"workload"`
 	// From and To are the revisions of the workload when it began.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Replicas is how many pods it is to have. Policies is the revision of all policies, Bundles what it is made of.
+	// Replicas is the desired number of pods. Policies is the revision of all policies; Bundles are the bundles in it.
 	Replicas   int         `json:"replicas"`
 	Policies   string      `json:"policies"`
 	Bundles    []string    `json:"bundles"`
@@ -26,18 +26,18 @@ type Report struct {
 	Violations []Violation `json:"violations"`
 }
 
-// TotalDuration is how long it all took.
+// TotalDuration is how long the rollout took.
 func (r Report) TotalDuration() time.Duration { return r.End.At.Sub(r.Began) }
 
 // Step is one round of the controller.
 type Step struct {
 	At time.Time `json:"at"`
-	// Wave counts the rounds in which pods were moved; 0 is none of them.
+	// Wave is the number of the wave, which is a round in which pods were moved; 0 for other rounds.
 	Wave  int          `json:"wave,omitempty"`
 	Moved []UpdatedPod `json:"moved,omitempty"`
-	// Created counts the pods that were made.
+	// Created counts the pods that were created.
 	Created int `json:"created,omitempty"`
-	// The counts are those after the round.
+	// Available, Pods and Updated are the counts after the round.
 	Available int `json:"available"`
 	Pods      int `json:"pods"`
 	Updated   int `json:"updated"`
@@ -47,25 +47,25 @@ type Step struct {
 	Message string          `json:"message"`
 	Rule    string          `json:"rule,omitempty"`
 	Until   string          `json:"until,omitempty"`
-	// Why counts the pods that are not where they should be by what keeps them.
+	// Why counts, by reason, the pods that are not up to date.
 	Why []explain.ReasonCount `json:"why,omitempty"`
-	// Refused are the writes of the round that a budget, or a rule of protection, was
-	// against.
+	// Refused are the writes of the round that a budget, or a rule of protection,
+	// refused.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Undecided is why there is no decision, and a fallback holds.
+	// Undecided is why no decision was made, so that a fallback holds.
 	Undecided string `json:"undecided,omitempty"`
-	// Error is what the round failed with, if not with what was refused alone.
+	// Error is the error of the round, unless it only consists of refusals.
 	Error string `json:"error,omitempty"`
 }
 
-// Progress is how far a rollout is that goes on.
+// Progress is the progress of a rollout.
 type Progress struct {
 	At time.Time
-	// Wave is that of the last round that moved pods. In the midst of a round it is
-	// the one before.
+	// Wave is the number of the last round that moved pods. During a round it is
+	// the number before it.
 	Wave int
-	// Pods are all there are, Updated those of the new revision, and Replicas is how
-	// many there are to be.
+	// Pods is the number of pods, Updated is the number of pods at the new revision, and Replicas is the
+	// desired number of pods.
 	Pods, Updated, Replicas int
 }
 
@@ -81,7 +81,7 @@ type Refusal struct {
 	Until   string `json:"until,omitempty"`
 }
 
-// Writes that are refused or judged.
+// Writes that can be refused or checked.
 const (
 	writeCreate = "create"
 	writeUpdate = "update"
@@ -97,25 +97,25 @@ type UpdatedPod struct {
 
 // How a simulation ends.
 const (
-	Done    = "Done"    // all pods are where they should be
-	Stuck   = "Stuck"   // nothing happens any more by itself
-	Stopped = "Stopped" // as far as it was to go
+	Done    = "Done"    // all pods are up to date
+	Stuck   = "Stuck"   // nothing changes any more by itself
+	Stopped = "Stopped" // a limit in the options was reached
 )
 
-// Outcome is how it ended.
+// Outcome is how a simulation ended.
 type Outcome struct {
 	At  time.Time `json:"at"`
 	How string    `json:"how"`
-	// Since is when anything happened last, if it is stuck.
+	// Since is when anything last happened, if the simulation is stuck.
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// Violation is a write of the controller that broke what is promised whatever
-// policies say.
+// Violation is a write of the controller that violated what must hold whatever
+// policies answer.
 type Violation struct {
 	At time.Time `json:"at"`
-	// Kind is Promise for numbers of pods, Budget for those of a budget, Held for a
-	// pod that is held.
+	// Kind is Promise for a promise of the kind, Budget for the limit of a budget, and Held for the move of a
+	// held pod.
 	Kind    string `json:"kind"`
 	Write   string `json:"write"`
 	Pod     string `json:"pod"`

@@ -20,12 +20,12 @@ import (
 
 // Restarts in place, and the node agents that carry them out.
 
-// WithEveryAgent has each node have a node agent, for Life.Options.
+// WithEveryAgent makes each node have a node agent, for Harness.Options.
 func WithEveryAgent() rollout.Option {
 	return rollout.WithAgents(func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil })
 }
 
-// AskRestart has a user ask to restart the pods in place.
+// AskRestart requests a restart of the pods in place, as a user does.
 func (l *Harness) AskRestart() {
 	l.Helper()
 	l.ChangeWorkload(func(o client.Object) {
@@ -38,7 +38,7 @@ func (l *Harness) AskRestart() {
 	})
 }
 
-// EndRestart has a user take back what cannot be done: a restart in place where no pod may be unavailable.
+// EndRestart withdraws, as a user does, a restart in place that is impossible because no pod may be unavailable.
 func (l *Harness) EndRestart() {
 	l.Helper()
 	if l.cluster.workloadSpec().Strategy.MaxUnavailable > 0 {
@@ -51,7 +51,7 @@ func (l *Harness) EndRestart() {
 	})
 }
 
-// MustHaveRestarted fails if a restart in place has not come to its end.
+// MustHaveRestarted fails the test if a restart in place is not complete.
 func (l *Harness) MustHaveRestarted() {
 	l.Helper()
 	if asked := l.cluster.workload.GetAnnotations()[kruise.RestartInPlaceKey]; asked != "" {
@@ -59,15 +59,15 @@ func (l *Harness) MustHaveRestarted() {
 	}
 }
 
-// RestartContainers takes each ContainerRecreateRequest a step on, as a manager and the node agents do: first the containers are
-// down, and once the pod is ready again the request is complete. It reports whether there was anything to do.
+// RestartContainers advances each ContainerRecreateRequest by a step, as a manager and the node agents do. First the containers are
+// not ready; when the pod is ready again, the request is complete. It reports whether there was anything to do.
 func (l *Harness) RestartContainers() (did bool) {
 	l.Helper()
 	c, ctx := l.cluster, context.Background()
 	for _, was := range ListObjects[*kruise.ContainerRecreateRequest](l) {
 		o, pod := was.DeepCopy(), l.FindPod(was.Spec.PodName)
 		switch {
-		case pod == nil: // the garbage collector
+		case pod == nil: // the garbage collector deletes the request
 			l.requireNoError(client.IgnoreNotFound(c.server.Delete(ctx, o)))
 			l.requireNoError(c.commitWrite(ctx, o, true))
 			did = true
@@ -113,8 +113,8 @@ func (c *cluster) deleteAllOf(ctx context.Context, server client.WithWatch, of c
 	return nil
 }
 
-// restartBroken says what a request to restart a pod breaks, "" if nothing: a hold of its pod, or maxUnavailable together with the
-// pods that are unavailable or restart already.
+// restartBroken returns what a request to restart a pod violates, "" for nothing: a hold of the pod, or maxUnavailable together with the
+// pods that are unavailable or restarting already.
 func (l *Harness) restartBroken(o *kruise.ContainerRecreateRequest) string {
 	c := l.cluster
 	pod := l.FindPod(o.Spec.PodName)
@@ -126,7 +126,7 @@ func (l *Harness) restartBroken(o *kruise.ContainerRecreateRequest) string {
 		return fmt.Sprintf("restarts pod %s, which is held by %v", pod.Name, holding)
 	}
 	spec := c.workloadSpec()
-	if c.typ.NodeOf != nil { // what it may is by node
+	if c.typ.NodeOf != nil { // limits of such kinds count nodes
 		return ""
 	}
 	left := c.countPods().Available

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation lives through a rollout of a workload without a cluster and
-// without waiting: the controller, its engine and its policies are the real ones,
-// the API server, the kubelets and the clock are not. A Simulation is a whole rollout;
-// a Life is one that a test turns by hand, with all that goes wrong in a cluster.
+// Package simulation runs a rollout of a workload without a cluster and
+// without waiting. The controller, its engine and its policies are real;
+// the API server, the kubelets and the clock are simulated. A Simulation runs a whole rollout.
+// A test controls a Harness step by step, with everything that can go wrong in a cluster.
 package simulation
 
 import (
@@ -35,10 +35,10 @@ import (
 
 const (
 	revisionLabel = appsv1.ControllerRevisionHashLabelKey
-	// slack is how much longer evaluations may take than in a manager: a busy
-	// machine must not change what is printed.
+	// slack is how much longer evaluations may take than in a manager: a slow
+	// machine must not change the output.
 	slack = 20
-	// mostIdle is how many rounds may come to nothing, one after the other.
+	// mostIdle is how many rounds in a row may change nothing.
 	mostIdle = 200
 )
 
@@ -53,19 +53,19 @@ type Simulation struct {
 	rounds     *explain.Store
 	reconciler *rollout.Controller
 	retrier    *requeue.Retrier
-	timer      time.Time // when the controller wants to look again, zero for never
+	timer      time.Time // when the controller is to reconcile again, zero for never
 	counters   *counters
 	others     []client.Object
 	namespace  labels.Set
 	refusals   []Refusal // of this round
 	denials    int       // rounds with refusals in a row
-	happened   time.Time // when anything happened last
+	happened   time.Time // when anything last happened
 	idle       int       // rounds since
-	wave       int       // the last one
+	wave       int       // the last wave
 }
 
-// New makes a simulation that begins at a time. Policies are the built-in ones
-// with a set of bundles.
+// New makes a simulation that begins at a time. The policies are the built-in ones
+// and a set of bundles.
 func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Option) (*Simulation, error) {
 	s := &Simulation{
 		options: options{readyAfter: 30 * time.Second, patience: 366 * 24 * time.Hour},
@@ -94,7 +94,7 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		return nil, err
 	}
 	s.machines = newMachines(s.cluster, f, s.options)
-	// Time stands still while policies are evaluated, so that shares of it mean nothing.
+	// Time stands still while policies are evaluated, so limits by a share of time have no meaning.
 	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6)); err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 	return s, nil
 }
 
-// Close ends what works for the simulation.
+// Close stops the engine of the simulation.
 func (s *Simulation) Close() { s.engine.Close() }
 
-// Run lives through it until all is done, nothing happens any more, or as far as
-// the options say.
+// Run simulates until all pods are up to date, nothing happens any more, or a limit in the
+// options is reached.
 func (s *Simulation) Run(ctx context.Context) (Report, error) {
 	rand.Seed(s.seed)
 	snapshot := s.engine.ActiveSnapshot()
@@ -177,8 +177,8 @@ func (s *Simulation) Run(ctx context.Context) (Report, error) {
 	}
 }
 
-// advanceClock moves the clock to when something happens to pods, or when a budget is due,
-// or says how it ends.
+// advanceClock moves the clock to when something happens to pods, or when a budget is due.
+// If there is no such time, it returns how the simulation ends.
 func (s *Simulation) advanceClock(r Report, next, due time.Time) string {
 	resting := len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Verdict == explain.UpToDate
 	if resting && next.IsZero() {
@@ -204,7 +204,7 @@ func (s *Simulation) advanceClock(r Report, next, due time.Time) string {
 	return ""
 }
 
-// runRound has the controller decide and act once.
+// runRound runs one round of the controller.
 func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 	workload := s.cluster.workload
 	before := make(map[string]UpdatedPod, len(s.cluster.podsByName()))
@@ -220,7 +220,7 @@ func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 	result, err := s.retrier.Reconcile(ctx, req)
 	step := Step{At: s.now, Refused: s.refusals}
 	switch {
-	case err != nil && onlyRefused(err): // and asked again below
+	case err != nil && onlyRefused(err): // tried again below
 	case err != nil:
 		step.Error = err.Error()
 		s.timer = s.now.Add(s.retrier.When(req))
@@ -275,7 +275,7 @@ func (s *Simulation) finishReport(r Report, how string) Report {
 	return r
 }
 
-// reportProgress tells how far it is.
+// reportProgress calls the callback of WithProgress.
 func (s *Simulation) reportProgress() {
 	if s.progress != nil {
 		sight := s.cluster.countPods()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lives draws what happens in a life of a workload, for property tests of kinds.
+// Package lives draws random events in the life of a workload, for property tests of kinds.
 package lives
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
-// faults are what may go wrong with a write. Most go well.
+// faults are the possible faults of a write. Most writes have none.
 var faults = []simulation.Fault{
 	"", "", "", "", "", "", "",
 	simulation.LostRace, simulation.LostAnswer, simulation.EndsBefore, simulation.EndsAfter, simulation.Refuses,
 }
 
-// DrawActions lets things happen at random: users do what user draws; kubelets, the cache, others and
-// time go on as far as they like; the controller works, and its writes may fail. More are other
-// things by name, as of rapid.T.Repeat.
+// DrawActions makes random events happen. Users do what user draws. Kubelets, the cache, other clients and
+// time advance by random amounts. The controller reconciles, and its writes may fail. more are other
+// actions by name, as for rapid.T.Repeat.
 func DrawActions(t *rapid.T, s *simulation.Harness, user func(*rapid.T), more ...map[string]func(*rapid.T)) {
 	d := drawn{s}
 	actions := map[string]func(*rapid.T){
@@ -62,8 +62,8 @@ func DrawActions(t *rapid.T, s *simulation.Harness, user func(*rapid.T), more ..
 	t.Repeat(actions)
 }
 
-// DrawDisruptions are what happens beside a rollout to workloads whose engine has simulation.OverrideRules: holds and failures of
-// scaling and of changes, and restarts in place. They are for the last argument of Draw.
+// DrawDisruptions are actions beside a rollout, for workloads whose engine has simulation.OverrideRules: holds and failures of
+// scaling and of changes, and restarts in place. They are for the last argument of DrawActions.
 func DrawDisruptions(l *simulation.Harness) map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"holds of scaling and changes": func(t *rapid.T) {
@@ -87,8 +87,8 @@ func DrawDisruptions(l *simulation.Harness) map[string]func(*rapid.T) {
 	}
 }
 
-// DrawBudget has one of three lives protect its pods by a budget with a low limit that comes, changes and goes: what it draws is for
-// the last argument of DrawActions, and selector is that of the workload. DropBudget ends it.
+// DrawBudget protects the pods in one of three tests with a budget that has a low limit and changes at random. The result is for
+// the last argument of DrawActions; selector is the selector of the workload. DropBudget ends the protection.
 func DrawBudget(t *rapid.T, l *simulation.Harness, selector *metav1.LabelSelector) map[string]func(*rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "the pods have a budget") != 0 {
 		return nil
@@ -118,7 +118,7 @@ func DrawBudget(t *rapid.T, l *simulation.Harness, selector *metav1.LabelSelecto
 	}
 }
 
-// ignored is the label of pods that a budget may leave out.
+// ignored is the label of pods that a budget may ignore.
 const ignored = "ignored"
 
 func ignoreSome(t *rapid.T, l *simulation.Harness) {
@@ -131,7 +131,7 @@ func ignoreSome(t *rapid.T, l *simulation.Harness) {
 	}
 }
 
-// DrawPlacement draws what simulation.PlacementRules answer, as annotations: nothing at times.
+// DrawPlacement draws an answer of simulation.PlacementRules, as annotations; sometimes there are none.
 func DrawPlacement(t *rapid.T, subsets ...string) map[string]string {
 	subset := rapid.SampledFrom(subsets).Draw(t, "subset")
 	return rapid.SampledFrom([]map[string]string{
@@ -141,7 +141,7 @@ func DrawPlacement(t *rapid.T, subsets ...string) map[string]string {
 
 type drawn struct{ *simulation.Harness }
 
-// drawPodSteps has some pods take their next step.
+// drawPodSteps makes some pods take their next step.
 func (d drawn) drawPodSteps(t *rapid.T) {
 	for _, p := range d.ExplainPods() {
 		if rapid.Bool().Draw(t, "for a pod") {
@@ -150,7 +150,7 @@ func (d drawn) drawPodSteps(t *rapid.T) {
 	}
 }
 
-// drawCacheEvents shows some of what has happened.
+// drawCacheEvents makes the cache show some pending events.
 func (d drawn) drawCacheEvents(t *rapid.T) {
 	kinds := []client.Object{&corev1.Pod{}, &corev1.Pod{}, nil, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, d.CurrentWorkload()}
 	kind := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
@@ -176,7 +176,7 @@ func (d drawn) allIsWell() {
 	}
 }
 
-// drawHold has a hold come, or all holds go. Only an engine with simulation.HoldRules holds by it.
+// drawHold adds a hold, or removes all. Only an engine with simulation.HoldRules applies them.
 func (d drawn) drawHold(t *rapid.T) {
 	kind := rapid.SampledFrom([]string{"", "", simulation.HoldWhole, simulation.HoldWhole, simulation.HoldZone, simulation.HoldPods, simulation.HoldEach, simulation.HoldFailing}).Draw(t, "hold")
 	value := ""
@@ -206,14 +206,14 @@ func (d drawn) drawHold(t *rapid.T) {
 	}
 }
 
-// ReleaseHolds has all holds go.
+// ReleaseHolds removes all holds.
 func ReleaseHolds(l *simulation.Harness) {
 	annotateWorkload(l, func(all map[string]string) {
 		maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "holds.test/") })
 	})
 }
 
-// RelabelPod has a user take a label off a pod, so that its workload loses it, or put the value back.
+// RelabelPod removes a label from a pod, as a user may, so that its workload loses the pod, or restores the label.
 func RelabelPod(t *rapid.T, l *simulation.Harness, key, value string) {
 	pods := l.ExplainPods()
 	if len(pods) == 0 {
@@ -229,10 +229,10 @@ func RelabelPod(t *rapid.T, l *simulation.Harness, key, value string) {
 		p.Labels[key] = value
 	}
 	l.Update(p)
-	l.ShowAll(p) // what a user does, the controller cannot know of before
+	l.ShowAll(p) // the controller cannot know of a user's change before
 }
 
-// LabelBack puts a label back onto the pods that have lost it.
+// LabelBack restores a label on the pods that have lost it.
 func LabelBack(l *simulation.Harness, key, value string) {
 	for _, p := range l.ExplainPods() {
 		if _, ok := p.Labels[key]; !ok && p.DeletionTimestamp == nil {
@@ -254,10 +254,10 @@ func annotateWorkload(l *simulation.Harness, edit func(map[string]string)) {
 	})
 }
 
-// ZoneNames are those of Nodes.
+// ZoneNames are the zones of NewNodes.
 func ZoneNames() []string { return []string{"a", "b"} }
 
-// NewNodes are some nodes, in turn in each of Zones.
+// NewNodes returns some nodes, in each of ZoneNames in turn.
 func NewNodes(n int) []*corev1.Node {
 	out := make([]*corev1.Node, n)
 	for i := range out {
