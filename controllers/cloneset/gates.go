@@ -15,7 +15,7 @@ type Gates struct {
 	PreparingUpdateAsUpdate bool
 }
 
-// GatesOf reads the gates from a function that says which ones are on.
+// GatesOf reads the gates from a function that reports which ones are enabled.
 func GatesOf(on func(featuregate.Feature) bool) Gates {
 	return Gates{
 		ShortHash:               on(features.CloneSetShortHash),

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what is kept of a CloneSet between rounds. It only saves work: losing it
+// memory is the state that the controller keeps for a CloneSet between rounds. It only saves work: losing it
 // changes no decision.
 type memory struct {
 	// limited is the message of the last event ScaleUpLimited, "" while creation is not

@@ -212,7 +212,7 @@ func (s *scaler) countNeeded(d budget.Diff) (need, updated int) {
 	return max(need, 0), max(min(room, need), 0)
 }
 
-// preparingFacts are the pods that prepare their deletion although no user asked for it.
+// preparingFacts are the facts of pods that prepare their deletion although no user requested it.
 func (s *scaler) preparingFacts() (out []points.PreparingFacts) {
 	marked := false
 	if l := s.set.Spec.Lifecycle; l != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // ReportStatus implements rollout.Kind: it writes the status if it changed, records events of
-// the changes, and then clears podsToDelete.
+// the changes, and then clears podsToDelete unless the round failed.
 func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Facts, res rollout.Result) error {
 	status := k.computeStatus(f)
 	reportFailures(f, res, &status)

@@ -13,7 +13,7 @@ type Gates struct {
 	PruneIneligibleNodes bool // DaemonSetPruneIneligibleNodes
 }
 
-// GatesOf reads the gates from a function that says which ones are on.
+// GatesOf reads the gates from a function that reports which ones are enabled.
 func GatesOf(on func(featuregate.Feature) bool) Gates {
 	return Gates{PruneIneligibleNodes: on(features.DaemonSetPruneIneligibleNodes)}
 }

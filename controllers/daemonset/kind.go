@@ -140,8 +140,8 @@ func (t templates) HasRevision(pod *corev1.Pod, name string) bool {
 	return t.PodTemplates.HasRevision(pod, name)
 }
 
-// DeletionAsked implements rollout.Kind. No label asks for the deletion of a pod:
-// deleting the pod is as good.
+// DeletionAsked implements rollout.Kind. A DaemonSet has no label that requests the deletion of a pod:
+// users delete the pod.
 func (k *Kind) DeletionAsked(client.Object, *corev1.Pod) bool { return false }
 
 // RecreatePod implements rollout.Kind. With surge it creates the next pod of the node, and the

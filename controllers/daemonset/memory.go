@@ -106,7 +106,7 @@ func (m *memory) forgetGoneNodes(sites []*site) {
 	m.names, m.failures, m.refused = names, failures, refused
 }
 
-// memory is what is kept of a DaemonSet between rounds. It only saves work: losing it changes no decision.
+// memory is the state that the controller keeps for a DaemonSet between rounds. It only saves work: losing it changes no decision.
 type memory struct {
 	mu sync.Mutex // pods are created and deleted in parallel
 	// names are the names of pods that may exist though their creation failed, by node.

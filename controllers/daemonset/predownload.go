@@ -15,7 +15,7 @@ import (
 func (k *Kind) PredownloadSettings(o client.Object) predownload.PrePullSpec {
 	set := o.(*kruise.DaemonSet)
 	nodes := int(set.Status.DesiredNumberScheduled)
-	s, _ := resolveStrategy(set, nodes) // Resolve reports a number that cannot be read
+	s, _ := resolveStrategy(set, nodes) // ResolveSpec reports a number that cannot be read
 	out := predownload.ParseAnnotations(set, nodes)
 	out.Selector, out.MaxUnavailable, out.SameNode = set.Spec.Selector, s.MaxUnavailable, true
 	return out

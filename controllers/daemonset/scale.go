@@ -169,7 +169,7 @@ func (s *scaler) creationLimit() int {
 	return max(s.f.Replicas-have-strategy.Partition, 0)
 }
 
-// decideCreation asks rollout/scale how many pods may be created.
+// decideCreation evaluates rollout/scale: how many pods may be created.
 func (s *scaler) decideCreation(ctx context.Context, n need) int {
 	if len(n.create) == 0 {
 		return 0

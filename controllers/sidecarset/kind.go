@@ -77,7 +77,7 @@ func New(cached client.Reader, namespace string, events record.EventRecorder, op
 	return k
 }
 
-// memory is what is kept of a SidecarSet between rounds. The first fields are computed once for each generation.
+// memory is the state that the controller keeps for a SidecarSet between rounds. The first fields are computed once for each generation.
 type memory struct {
 	generation int64
 	hashes     podmeta.Hashes

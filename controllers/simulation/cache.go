@@ -238,7 +238,7 @@ func (c *cluster) listCached(ctx context.Context, server client.WithWatch, list 
 	return nil
 }
 
-// fieldMatcher says which objects a field selector finds by the indexes there are.
+// fieldMatcher returns which objects a field selector matches, by means of the indexes.
 func (c *cluster) fieldMatcher(of reflect.Type, by fields.Selector) (func(client.Object) bool, error) {
 	if by == nil || by.Empty() {
 		return func(client.Object) bool { return true }, nil

@@ -16,7 +16,7 @@ type Gates struct {
 	AutoResizePVC bool // StatefulSetAutoResizePVCGate
 }
 
-// GatesOf reads the gates from a function that says which ones are on.
+// GatesOf reads the gates from a function that reports which ones are enabled.
 func GatesOf(on func(featuregate.Feature) bool) Gates {
 	return Gates{
 		StartOrdinal:  on(features.StatefulSetStartOrdinal),

@@ -83,7 +83,7 @@ func (k *Kind) WorkloadType() rollout.Type {
 	return t
 }
 
-// memory is what is kept of a StatefulSet between rounds. It only saves work: losing it changes no decision.
+// memory is the state that the controller keeps for a StatefulSet between rounds. It only saves work: losing it changes no decision.
 type memory struct {
 	// own are claims as the controller wrote them, by name, until the cache shows them.
 	mu  sync.Mutex // claims of several pods are written at once

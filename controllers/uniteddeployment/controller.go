@@ -50,7 +50,7 @@ type Reconciler struct {
 	writes int
 }
 
-// memory is what is kept of a UnitedDeployment between rounds.
+// memory is the state that the controller keeps for a UnitedDeployment between rounds.
 type memory struct {
 	warnings reconcile.RecordedEvents
 	// written is when the status was last written.

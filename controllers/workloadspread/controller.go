@@ -55,7 +55,7 @@ type Reconciler struct {
 	writes int
 }
 
-// memory is what is kept of a WorkloadSpread between rounds.
+// memory is the state that the controller keeps for a WorkloadSpread between rounds.
 type memory struct {
 	// evictionHeld is the reason why pods are not deleted, "" if there is none.
 	evictionHeld string

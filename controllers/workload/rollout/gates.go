@@ -18,7 +18,7 @@ type Gates struct {
 	NodeAgent            bool // KruiseDaemon, with which the chart deploys node agents, and DaemonWatchingPod
 }
 
-// GatesOf reads the gates from a function that says which ones are on.
+// GatesOf reads the gates from a function that reports which ones are enabled.
 func GatesOf(on func(featuregate.Feature) bool) Gates {
 	return Gates{
 		VerticalScaling:      on(features.InPlaceWorkloadVerticalScaling),

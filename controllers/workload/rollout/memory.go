@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 )
 
-// Memory is what is kept of a workload between rounds. It only saves work: losing it
+// Memory is the state that a Controller keeps for a workload between rounds. It only saves work: losing it
 // changes no decision.
 type Memory struct {
 	uid       types.UID

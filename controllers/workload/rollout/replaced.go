@@ -12,7 +12,7 @@ import (
 // replacedPods has the names of pods that an update took to recreate them and whose replacements are
 // not created yet; for kinds with a pod on each node, the names of the nodes. These updates began before a hold, such as a hold that depends on
 // the number of available pods, so they may complete in spite of it. If the names are lost, for example by a restart, the
-// replacements have the current revision, which is the stricter behavior.
+// replacements have the current revision, which is the stricter behaviour.
 type replacedPods struct {
 	mu       sync.Mutex
 	revision string
