@@ -27,7 +27,7 @@ var CRDs embed.FS
 var ManagerFlags string
 
 // ManagerValues are the flags of the manager that values of the chart are for, and the values, as YAML. A flag that is "fixed" is one that the
-// chart goes by.
+// chart itself depends on.
 //
 //go:embed files/manager-values.yaml
 var ManagerValues []byte

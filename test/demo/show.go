@@ -22,8 +22,8 @@ type show struct {
 	endpoint string // of a manager outside of the cluster
 }
 
-// play is the story: create, update in place, hold by a policy, ask why, let go, and
-// protect.
+// play is the story: create, update in place, hold by a policy, ask why, release the
+// hold, and protect.
 func (s *show) play() error {
 	manifest := "test/demo/manifests/cs-demo.yaml"
 	policy := "policies/examples/one-zone-at-a-time/bundle.yaml"
@@ -162,7 +162,7 @@ func (s *show) quiet(name string, args ...string) (string, error) {
 
 func (s *show) command(name string, args ...string) *exec.Cmd {
 	path := name
-	for _, v := range s.env { // the PATH of the cluster, not ours
+	for _, v := range s.env { // the PATH of the cluster, not of this process
 		if dirs, ok := strings.CutPrefix(v, "PATH="); ok {
 			for _, dir := range filepath.SplitList(dirs) {
 				if p := filepath.Join(dir, name); executable(p) {

@@ -28,7 +28,7 @@ type Background struct {
 	now time.Time // of the round
 }
 
-// Reconcile makes a round, and waits for the work that it has begun. A controller that tells of none waits for ever.
+// Reconcile makes a round, and waits for the work that it has begun. It waits without end for a controller that is busy and sends no News.
 func (b *Background) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b.round.Lock()
 	b.setNow(b.Clock())

@@ -314,7 +314,7 @@ func (s *store) withoutRandom(text string, random *regexp.Regexp) string {
 	return text
 }
 
-// snapshot is what there is, and what of it a controller has events of.
+// snapshot is the objects that exist, and those of them that a controller has events of.
 type snapshot struct{ all, watched string }
 
 func (s *store) takeSnapshot(watches map[string]Changes) snapshot {

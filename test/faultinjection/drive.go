@@ -41,7 +41,7 @@ type run struct {
 	// silent is a round in which a call failed, and which returned no error, set no timer and logged nothing.
 	silent string
 	errors int  // logged
-	told   bool // by Notify, in the round that goes on
+	told   bool // by Notify, in the current round
 	mu     sync.Mutex
 }
 

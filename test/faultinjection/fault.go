@@ -46,7 +46,7 @@ func (c Call) sameAs(other Call) bool {
 // IsWrite reports whether the call changes something.
 func (c Call) IsWrite() bool { return c.Verb != "get" && c.Verb != "list" }
 
-// Fault is what goes wrong with a call.
+// Fault is how a call fails.
 type Fault string
 
 // The faults.

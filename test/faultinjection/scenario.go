@@ -26,7 +26,7 @@ type Environment struct {
 	Client client.WithWatch
 	Clock  func() time.Time
 	Events record.EventRecorder
-	// Notify has each request made once more after the round that goes on, as an event of the controller's own source does.
+	// Notify has each request made once more after the current round, as an event of the controller's own source does.
 	Notify func()
 }
 
@@ -70,7 +70,7 @@ const (
 
 // Scenario is a controller and the cluster that it runs in.
 type Scenario struct {
-	// Objects are there at first.
+	// Objects exist when the scenario begins.
 	Objects []client.Object
 	// Build adds indexes to the API server in memory.
 	Build func(*fake.ClientBuilder)
@@ -78,7 +78,7 @@ type Scenario struct {
 	Applies bool
 	// OnlyReads is for controllers that write nothing. Others write down what such a one has come to.
 	OnlyReads bool
-	// Groups are the API groups of the cluster besides those of pods, workloads, jobs, budgets and our own.
+	// Groups are the API groups of the cluster besides those of pods, workloads, jobs, budgets and Regatta's own.
 	Groups []func(*runtime.Scheme) error
 	// New makes the controller, which has nothing in memory.
 	New func(testing.TB, Environment) reconcile.Reconciler

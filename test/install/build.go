@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/test/cluster/gobuild"
 )
 
-// Build compiles our programs into dir, statically, so that an image needs
+// Build compiles Regatta's programs into dir, statically, so that an image needs
 // nothing else, and returns their paths by name. The Makefile does it: how they
 // are built is said there alone.
 func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]string, error) {
@@ -46,7 +46,7 @@ func Build(ctx context.Context, root, dir string, out io.Writer) (map[string]str
 	return paths, nil
 }
 
-// Temporary builds our programs into a folder of its own, and returns how to remove it.
+// Temporary builds Regatta's programs into a folder of its own, and returns how to remove it.
 func Temporary(ctx context.Context, out io.Writer) (map[string]string, func() error, error) {
 	root, err := Root()
 	if err != nil {

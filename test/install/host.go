@@ -61,7 +61,7 @@ func webhooksAt(url string) []string {
 	}
 }
 
-// start starts the manager for as long as the cluster lives: taking the cluster
+// start starts the manager for as long as the cluster runs: taking the cluster
 // down ends it. It waits for the chart by being started again until it finds
 // what it needs, as a pod would be.
 func (h *host) start() error {

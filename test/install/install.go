@@ -29,13 +29,13 @@ type Options struct {
 	Root     string
 	Programs map[string]string // of Build
 	// Cluster is a local cluster, nil for another one, which Kubeconfig and
-	// Tools (a folder with kubectl and helm) tell then.
+	// Tools (a folder with kubectl and helm) describe then.
 	Cluster    *local.Cluster
 	Kubeconfig string
 	Tools      string
 	// Extra names programs beside kubectl and helm that Tools is to have, such as opa.
 	Extra []string
-	// Image and its tag, for a cluster that is not ours: it has to be there.
+	// Image and its tag, for a cluster that test/cluster did not start: the cluster must be able to pull it.
 	Image string
 	// Values are more arguments for helm, such as --set.
 	Values []string
@@ -56,8 +56,8 @@ type Installed struct {
 	// Endpoint is where a manager outside of the cluster explains decisions;
 	// empty for one inside.
 	Endpoint string
-	// Registry is the cluster's own, HOST:PORT, which we and the manager reach
-	// without TLS; empty for a cluster that is not ours.
+	// Registry is the cluster's own, HOST:PORT, which tests and the manager reach
+	// without TLS; empty for a cluster that test/cluster did not start.
 	Registry string
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Put creates objects on an API server as they were, with their status and with owners by
 // the UIDs that they have there. Owners are created first. Owners that are not among the
-// objects are left out. An object of a name that is there already is the same one.
+// objects are left out. An object whose name exists already is taken to be the same one.
 func Put(t testing.TB, c client.Client, objects []client.Object) {
 	t.Helper()
 	uids, left := map[types.UID]types.UID{}, objects

@@ -4,7 +4,7 @@
 // same each time, so that a test that fails fails for the change that was made.
 // go test -rapid.seed=0 draws others, and -rapid.checks=N more of them.
 //
-// The race detector makes a test five to ten times slower, and a few lives of what
+// The race detector makes a test five to ten times slower, and a few runs of what
 // is tested show a race as well as a hundred. So with it less is drawn, and make
 // test runs the same tests without it in full.
 package proptest

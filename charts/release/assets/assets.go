@@ -144,7 +144,7 @@ func (w *writer) addFile(name string, content []byte) error {
 
 func (w *writer) addNotes(context.Context) error { return w.addFile("NOTES.md", []byte(w.Notes)) }
 
-// addChecksums writes the checksums of all that is there, as sha256sum --check reads them.
+// addChecksums writes the checksums of all files of the release, as sha256sum --check reads them.
 func (w *writer) addChecksums(context.Context) error {
 	entries, err := os.ReadDir(w.into) // by name
 	if err != nil {

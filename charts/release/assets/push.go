@@ -26,7 +26,7 @@ func parseRegistry(registry string) (images, charts name.Repository, err error) 
 	return images, charts, nil
 }
 
-// CheckRegistry refuses a registry that does not let us push: it is asked before anything is built.
+// CheckRegistry returns an error for a registry that does not permit a push: callers check it before anything is built.
 func CheckRegistry(registry string, keychain authn.Keychain) error {
 	images, charts, err := parseRegistry(registry)
 	if err != nil {
@@ -41,7 +41,7 @@ func CheckRegistry(registry string, keychain authn.Keychain) error {
 }
 
 // PushRelease writes the image and the chart to a registry, by their digests and then by their tags. The chart comes last, so that a client that sees
-// it finds its image. A tag that is there with something else stays: others have installed that.
+// it finds its image. A tag that names something else already is not moved: users have installed that.
 func (r *Release) PushRelease(ctx context.Context, registry string, report func(string), options ...remote.Option) error {
 	images, charts, err := parseRegistry(registry)
 	if err != nil {

@@ -44,7 +44,7 @@ type Package struct {
 // FileName is the name that Helm has for the archive.
 func (p *Package) FileName() string { return p.Name + "-" + p.Version + ".tgz" }
 
-// PackChart packs the chart in a folder as a version, whose image has a digest. The licence goes with it.
+// PackChart packs the chart in a folder as a version, whose image has a digest. The licence is packed with it.
 func PackChart(folder, version string, image v1.Hash, licence []byte, created time.Time) (*Package, error) {
 	files, err := readFiles(folder)
 	if err != nil {
@@ -168,7 +168,7 @@ func (i ignored) isIgnored(name string, isFolder bool) bool {
 	})
 }
 
-// setVersion sets the version of a chart and of what it installs, and the digest of its image. What else is there stays, with its comments.
+// setVersion sets the version of a chart and of what it installs, and the digest of its image. All other keys stay, with their comments.
 func setVersion(metadata []byte, version string, image v1.Hash) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(metadata, &document); err != nil {

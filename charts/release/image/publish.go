@@ -78,7 +78,7 @@ func attachDocument(to name.Repository, subject partial.Describable, kind types.
 }
 
 // WriteArchive writes the image of one platform into a file that docker load, kind load image-archive, minikube image load,
-// k3d image import and ctr images import read. The file is there whole, or not at all.
+// k3d image import and ctr images import read. The file is written as a whole, or not at all.
 func (b *Built) WriteArchive(file string, tag name.Tag) error {
 	if len(b.Platforms) != 1 {
 		return fmt.Errorf("an archive has an image of one platform, and %d are asked for", len(b.Platforms))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Lock takes an exclusive lock on a file, and calls waiting once if someone
-// else holds it. The kernel drops the lock when the holder dies, so a crash
+// Lock takes an exclusive lock on a file, and calls waiting once if another
+// process holds it. The kernel drops the lock when the holder ends, so a crash
 // leaves nothing to clean.
 func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

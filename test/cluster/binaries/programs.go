@@ -87,7 +87,7 @@ func Programs() []Program {
 			Name: "helm", Module: "helm", Package: "helm.sh/helm/v3/cmd/helm", Version: HelmVersion,
 			VersionArgs: []string{"version", "--short"},
 			// helm template checks charts against this version of Kubernetes; as
-			// built it is v1.20, which ours refuses.
+			// built it is v1.20, which Regatta's chart refuses.
 			ldflags: []string{
 				"-X helm.sh/helm/v3/internal/version.version=" + HelmVersion,
 				"-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=" + major,

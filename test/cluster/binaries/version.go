@@ -25,8 +25,8 @@ func majorMinor(text string) (major, minor string) {
 	return match[1], match[2]
 }
 
-// fits says whether a program that printed output may stand in for the pinned
-// version: the same minor version behaves the same for our purposes.
+// fits reports whether a program that printed output may be used in place of the
+// pinned version: here, programs of one minor version behave the same.
 func fits(output, pinned string) bool {
 	major, minor := majorMinor(output)
 	wantMajor, wantMinor := majorMinor(pinned)

@@ -29,7 +29,7 @@ const (
 	AccountsFile     = "accounts.pub"
 	AccountsKeyFile  = "accounts.key"
 	// The API server passes on requests for aggregated APIs with a certificate of a CA that signs
-	// nothing else: who has one of it is taken at its word about who asks.
+	// nothing else: the user that a client with such a certificate names is trusted.
 	FrontProxyAuthorityFile = "front-proxy-ca.crt"
 	FrontProxyFile          = "front-proxy-client.crt"
 	FrontProxyKeyFile       = "front-proxy-client.key"

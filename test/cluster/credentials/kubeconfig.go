@@ -25,7 +25,7 @@ func Kubeconfig(cluster, server string, authority []byte, user User) *clientcmda
 	return config
 }
 
-// ContextName is the name under which a cluster stands in a kubeconfig.
+// ContextName is the name that a cluster has in a kubeconfig.
 func ContextName(cluster string) string { return "regatta-" + cluster }
 
 // WriteKubeconfig writes config to a file of its own.

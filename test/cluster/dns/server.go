@@ -29,7 +29,7 @@ type Resolver interface {
 }
 
 // Serve answers queries at address, which is HOST:PORT, until ctx ends. It
-// speaks UDP only: no answer is so long that it would need more.
+// serves UDP only: no answer is so long that it would need TCP.
 func Serve(ctx context.Context, address string, resolver Resolver, logger *log.Logger) error {
 	connection, err := net.ListenPacket("udp", address)
 	if err != nil {

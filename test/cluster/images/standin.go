@@ -34,7 +34,7 @@ exec /bin/sh "$@"
 `
 )
 
-// A StandIn makes images that stand in for any other: BusyBox, answering HTTP
+// A StandIn makes images that replace any other image: BusyBox, answering HTTP
 // requests on port 80 unless told to do something else.
 type StandIn struct {
 	layer v1.Layer

@@ -17,7 +17,7 @@ import (
 const serving = "serve"
 
 // self is the cluster's own copy of the cluster command: `go run` and `go test`
-// remove theirs.
+// remove the programs that they build.
 func (c *Cluster) self() string { return c.State.Path("bin", "cluster") }
 
 // buildSelf builds the cluster command for a caller that is another program,

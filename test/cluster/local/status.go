@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/test/cluster/simulated"
 )
 
-// A Status is what a user or a script may want to know about a cluster.
+// A Status describes a cluster to users and scripts.
 type Status struct {
 	Name       string            `json:"name"`
 	Healthy    bool              `json:"healthy"`

@@ -80,8 +80,8 @@ func lockName(ctx context.Context, cache, name string, out io.Writer) (func(), e
 	})
 }
 
-// reuse returns the cluster of that name if it is healthy, and nil, with the
-// way cleared, if there is none.
+// reuse returns the cluster of that name if it is healthy. If there is none, or a
+// broken one, reuse removes what is left of it and returns nil.
 func reuse(ctx context.Context, options Options) (*Cluster, error) {
 	dir, err := state.Dir(options.Name)
 	if err != nil {

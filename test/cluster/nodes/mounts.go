@@ -17,8 +17,8 @@ func private() map[string]string {
 	return map[string]string{"/var/lib": "lib", "/var/log": "log"}
 }
 
-// CheckPath refuses a directory that nodes could not see, because theirs lies
-// over it.
+// CheckPath refuses a directory that nodes could not see, because a directory of
+// the node is mounted over it.
 func CheckPath(what, path string) error {
 	for _, hidden := range []string{"/run", "/var/run", "/var/lib", "/var/log", "/proc"} {
 		if path == hidden || strings.HasPrefix(path, hidden+"/") {
@@ -57,7 +57,7 @@ func (n node) mount() error {
 }
 
 // fixSysctls hides the kernel settings that the kubelet insists on behind files
-// that say what it wants to read. They belong to the whole machine, which a
+// that have the values which it requires. They belong to the whole machine, which a
 // test must not change.
 func (n node) fixSysctls() error {
 	wanted := map[string]string{

@@ -33,7 +33,7 @@ func CreateNetwork(ctx context.Context, s *state.State) error {
 			return fmt.Errorf("connecting %s: %w", state.RealNode(number), err)
 		}
 	}
-	// Services have no address on the host, but node 1 translates theirs.
+	// The host does not translate the addresses of services. It sends such packets to node 1, which does.
 	return ip(ctx, "", []string{fmt.Sprintf("route add %s via %s dev %s", s.Plan.Services(), s.Plan.Node(1), name)})
 }
 

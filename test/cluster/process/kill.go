@@ -61,8 +61,8 @@ func pids(processes []Running) []int {
 	return numbers
 }
 
-// killUntilGone looks again after every round, because a process may have
-// forked between being listed and being killed. One that dies loses its
+// killUntilGone lists the processes again after every round, because a process may have
+// forked between being listed and being killed. One that ends loses its
 // environment, by which it is listed, before its sockets: a process that replaces
 // it would find its port taken. So it returns when they are dead.
 func killUntilGone(ctx context.Context, list func() ([]int, error)) error {

@@ -34,7 +34,7 @@ func Start(dir string, spec Spec) (int, error) {
 	if err := start(); err != nil {
 		return 0, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
-	// Reaped here for as long as the caller lives; init does it afterwards.
+	// The process is reaped here while the caller runs; init does it afterwards.
 	go func() { _ = command.Wait() }()
 	return command.Process.Pid, nil
 }

@@ -14,7 +14,7 @@ import (
 const AbsentHost = "absent.invalid"
 
 // absent says whether a request is for an image of AbsentHost. A node names the
-// registry that it wants as a parameter, since it asks this one for the images
+// registry of the image as a parameter, since it asks this one for the images
 // of all others; a client that was given this registry's address has it in front
 // of the repository.
 func absent(request *http.Request) bool {

@@ -67,7 +67,7 @@ func slowly(ctx context.Context, tag string) bool {
 	}
 }
 
-// put stores an image of our own making.
+// put stores an image that the StandIn made.
 func (r *Registry) put(ctx context.Context, repository, tag string, image v1.Image) error {
 	store, ok := r.blobs.(ggcr.BlobPutHandler)
 	if !ok {

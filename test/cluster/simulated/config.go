@@ -56,7 +56,7 @@ options:
 func atOnce(s *state.State, least, nodes int) int { return max(least, s.Simulated/nodes) }
 
 // renderStages puts the status template where the stages ask for it, indented
-// as the YAML block it stands in.
+// as the YAML block that contains it.
 func renderStages() string {
 	const mark = "      @STATUS@"
 	lines := strings.Split(strings.TrimSpace(statusTemplate), "\n")

@@ -77,7 +77,7 @@ func (p *Provisioner) resize(ctx context.Context, claim *corev1.PersistentVolume
 	return p.say(ctx, claim, map[string]any{"capacity": capacity, "conditions": nil})
 }
 
-// refuse tells of a claim that asks for more than its class has, in the way of the
+// refuse reports a claim that asks for more than its class has, in the way of the
 // external-resizer. A class has no limit unless its parameters name one.
 func (p *Provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted resource.Quantity) (bool, error) {
 	class, err := p.classes.Get(*claim.Spec.StorageClassName)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command handover stands in for the images of a sidecar that is upgraded hot: the sidecar in
+// Command handover replaces the images of a sidecar that is upgraded hot: the sidecar in
 // any version, the migration that its postStart hook runs, the empty image, and the client.
 //
 // The containers of a pod share its network, and so abstract sockets of Unix. The sidecar that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package internet stands in for hosts of the internet, so that commands with their names work as they are on a machine that reaches none.
+// Package internet serves in place of hosts of the internet, so that commands with their names work as they are on a machine that reaches none.
 package internet
 
 import (
@@ -32,7 +32,7 @@ type Internet struct {
 	certificate  string
 }
 
-// Serve stands in for hosts by handlers. Its certificate is written to a folder.
+// Serve answers requests to hosts by handlers. Its certificate is written to a folder.
 func Serve(hosts map[string]http.Handler, folder string) (*Internet, error) {
 	names := slices.Sorted(maps.Keys(hosts))
 	certificate, err := newCertificate(names)

@@ -28,7 +28,7 @@ func (envs) prepare(ctx context.Context, w *world, node string) (try, error) {
 }
 
 // env is a CloneSet of one pod, whose container reads the annotation color. It ends at once
-// when it is asked to: the kubelet then starts the next run by what it knows at that moment.
+// when it is asked to: the kubelet then starts the next run by the pod that it has at that moment.
 type env struct {
 	*world
 	name, node string

@@ -38,7 +38,7 @@ type try interface {
 const (
 	// patience is how long a try may take, whatever is killed.
 	patience = 90 * time.Second
-	// mostOfPoll is how many calls that only look are killed at: an agent looks again and again.
+	// mostOfPoll is how many calls that only read are killed at: an agent repeats these all the time.
 	mostOfPoll = 2
 	// watched is how long an agent runs on after it is done.
 	watched = 1500 * time.Millisecond

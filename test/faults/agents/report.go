@@ -30,7 +30,7 @@ type Report struct {
 	Took          time.Duration
 }
 
-// row is that of what broke: the next one if there is none yet.
+// row returns the row of what broke, and adds one if the report has none yet.
 func (r *Report) row(broken, in string) *Row {
 	i := slices.IndexFunc(r.Rows, func(row *Row) bool { return row.Broken == broken && row.In == in })
 	if i < 0 {

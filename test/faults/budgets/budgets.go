@@ -103,7 +103,7 @@ func (o Options) try(ctx context.Context, config *rest.Config, c client.WithWatc
 }
 
 // recovery waits until every budget allows all again that it ever may, and the
-// recorder has heard of it. It says how long that took.
+// recorder has seen that. It returns how long that took.
 func recovery(ctx context.Context, c client.Client, recorder *load.Recorder, pods int) (time.Duration, error) {
 	start := time.Now()
 	for {

@@ -81,7 +81,7 @@ type Summary struct {
 	// Disruptions are pods that became unavailable, or were changed, after they had
 	// been available.
 	Disruptions int
-	// Spare is the least that were available beyond what a budget wants.
+	// Spare is the least number of pods that were available beyond what a budget requires.
 	Spare int
 	// Full counts how often a budget was used up to the last pod.
 	Full       int

@@ -178,7 +178,7 @@ func (o Options) heard(ctx context.Context, c client.Client, recorder *versions.
 	return nil
 }
 
-// compare holds the revisions that there are in the end to the pods that name them.
+// compare compares the revisions that exist in the end with the pods that name them.
 func (r *Report) compare(ctx context.Context, c client.Client, story *story) error {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.List(ctx, list, client.HasLabels{kruise.SidecarSetNameKey}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/test/faults/versions"
 )
 
-// setVersion is a SidecarSet as a user wrote it, or that there is none.
+// setVersion is a SidecarSet as a user wrote it, or its absence.
 type setVersion struct {
 	revision int64
 	gone     bool

@@ -24,7 +24,7 @@ type Recorder struct {
 	events []history.Event
 }
 
-// Record starts with what is there.
+// Record starts with the pods and budgets that exist.
 func Record(ctx context.Context, c client.WithWatch) (_ *Recorder, err error) {
 	r := &Recorder{}
 	r.Recorder, err = versions.Record(ctx, c, r.note, Namespace, &corev1.PodList{}, &policy.PodUnavailableBudgetList{})

@@ -32,7 +32,7 @@ type Workloads struct {
 }
 
 // Make makes budgets of all forms with a Deployment each, and waits until all of
-// them are in force. It gives how many pods each wants available.
+// them are in force. It returns how many available pods each requires.
 func Make(ctx context.Context, c client.Client, w Workloads) (map[string]int, error) {
 	if err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})); err != nil {
 		return nil, fmt.Errorf("making the namespace: %w", err)
@@ -50,7 +50,7 @@ func Make(ctx context.Context, c client.Client, w Workloads) (map[string]int, er
 	return want, inForce(ctx, c, want, w.Pods)
 }
 
-// budget is the i-th of several forms, and how many of its pods it wants.
+// budget returns the i-th of several forms, and how many available pods it requires.
 func budget(i, pods int) (*policy.PodUnavailableBudget, int) {
 	name := fmt.Sprintf("web-%d", i)
 	b := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
@@ -97,7 +97,7 @@ func deployment(name string, pods int) *appsv1.Deployment {
 	}
 }
 
-// inForce waits until every budget knows all of its pods.
+// inForce waits until the status of every budget counts all of its pods.
 func inForce(ctx context.Context, c client.Client, want map[string]int, pods int) error {
 	for {
 		list := &policy.PodUnavailableBudgetList{}

@@ -12,7 +12,7 @@ import (
 )
 
 // Again says whether a request may succeed when it is sent again: no manager answered, or none could decide in time, or another client
-// was faster. A manager whose pod was just deleted by force may still answer, but the API server knows its token no more: Unauthorized.
+// was faster. A manager whose pod was just deleted by force may still answer, but the API server no longer accepts its token: Unauthorized.
 func Again(err error) bool {
 	for _, text := range []string{"failed calling webhook", "No policy decided", "; try again", ": Unauthorized", "deadline exceeded", "connection refused", "connection reset", "EOF"} {
 		if strings.Contains(err.Error(), text) {

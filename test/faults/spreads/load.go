@@ -104,7 +104,7 @@ func (r *run) make(ctx context.Context) error {
 	r.owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: job.UID, Controller: ptr.To(true)}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for known := 0; known < 10; { // each of several managers has to know of the spread
+	for known := 0; known < 10; { // each of several managers must have the spread in its cache
 		pod := r.pod()
 		err := r.insist(ctx, func() error { return r.c.Create(ctx, pod, client.DryRunAll) })
 		if err != nil {
@@ -252,7 +252,7 @@ func (r *run) settle(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// counted: the status of a subset counts the pods that there are.
+// counted: the status of a subset counts the pods that exist.
 func counted(s *kruise.WorkloadSpreadSubsetStatus, pods int) bool { return int(s.Replicas) == pods }
 
 // quiet: the status of a subset remembers no pods that it does not count.

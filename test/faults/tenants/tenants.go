@@ -33,7 +33,7 @@ type Options struct {
 	Name       string            // of the cluster, which is removed afterwards
 	Programs   map[string]string // of install.Build
 	Namespaces int               // each with a PolicyBundle
-	Decisions  int               // that are asked for while the PolicyBundles are there
+	Decisions  int               // that are asked for while the PolicyBundles exist
 	Clients    int               // how many ask at a time
 	Out        io.Writer
 }

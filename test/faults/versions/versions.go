@@ -39,7 +39,7 @@ type Recorder struct {
 	ended sync.WaitGroup
 }
 
-// Record starts with what is there of some kinds: the objects of each list in a namespace, or those that are in none. It calls note for
+// Record starts with the objects of some kinds that exist: those of each list in a namespace, or those that are in none. It calls note for
 // each version, never two at a time.
 func Record(ctx context.Context, c client.WithWatch, note func(Version), namespace string, lists ...client.ObjectList) (*Recorder, error) {
 	ctx, stop := context.WithCancel(ctx)

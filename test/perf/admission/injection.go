@@ -147,7 +147,7 @@ func (o *injections) with(ctx context.Context, count int) error {
 	return o.known(ctx, 0)
 }
 
-// known waits until so many SidecarSets are there, and the API server and the managers act by it.
+// known waits until so many SidecarSets exist, and the API server and the managers act by them.
 func (o *injections) known(ctx context.Context, count int) error {
 	return until(ctx, fmt.Sprintf("%d SidecarSets to be in force", count), func() (bool, error) {
 		list := &kruise.SidecarSetList{}

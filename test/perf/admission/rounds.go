@@ -31,7 +31,7 @@ const (
 const budgetLabel = "perf.regatta.sh/budget"
 
 // rounds sends the requests. How long they took is read from the audit log, which
-// knows them by their user agent.
+// identifies them by their user agent.
 type rounds struct {
 	*options
 	stand *stand.Stand

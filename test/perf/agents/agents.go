@@ -156,7 +156,7 @@ func (a *Agents) setup(ctx context.Context) error {
 	return nil
 }
 
-// followPods has the runtime know the containers of all pods.
+// followPods gives the runtime the containers of all pods.
 func (a *Agents) followPods(ctx context.Context) error {
 	informer, err := a.mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -215,7 +215,7 @@ func dispatch(ctx context.Context, mgr ctrl.Manager, what string, kind client.Ob
 	return nil
 }
 
-// news brings together what all agents of a kind want written.
+// news collects what all agents of a kind have to write.
 type news struct{ all chan event.GenericEvent }
 
 func newsOf() news { return news{make(chan event.GenericEvent)} }

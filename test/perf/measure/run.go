@@ -47,7 +47,7 @@ func (m *Session) RunJob(ctx context.Context, kind workload.Kind) ([]report.Phas
 // there before them.
 const heard = 5 * time.Second
 
-// prepare creates what is there before a workload.
+// prepare creates the objects that exist before a workload.
 func (m *Session) prepare(ctx context.Context, kind workload.Kind, name string) error {
 	if len(kind.Before) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/test/perf/procfs"
 )
 
-// ThisMachine tells of the machine that the program runs on.
+// ThisMachine describes the machine that the program runs on.
 func ThisMachine() (Machine, error) {
 	m := Machine{CPUs: runtime.NumCPU(), Model: model()}
 	var err error

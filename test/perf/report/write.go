@@ -24,7 +24,7 @@ func (d Document) JSON(out io.Writer) error {
 	return nil
 }
 
-// Table writes what people want to see first.
+// Table writes the figures that readers need first.
 func (d Document) Table(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\n%s %s, user %s; %s on %d nodes; %d CPUs, load %.1f to %.1f; %s\n\n",
@@ -116,7 +116,7 @@ func (s Spread) row() string {
 	return fmt.Sprintf("%.1f\t%.1f\t%.1f\t%.1f", s.Min, s.Median, s.P99, s.Max)
 }
 
-// unknown stands for what is not known.
+// unknown is written for a figure that is not known.
 const unknown = "-"
 
 // row is writes, CPU and the like.

@@ -18,7 +18,7 @@ func Header(thing string) []string {
 	return []string{"phase", thing + "s", "seconds", "writes a " + thing, "failed", "CPU s", "MiB", "foreign CPU s"}
 }
 
-// Row tells of a phase: its writes are those of the manager, and its memory is the most that the manager had. Foreign
+// Row describes a phase: its writes are those of the manager, and its memory is the most that the manager had. Foreign
 // CPU time is the noise: that of neither the cluster, the manager nor the program.
 func (p Phase) Row() []string {
 	row := []string{p.Name, fmt.Sprint(p.Things), fmt.Sprintf("%.1f", p.Seconds), "-", "-", "-", "-", fmt.Sprintf("%.1f", p.CPUSeconds["foreign"])}
@@ -101,7 +101,7 @@ func (s *Stand) byAgents(since, until time.Time, things int) (*report.Writes, er
 	return w, nil
 }
 
-// Times are durations as people want them: the median, the 99th percentile, and the longest.
+// Times describes durations by three of them: the median, the 99th percentile, and the longest.
 func Times(all []time.Duration) string {
 	if len(all) == 0 {
 		return "-"

@@ -10,7 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/test/perf/procfs"
 )
 
-// GivenOptions tell of a cluster that runs already.
+// GivenOptions describe a cluster that runs already.
 type GivenOptions struct {
 	Kubeconfig string
 	Name       string // of the implementation
@@ -18,11 +18,11 @@ type GivenOptions struct {
 	User       string // whose writes are counted
 	AuditLog   string
 	PIDs       []int
-	Program    string // whose processes are measured, where PIDs are not told
+	Program    string // whose processes are measured, where PIDs are not given
 	Metrics    string
 }
 
-// Given takes a cluster as it is. What is not told of a local cluster is found.
+// Given takes a cluster as it is. For a local cluster, options that are not set are found.
 func Given(o GivenOptions) (*Target, error) {
 	t := &Target{}
 	own, err := localOf(o.Kubeconfig)

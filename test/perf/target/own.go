@@ -44,13 +44,13 @@ type OwnOptions struct {
 	FeatureGates string
 	// Bundle is the file of a ClusterPolicyBundle that is installed too, none if empty.
 	Bundle string
-	// Bin is a folder for our programs, which run from there.
+	// Bin is a folder for Regatta's programs, which run from there.
 	Bin string
 	Out io.Writer
 }
 
-// Own brings up a cluster of simulated nodes with Regatta on it. One of that
-// name that is there already is removed first: it may not be quiet. The caller
+// Own brings up a cluster of simulated nodes with Regatta on it. A cluster that
+// has that name already is removed first: it may not be idle. The caller
 // takes it down, after an error too.
 func Own(ctx context.Context, o OwnOptions) (*Target, error) {
 	root := o.Source

@@ -73,7 +73,7 @@ func (t *Target) connect(kubeconfig string) error {
 	return nil
 }
 
-// know fills in what the state of a local cluster tells.
+// know fills in what the state of a local cluster has.
 func (t *Target) know(s *state.State) error {
 	t.AuditLog = s.AuditLog()
 	t.Cluster.Name = s.Name

@@ -38,7 +38,7 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// runs says whether the status tells of the image that the spec names for a
+// runs says whether the status has the image that the spec names for a
 // container, by the tag: runtimes write the rest of the name in their own way.
 func runs(p *corev1.Pod, c corev1.Container) bool {
 	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {

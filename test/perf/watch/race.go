@@ -101,7 +101,7 @@ func (r *Race) Wait(ctx context.Context, w *Watcher) (map[string]Result, error) 
 	return results, nil
 }
 
-// behind tells of one that has not reached its goal, for an error.
+// behind describes a workload that has not reached its goal, for an error.
 func (w *Watcher) behind(r *Race) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

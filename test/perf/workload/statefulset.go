@@ -29,7 +29,7 @@ func AdvancedStatefulSet() Kind {
 	shared := k.Main.spec
 	k.Main.spec = func(s Shape) map[string]any {
 		spec := shared(s)
-		// The API wants this gate of pods that may be updated in place.
+		// The API requires this gate of pods that may be updated in place.
 		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
 		pod["readinessGates"] = []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}
 		return spec

@@ -39,8 +39,8 @@ type Kind struct {
 	Name string
 	// Main is the object that has pods.
 	Main Part
-	// Before are objects that are there before Main is created, and go with it. It is
-	// they that are measured then, by their status.
+	// Before are objects that exist before Main is created, and are deleted with it. If
+	// there are any, they are measured, by their status.
 	Before []Part
 	// First is the image that the pods run that are created.
 	First string

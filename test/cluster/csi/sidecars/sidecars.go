@@ -58,7 +58,7 @@ func Processes(s *state.State, self string, programs map[string]string) []proces
 	}
 }
 
-// CreateObjects creates what Kubernetes is to know of the driver, and its storage class.
+// CreateObjects creates the objects that describe the driver to Kubernetes, and its storage class.
 func CreateObjects(ctx context.Context, client kubernetes.Interface) error {
 	attach := false // a directory is on every node
 	_, err := client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
