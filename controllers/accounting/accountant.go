@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accounting keeps PodUnavailableBudgets: it counts the pods that may become
-// unavailable and records them before a caller gets leave for them
-// (PUB-03).
+// Package accounting keeps PodUnavailableBudgets: it counts the pods that may become unavailable, and
+// records each pod before a caller is allowed to disrupt it (PUB-03).
 //
-// The one truth is the status of the budget in the API server. A pod is let go only
-// after it was recorded there, by a write that fails if another client wrote since;
-// it is refused only by what was read there after it was asked about. So any number
-// of ledgers, whatever their caches say, answer as one that takes one question
-// after the other. What a ledger keeps in memory only saves reads and conflicts.
+// The status of the budget in the API server is the only source of truth. A disruption is allowed only
+// after the pod was recorded there, by a write that fails if another client wrote in between. A
+// disruption is refused only by a status that was read after the request came in. So any number of
+// accountants, whatever their caches hold, answer like a single one that takes one request after the
+// other. What an accountant keeps in memory only saves reads and conflicts.
 package accounting
 
 import (
@@ -30,13 +29,13 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Request is whether a pod may become unavailable.
+// Request asks whether a pod may become unavailable.
 type Request struct {
 	Asked  *protection.Asked
 	Recent points.Recent
-	// Pod is as it is stored now.
+	// Pod is the pod as it is stored now.
 	Pod *corev1.Pod
-	// Aside is true where no budget is concerned, but rules of users may be.
+	// Aside is true if the request concerns no budget, but may concern rules of users.
 	Aside bool
 }
 
@@ -44,22 +43,22 @@ type Request struct {
 type Result struct {
 	Output points.BudgetOutput
 	Record decision.Record
-	// Version is the resource version of the budget that it was decided by, or that
-	// it was recorded as. It is empty without a budget.
+	// Version is the resource version of the budget that the decision is based on, or of the write that
+	// recorded the pod. It is empty without a budget.
 	Version string
 }
 
-// Decide makes the decision protection/budget.
+// Decide makes a decision of the point protection/budget.
 type Decide func(context.Context, decision.Subject, points.BudgetInput) (points.BudgetOutput, decision.Record)
 
-// NewEngineDecider decides by the active policies of an engine.
+// NewEngineDecider returns a Decide that uses the active policies of an engine.
 func NewEngineDecider(e *engine.Engine) Decide {
 	return func(ctx context.Context, subject decision.Subject, in points.BudgetInput) (points.BudgetOutput, decision.Record) {
 		return engine.Decide(ctx, e, points.BudgetPoint(), subject, in)
 	}
 }
 
-// Accountant answers questions.
+// Accountant answers requests, and records the pods that it allows to be disrupted.
 type Accountant struct {
 	client         client.Client
 	live           client.Reader
@@ -71,27 +70,28 @@ type Accountant struct {
 
 	mu    sync.Mutex
 	own   map[types.NamespacedName]writtenBudget
-	pods  map[types.UID]time.Time // recorded by this ledger, and when
+	pods  map[types.UID]time.Time // recorded by this accountant, and when
 	swept time.Time
 }
 
-// writtenBudget is a budget as this ledger wrote it last.
+// writtenBudget is a budget as this accountant wrote it last.
 type writtenBudget struct {
 	budget *policy.PodUnavailableBudget
 	at     time.Time
 }
 
-// Option changes a Ledger.
+// Option changes an Accountant.
 type Option func(*Accountant)
 
 // WithClock replaces time.Now.
 func WithClock(now func() time.Time) Option { return func(l *Accountant) { l.now = now } }
 
-// WithResizes reports whether budgets tell a resize that restarts no container from an update (gate
-// InPlacePodVerticalScaling), as they do if unset. Else who protects from updates protects from that.
+// WithResizes sets whether budgets distinguish a resize that restarts no container from an update
+// (gate InPlacePodVerticalScaling); they do if unset. Otherwise a budget that protects from updates
+// protects from such a resize too.
 func WithResizes(can bool) Option { return func(l *Accountant) { l.resizeIsUpdate = !can } }
 
-// New makes a Ledger. The client may read from a cache; live must not.
+// New makes an Accountant. The client may read from a cache; live must not.
 func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Accountant {
 	l := &Accountant{
 		client: c, live: live, decide: decide, now: time.Now,
@@ -104,8 +104,8 @@ func New(c client.Client, live client.Reader, decide Decide, opts ...Option) *Ac
 	return l
 }
 
-// DecideRequest decides, and records the pod if it counts. Without an answer, because of an
-// error or because ctx ended, the pod must stay.
+// DecideRequest decides a request, and records the pod if it counts. Without an answer, because of an
+// error or because ctx ended, the pod must not be disrupted.
 func (l *Accountant) DecideRequest(ctx context.Context, q Request) (Result, error) {
 	name := availability.BudgetName(q.Pod)
 	if name == "" || q.Aside {

@@ -16,7 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// buildInput is what a question is decided by. own says that this ledger has recorded this very pod.
+// buildInput returns the input of the decision about a request. own is true if this accountant has recorded this
+// very pod.
 func (l *Accountant) buildInput(q Request, budget *policy.PodUnavailableBudget, own bool) protection.BudgetInput {
 	in := protection.BudgetInput{
 		Now: l.now().UnixNano(), Request: q.Asked.Request, Object: q.Asked.Object, Recent: q.Recent,
@@ -44,8 +45,8 @@ func budgetFacts(b *policy.PodUnavailableBudget, pod *corev1.Pod, own bool) *pro
 	return out
 }
 
-// protectedOperations are those that the budget names, in the field or in the annotation of
-// earlier versions.
+// protectedOperations returns the operations that the budget names, in the field or in the annotation
+// of earlier versions.
 func protectedOperations(b *policy.PodUnavailableBudget) (out []string) {
 	for _, op := range b.Spec.ProtectOperations {
 		out = append(out, string(op))
@@ -67,16 +68,16 @@ func ignoresPod(b *policy.PodUnavailableBudget, pod *corev1.Pod) bool {
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels))
 }
 
-// Skew is by how much the clocks of the manager and the API server may differ
-// before a record is taken for that of another pod of the same name.
+// Skew is how far the clocks of the manager and the API server may differ before the record of a pod
+// is taken for the record of another pod of the same name.
 const Skew = 2 * time.Second
 
-// recordListName is the list that has this pod: one of the same name that came after the
-// record is another. Times are in whole seconds and by two clocks, so a record is
-// taken for that of an earlier pod unless it cannot be: that costs one of those
-// that are allowed, where the opposite would let a pod go for nothing. No time is needed
-// for a pod that this ledger recorded itself: the API server asks once more about a pod
-// that is written to while it is being deleted, as one is that has just become ready.
+// recordListName returns the name of the list that has this pod. A pod of the same name that was
+// created after the record is another pod. Times are in whole seconds and of two clocks, so a record
+// counts as that of an earlier pod whenever it could be one. That error costs one allowed disruption;
+// the opposite error would allow a disruption that is not counted. Times do not matter for a pod that
+// this accountant recorded itself: the API server asks once more about a pod that is written to while
+// it is being deleted, such as one that has just become ready.
 func recordListName(s *policy.PodUnavailableBudgetStatus, pod *corev1.Pod, own bool) string {
 	for _, l := range recordLists(s) {
 		if at, ok := (*l.records)[pod.Name]; ok && (own || pod.CreationTimestamp.Add(Skew).Before(at.Time)) {
@@ -86,7 +87,7 @@ func recordListName(s *policy.PodUnavailableBudgetStatus, pod *corev1.Pod, own b
 	return ""
 }
 
-// recordList is one of the two that pods are recorded in.
+// recordList is one of the two lists that pods are recorded in.
 type recordList struct {
 	name    string
 	records *map[string]metav1.Time

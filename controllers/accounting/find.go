@@ -18,23 +18,22 @@ import (
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=get;update;patch
 
-// keep is how long a budget that was written is remembered, and the pods recorded in it.
-// The cache has it long before that, or is so late that the next write ends in a conflict.
+// keep is how long a budget that was written is remembered, with the pods recorded in it. The cache
+// shows the write long before that, or is so late that the next write ends in a conflict.
 const keep = time.Minute
 
-// cacheFor is how long a cache may take to answer, which it does at once unless it is
-// not filled yet.
+// cacheFor is how long a cache may take to answer. A cache answers at once unless it is not filled
+// yet.
 const cacheFor = 200 * time.Millisecond
 
-// newestBudget is the budget as the cache has it, or as it was written last. Where
-// both know nothing the API server is asked.
+// newestBudget returns the budget as the cache has it, or as it was written last. If neither has the
+// budget, it is read from the API server.
 func (l *Accountant) newestBudget(ctx context.Context, key types.NamespacedName) (budget *policy.PodUnavailableBudget, live bool, err error) {
 	cached := &policy.PodUnavailableBudget{}
 	soon, cancel := context.WithTimeout(ctx, cacheFor)
 	defer cancel()
 	if err := l.client.Get(soon, key, cached); err != nil {
-		// The cache may not know the budget yet, or not be filled because its watch
-		// does not come about.
+		// The cache may not have the budget yet, or may not be filled because its watch cannot be established.
 		budget, err = l.readLiveBudget(ctx, key)
 		return budget, true, err
 	}
@@ -48,7 +47,7 @@ func (l *Accountant) newestBudget(ctx context.Context, key types.NamespacedName)
 	return cached, false, nil
 }
 
-// readLiveBudget asks the API server; nil if there is no such budget.
+// readLiveBudget reads the budget from the API server; nil if there is no such budget.
 func (l *Accountant) readLiveBudget(ctx context.Context, key types.NamespacedName) (*policy.PodUnavailableBudget, error) {
 	budget := &policy.PodUnavailableBudget{}
 	err := l.live.Get(ctx, key, budget)

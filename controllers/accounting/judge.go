@@ -26,8 +26,8 @@ func draftOf(budget *policy.PodUnavailableBudget) *budgetDraft {
 	return &budgetDraft{budget: budget.DeepCopy()}
 }
 
-// decideTicket decides a question by a draft, and notes the pod in it. sure is false if the
-// answer is one that an older state of the budget must not give.
+// decideTicket decides a request by a draft, and records the pod in the draft. sure is false if the
+// answer must not be given from an older state of the budget.
 func (l *Accountant) decideTicket(t *ticket, d *budgetDraft) (sure bool) {
 	q := t.question
 	in := l.buildInput(q, d.budget, l.recordedIn(d, q.Pod.UID))
@@ -43,11 +43,11 @@ func (l *Accountant) decideTicket(t *ticket, d *budgetDraft) (sure bool) {
 		d.pods = append(d.pods, q.Pod.UID)
 	}
 	if rec.Outcome != decision.Decided {
-		return true // no budget was decided by
+		return true // the answer depends on no budget
 	}
-	// That nothing has to be available is so until the first status of a budget.
+	// Until its first status is written, a budget requires no available pods.
 	unset := in.Budget.Desired == 0 && in.Pod.Ready && in.Pod.Consistent && !in.Pod.NoProtect
-	// Nor is what a record lets go that may have expired since.
+	// An answer that relies on a record is not sure either: the record may have expired since.
 	return out.Allow && !unset && out.Record == ""
 }
 
@@ -71,24 +71,24 @@ func (d *budgetDraft) recordPod(pod string, out protection.BudgetOutput, now tim
 		}
 	}
 	if out.Take {
-		// The pod was one of those that are available; the controller would say so
-		// in a write of its own.
+		// The pod was one of the available pods. Without this the controller would update the counts in a
+		// write of its own.
 		s.UnavailableAllowed, s.CurrentAvailable = max(s.UnavailableAllowed-1, 0), max(s.CurrentAvailable-1, 0)
 		d.changed = true
 	}
 }
 
-// clampOutput holds an answer to what a budget is, whatever a policy says: what counts
-// takes one of those that are allowed, and is recorded.
+// clampOutput enforces the budget whatever a policy answers: a pod that counts uses up one allowed
+// disruption, and is recorded.
 func clampOutput(in protection.BudgetInput, out protection.BudgetOutput) protection.BudgetOutput {
 	out.Record, out.Take = "", false
 	if !out.Allow || !isCovered(in) {
 		return out
 	}
 	if !isProtected(in) {
-		// It counts for nothing now. The API server asks again about a delete or an
-		// update if the pod changed in between, and so about one that became ready;
-		// but not about an eviction, so the pod is kept from counting until it is gone.
+		// The pod does not count now. The API server asks again about a delete or an update if the pod changed
+		// in between, such as when it became ready. It does not ask again about an eviction, so the record
+		// prevents the pod from counting until it is gone.
 		if in.Request.Operation == protection.Evict && !in.Object.Terminating {
 			out.Record = protection.RecordDisrupted
 		}
@@ -130,8 +130,8 @@ func isCovered(in protection.BudgetInput) bool {
 	return slices.Contains(named, op) || op == protection.Resize && in.ResizeIsUpdate && slices.Contains(named, protection.Update)
 }
 
-// listOf is where a pod is recorded. One that was let go stays where records last
-// longer. A resize deletes nothing, so the budget does not wait for the pod to go.
+// listOf returns the list to record a pod in. A pod whose deletion was allowed stays in the list whose
+// records last longer. A resize deletes nothing, so the budget does not wait for the pod to go.
 func listOf(in protection.BudgetInput) string {
 	op := in.Request.Operation
 	if (op == protection.Update || op == protection.Resize) && in.Budget.Recorded != protection.RecordDisrupted {

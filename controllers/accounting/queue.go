@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// tries is how often a budget is written before the questions are refused.
+	// tries is how often a write of a budget is tried before the requests are refused.
 	tries = 4
-	// patience is for one round of reads and writes. Who asked has a deadline of
-	// their own, which is shorter.
+	// patience is the time for one round of reads and writes. A caller has a deadline of its own, which is
+	// shorter.
 	patience = 5 * time.Second
-	// most is how many questions are answered by one write.
+	// most is how many requests are answered by one write.
 	most = 64
 )
 
@@ -38,8 +38,8 @@ type ticket struct {
 	err    error
 }
 
-// answerBatch answers a batch: decided by one state of the budget, one after the other,
-// as if each was recorded before the next was asked.
+// answerBatch decides the requests of a batch by one state of the budget, one after the other, as if
+// each pod was recorded before the next request came in.
 func (l *Accountant) answerBatch(ctx context.Context, key types.NamespacedName, batch []*ticket) {
 	budget, live, err := l.newestBudget(ctx, key)
 	for try := 0; ; {
@@ -92,7 +92,7 @@ func (l *Accountant) answerBatch(ctx context.Context, key types.NamespacedName, 
 // atOnce is how many pods are read at a time.
 const atOnce = 16
 
-// rereadAll does reread for a batch, and returns the tickets that are still to be answered.
+// rereadAll calls rereadPod for each ticket of a batch, and returns the tickets that are still to be answered.
 func (l *Accountant) rereadAll(ctx context.Context, batch []*ticket, budget *policy.PodUnavailableBudget) []*ticket {
 	var acts []func() error
 	for _, t := range batch {
@@ -109,9 +109,9 @@ func (l *Accountant) rereadAll(ctx context.Context, batch []*ticket, budget *pol
 	})
 }
 
-// rereadPod brings the pod of an eviction up to date that counted for nothing when it was asked about. Such a pod takes none
-// of those that are allowed, and the API server does not ask again: where it is available by now, and counted in the status
-// of the budget, another one could go as well.
+// rereadPod reads the pod of a request again if the pod did not count when the request came in. Such a pod uses up no
+// allowed disruption, and the API server does not ask again about an eviction. If the pod became available meanwhile, and
+// the status of the budget counts it, another pod could be disrupted too.
 func (l *Accountant) rereadPod(ctx context.Context, t *ticket, budget *policy.PodUnavailableBudget) error {
 	in := l.buildInput(t.question, budget, false)
 	if in.Request.DryRun || in.Object.Terminating || !isCovered(in) || isProtected(in) {
@@ -138,13 +138,13 @@ func isSameVersion(a, b *policy.PodUnavailableBudget) bool {
 func finishTickets(batch []*ticket, err error) {
 	for _, t := range batch {
 		if t.err = err; err != nil {
-			t.answer = Result{} // what was decided was not recorded
+			t.answer = Result{} // the decision was not recorded
 		}
 		close(t.done)
 	}
 }
 
-// giveUp refuses what could not be recorded.
+// giveUp refuses the requests whose pods could not be recorded.
 func giveUp(key types.NamespacedName, batch []*ticket) {
 	for _, t := range batch {
 		if !t.answer.Output.Allow || t.answer.Output.Record != "" {

@@ -13,14 +13,14 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// ManagerUser is the user that requests of a manager in a namespace come from.
+// ManagerUser returns the user name in requests of a manager that runs in a namespace.
 func ManagerUser(namespace string) string {
 	return "system:serviceaccount:" + namespace + ":kruise-manager"
 }
 
-// NewUpdateCheck asks budgets whether a pod may be updated in place, for controllers of
-// ours and by the account that their own requests come from. The hold is why not,
-// nil if it may (CS-11). Without an answer in time the error says so.
+// NewUpdateCheck returns a check whether budgets allow a pod to be updated in place. Regatta's
+// controllers call it with the account that their own requests come from. The hold is why the pod may
+// not be updated, nil if it may (CS-11). Without an answer in time the check returns an error.
 func (l *Accountant) NewUpdateCheck(account string, recent *protection.Recent, patience time.Duration) func(context.Context, *corev1.Pod) (*decision.Hold, error) {
 	return func(ctx context.Context, pod *corev1.Pod) (*decision.Hold, error) {
 		asked := &protection.Asked{

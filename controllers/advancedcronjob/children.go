@@ -58,7 +58,7 @@ type child struct {
 	started *metav1.Time
 }
 
-// scheduledTime is when the run of the job was due, zero if it does not say so.
+// scheduledTime is when the run of the job was due, zero if the job does not record it.
 func (c child) scheduledTime() time.Time {
 	t, err := time.Parse(time.RFC3339, c.GetAnnotations()[kruise.ScheduledAtKey])
 	if err != nil {
@@ -67,7 +67,7 @@ func (c child) scheduledTime() time.Time {
 	return t
 }
 
-// newChild reads what a job has come to.
+// newChild reads the outcome of a job.
 func newChild(o client.Object) child {
 	c := child{Object: o, outcome: active}
 	ended := func(is, want bool, outcome string) {
@@ -105,7 +105,7 @@ func jobListFactories() map[kruise.TemplateKind]func() client.ObjectList {
 	}
 }
 
-// listChildren are the jobs that were started and are there, by when they were due.
+// listChildren returns the jobs that were started and still exist, ordered by when they were due.
 func (r *Reconciler) listChildren(ctx context.Context, job *kruise.AdvancedCronJob) ([]child, error) {
 	list, ok := jobListFactories()[kindOf(job)]
 	if !ok {
@@ -125,7 +125,7 @@ func (r *Reconciler) listChildren(ctx context.Context, job *kruise.AdvancedCronJ
 			out = append(out, newChild(o))
 		}
 	}
-	// What was started a moment ago, the cache may not show yet.
+	// The cache may not show yet a job that was started a moment ago.
 	for _, ref := range job.Status.Active {
 		if slices.ContainsFunc(out, func(c child) bool { return c.GetUID() == ref.UID }) {
 			continue
@@ -162,7 +162,7 @@ func newEmptyJob(kind string) (client.Object, bool) {
 	return nil, false
 }
 
-// childName is that of the job of a run: another attempt to start the run finds it.
+// childName is the name of the job of a run. Another attempt to start the run finds the job by it.
 func childName(job *kruise.AdvancedCronJob, at time.Time) string {
 	return job.Name + "-" + strconv.FormatInt(at.Unix(), 10)
 }

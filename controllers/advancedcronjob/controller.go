@@ -37,11 +37,11 @@ type Reconciler struct {
 	memory *reconcile.Memory[memory]
 }
 
-// memory is what is known of an object between its steps. Nothing depends on it but which
-// events are recorded.
+// memory is what is remembered of an object between reconciles. Only the choice of events to record
+// depends on it.
 type memory struct {
 	recorded reconcile.RecordedEvents
-	// ended are the jobs whose end was recorded.
+	// ended are the jobs whose end was reported by an event.
 	ended map[types.UID]bool
 }
 

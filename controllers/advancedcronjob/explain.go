@@ -13,13 +13,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// verdict is how it stands with an AdvancedCronJob, and why.
+// verdict is the state of an AdvancedCronJob, and the reason for it.
 type verdict struct {
 	is              explain.Verdict
 	reason, message string
 }
 
-// currentVerdict is that of one whose schedule can be read and that is not paused.
+// currentVerdict is the verdict on an AdvancedCronJob that has a valid schedule and is not paused.
 func (c *change) currentVerdict() verdict {
 	switch active := referenceNames(c.status.Active); {
 	case c.held != nil:
@@ -30,8 +30,8 @@ func (c *change) currentVerdict() verdict {
 	return verdict{explain.Waiting, "NotDue", "No run is due."}
 }
 
-// storeExplanation keeps the state for those who ask why. left is how long it is to the next time of
-// the schedule; 0 if there is none.
+// storeExplanation stores the explanation of the state. left is the time until the next run of the
+// schedule; 0 if there is none.
 func (r *Reconciler) storeExplanation(next *change, v verdict, left time.Duration) {
 	a := explain.Answer{Subject: decisionSubject(next.job), Decided: next.now.Time, Verdict: v.is, Reason: v.reason, Message: v.message}
 	if c := meta.FindStatusCondition(next.status.Conditions, kruise.AdvancedCronJobRunLeftOut); c != nil {

@@ -23,8 +23,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// processDueRun starts the run that is due, if there is one (ACJ-04, ACJ-05), and says when to look at
-// it again.
+// processDueRun starts the run that is due, if there is one (ACJ-04, ACJ-05), and returns when to
+// reconcile again.
 func (r *Reconciler) processDueRun(ctx context.Context, s cron.Schedule, next *change, children []child, now time.Time) (time.Duration, error) {
 	job := next.job
 	at, missed := lastDueTime(s, runsDueSince(job, next.status), now)
@@ -74,7 +74,7 @@ func untilLate(job *kruise.AdvancedCronJob, at, now time.Time) time.Duration {
 	return max(at.Add(time.Duration(*d)*time.Second).Sub(now), 0) + time.Millisecond
 }
 
-// recordMissedRuns reports earlier runs that were due and did not start. Only the last one does.
+// recordMissedRuns reports earlier runs that were due and did not start. Only the latest run that is due starts.
 func (r *Reconciler) recordMissedRuns(job *kruise.AdvancedCronJob, at time.Time, missed int) {
 	if missed >= manyMissed {
 		r.recordEventOnce(job, corev1.EventTypeWarning, kruise.TooManyMissedTimesReason, fmt.Sprintf("too many missed start times (%d or more) before %s; only the last run was started. Set or decrease .spec.startingDeadlineSeconds or check clock skew", manyMissed, at.UTC().Format(time.RFC3339)))
@@ -83,7 +83,7 @@ func (r *Reconciler) recordMissedRuns(job *kruise.AdvancedCronJob, at time.Time,
 	r.recordEventOnce(job, corev1.EventTypeWarning, kruise.MissScheduleReason, fmt.Sprintf("Missed scheduled times to start a job: %d before %s; only the last run was started", missed, at.UTC().Format(time.RFC3339)))
 }
 
-// leaveOut notes that a run never starts, and tells it once.
+// leaveOut notes that a run never starts, and reports it once.
 func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, reason, message string) error {
 	next.removeCondition(kruise.AdvancedCronJobRunHeld)
 	next.leftOut(at, reason, message)
@@ -98,7 +98,7 @@ func (r *Reconciler) leaveOut(ctx context.Context, next *change, at time.Time, r
 	return nil
 }
 
-// reportHold tells why a run waits: once for each reason.
+// reportHold reports why a run waits: once for each reason.
 func (r *Reconciler) reportHold(ctx context.Context, next *change, h decision.Hold) error {
 	fresh := next.setCondition(kruise.AdvancedCronJobRunHeld, metav1.ConditionTrue, h.Reason, holdMessage(h))
 	if err := r.updateStatus(ctx, next); err != nil || !fresh {
@@ -118,7 +118,7 @@ func firstHold(holds []decision.Hold) decision.Hold {
 		return decision.Hold{Rule: decision.RuleEngine, Reason: "Replaced", Message: "The policy that decides says no reason."}
 	}
 	return slices.MinFunc(holds, func(a, b decision.Hold) int {
-		// One that leaves the run out says why it is not started at all.
+		// A hold that skips the run comes first: it says why the run is not started at all.
 		order := func(h decision.Hold) []string {
 			if h.Run == points.SkipRun {
 				return []string{"", h.Rule, h.Message}
@@ -147,7 +147,7 @@ func concurrencyPolicy(job *kruise.AdvancedCronJob) string {
 	return string(job.Spec.ConcurrencyPolicy)
 }
 
-// buildRunInput are what the decision is made from.
+// buildRunInput returns the input of the decision.
 func buildRunInput(next *change, at time.Time, missed int, now time.Time) points.RunInput {
 	job := next.job
 	run := points.Run{
@@ -162,8 +162,8 @@ func buildRunInput(next *change, at time.Time, missed int, now time.Time) points
 	}
 }
 
-// startRun creates the job of a run, and notes that it has. The object is read once more past
-// the cache: a run that another process has started is not due any more.
+// startRun creates the job of a run, and notes that it has. The object is first read again from the
+// API server: a run that another process has started is not due any more.
 func (r *Reconciler) startRun(ctx context.Context, next *change, at time.Time, children []child) error {
 	fresh := &kruise.AdvancedCronJob{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(next.job), fresh); err != nil {
@@ -194,8 +194,8 @@ func (r *Reconciler) startRun(ctx context.Context, next *change, at time.Time, c
 	return r.updateStatus(ctx, next)
 }
 
-// createJob creates the job of a run. One that is there already was created by an earlier
-// attempt, whose answer was lost.
+// createJob creates the job of a run. A job that exists already was created by an earlier attempt
+// whose response was lost.
 func (r *Reconciler) createJob(ctx context.Context, job *kruise.AdvancedCronJob, at time.Time) (child, error) {
 	o := childOf(job, at)
 	err := r.Client.Create(ctx, o)

@@ -13,13 +13,13 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// invalid is why a schedule has no times.
+// invalid is why a schedule is not valid.
 type invalid struct{ reason, message string }
 
 func (e *invalid) Error() string { return e.message }
 
-// parseSchedule reads the schedule of a job in its zone (ACJ-04). Times in an unknown zone
-// are none: those of another zone would be wrong by hours.
+// parseSchedule reads the schedule of a job in its zone (ACJ-04). A schedule in an unknown zone is
+// invalid: the times of another zone would be wrong by hours.
 func parseSchedule(job *kruise.AdvancedCronJob) (cron.Schedule, error) {
 	text := job.Spec.Schedule
 	unparseable := func(err error) error {
@@ -42,12 +42,12 @@ func parseSchedule(job *kruise.AdvancedCronJob) (cron.Schedule, error) {
 	return s, nil
 }
 
-// manyMissed is how many times that were missed are counted.
+// manyMissed is up to how many missed times are counted.
 const manyMissed = 100
 
 // lastDueTime is the last time after since and not after now, zero if there is none, and how many
-// there were before it, counted to manyMissed. It takes about as long however long ago since
-// is: a controller that was away for months goes on at once.
+// there were before it, counted to manyMissed. It takes about the same time however long ago since is:
+// a controller that did not run for months continues at once.
 func lastDueTime(s cron.Schedule, since, now time.Time) (last time.Time, missed int) {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		first := every.Next(since)

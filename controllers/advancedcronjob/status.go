@@ -20,18 +20,18 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// change is the status of an object as it is to be.
+// change is the status of an object as it is to be written.
 type change struct {
 	job    *kruise.AdvancedCronJob
 	now    metav1.Time
 	status *kruise.AdvancedCronJobStatus
-	// held is why the run that is due waits, and decided the decision about it.
+	// held is why the run that is due waits; decided is the decision about that run.
 	held    *decision.Hold
 	decided *decision.Record
 }
 
-// newChange is the status by what is there now. lastScheduleTime never goes back, whatever
-// becomes of the job of that run.
+// newChange computes the status from the jobs that exist now. lastScheduleTime never goes back, even
+// if the job of that run is deleted.
 func (r *Reconciler) newChange(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
 	c.removeCondition(gatedkinds.Stalled)
@@ -46,8 +46,8 @@ func (r *Reconciler) newChange(job *kruise.AdvancedCronJob, children []child, no
 			c.status.Active = append(c.status.Active, jobReference(child))
 		}
 	}
-	// OpenKruise forgets the last run with its job. What it may have started is not started
-	// again.
+	// OpenKruise forgets the last run when the job of that run is deleted. A run that OpenKruise may have
+	// started is not started again.
 	if !ours && c.status.LastScheduleTime == nil {
 		c.leftOut(c.now.Time, kruise.TakenOverReason, "Runs that were due before this time are the business of the controller that was here before.")
 	}
@@ -83,8 +83,8 @@ func (c *change) removeCondition(kind string) bool {
 	return meta.RemoveStatusCondition(&c.status.Conditions, kind)
 }
 
-// updateStatus writes the status if it is another one than the object was read with, and goes on
-// from the object as it was written.
+// updateStatus writes the status if it differs from the one that the object was read with, and
+// continues with the object as it was written.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if equality.Semantic.DeepEqual(&c.job.Status, c.status) {
 		return nil
@@ -98,7 +98,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	return nil
 }
 
-// referenceNames are those of active jobs.
+// referenceNames returns the names of active jobs.
 func referenceNames(refs []corev1.ObjectReference) []string {
 	out := make([]string, 0, len(refs))
 	for _, ref := range refs {

@@ -22,8 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// reconcileJob is one reconcile. The status is written before the history is cleaned, so that it is
-// never forgotten which runs were started. It says when to look again.
+// reconcileJob is one reconcile. The status is written before the history is cleaned, so that the
+// record of which runs were started is never lost. It returns when to reconcile again.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.AdvancedCronJob) (time.Duration, error) {
 	now := r.Now()
 	children, err := r.listChildren(ctx, job)
@@ -60,7 +60,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.AdvancedCronJ
 	return requeue.EarliestDelay(again, left), failed
 }
 
-// untilNext is how long it is to the next time of a schedule; 0 if there is none.
+// untilNext is the time until the next run of a schedule; 0 if there is none.
 func untilNext(s cron.Schedule, job *kruise.AdvancedCronJob, next *change, now time.Time) time.Duration {
 	from := now
 	if every, ok := s.(cron.ConstantDelaySchedule); ok { // its times count from the last one
@@ -108,7 +108,8 @@ func (r *Reconciler) recordEndedJobs(job *kruise.AdvancedCronJob, before []corev
 	}
 }
 
-// deleteOldJobs is ACJ-03: it deletes the oldest jobs beyond the limits. One that cannot be deleted keeps no other.
+// deleteOldJobs is ACJ-03: it deletes the oldest jobs beyond the limits. A job that cannot be deleted does not
+// prevent the deletion of others.
 func (r *Reconciler) deleteOldJobs(ctx context.Context, job *kruise.AdvancedCronJob, children []child) error {
 	var errs []error
 	for _, outcome := range []string{succeeded, failed} { // in this order, so that the error is the same in each round
@@ -145,7 +146,7 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// deleteJob deletes a job in the background, if it is the one that was seen.
+// deleteJob deletes a job with background propagation, if it still has the UID that was read.
 func (r *Reconciler) deleteJob(ctx context.Context, job *kruise.AdvancedCronJob, c child) error {
 	uid := c.GetUID()
 	err := r.Client.Delete(ctx, c.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))

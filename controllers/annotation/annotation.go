@@ -9,12 +9,13 @@ import (
 	"reflect"
 )
 
-// MaxSize is the size of the longest text that is read. The API server stores no object with
-// larger annotations, but dry runs and webhooks see what it has not limited yet.
+// MaxSize is the size of the longest text that is read. The API server stores no object with larger
+// annotations, but dry runs and webhooks see objects before that limit is checked.
 const MaxSize = 256 << 10
 
 // Decode reads the JSON text of the annotation or field with the name. A map that it returns is
-// never nil, and no map or slice in it has an element that is a nil pointer: null is as good as nothing.
+// never nil, and no map or slice in it has an element that is a nil pointer: null counts as a missing
+// element.
 func Decode[T any](name, text string) (T, error) {
 	var out, none T
 	if len(text) > MaxSize {
@@ -26,7 +27,7 @@ func Decode[T any](name, text string) (T, error) {
 	return removeNullElements(out), nil
 }
 
-// removeNullElements is v without elements that are null.
+// removeNullElements returns v without elements that are null.
 func removeNullElements[T any](v T) T {
 	value := reflect.ValueOf(&v).Elem()
 	switch value.Kind() {

@@ -41,10 +41,10 @@ type Reconciler struct {
 	timeout  time.Duration
 }
 
-// memory is what is known of a job between its steps. Nothing depends on it but which events
-// are recorded, and how often the API server is asked.
+// memory is what is remembered of a job between reconciles. Only the choice of events to record, and
+// how often the API server is read, depend on it.
 type memory struct {
-	// listed is true once the pods were read past the cache.
+	// listed is true once the pods were read from the API server.
 	listed   bool
 	recorded reconcile.RecordedEvents
 }

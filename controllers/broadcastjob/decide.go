@@ -16,15 +16,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
-// decided is what the policies say of a job.
+// decided is the answer of the policies about a job.
 type decided struct {
 	// next are the nodes that get their pod now.
 	next []string
-	// again is when to ask again; 0 for when something changes.
+	// again is when to decide again; 0 for when something changes.
 	again time.Duration
 }
 
-// decideNodes asks which nodes get their pod now. Those that are denied are none of the job's.
+// decideNodes asks the policies which nodes get their pod now. The job does not count nodes that are denied.
 func (r *Reconciler) decideNodes(ctx context.Context, s *state, next *change) decided {
 	if s.counts.Waiting == 0 {
 		r.reportHold(next, nil)
@@ -45,7 +45,7 @@ func decisionSubject(job *kruise.BroadcastJob) decision.Subject {
 	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "BroadcastJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
 }
 
-// buildBroadcastInput are what the decision is made from.
+// buildBroadcastInput returns the input of the decision.
 func buildBroadcastInput(s *state, room int) placement.BroadcastInput {
 	return placement.BroadcastInput{
 		Now: s.now.UnixNano(), Room: room, Counts: s.counts, Nodes: s.nodes,
@@ -55,8 +55,8 @@ func buildBroadcastInput(s *state, room int) placement.BroadcastInput {
 	}
 }
 
-// reportHold reports who keeps pods from being created, or that no policy does any more. There is one
-// event for each new reason.
+// reportHold reports which policy prevents pods from being created, or that none does any more. There
+// is one event for each new reason.
 func (r *Reconciler) reportHold(next *change, h *placement.Hold) {
 	if h == nil {
 		if next.removeCondition(kruise.BroadcastJobHeld) {

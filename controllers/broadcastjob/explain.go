@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 )
 
-// storeExplanation keeps how it stands with a job for those who ask why.
+// storeExplanation stores the explanation of the state of a job.
 func (r *Reconciler) storeExplanation(c *change) {
 	s := &c.status
 	waiting := max(s.Desired-s.Active-s.Succeeded-s.Failed, 0)
@@ -40,7 +40,7 @@ func (r *Reconciler) storeExplanation(c *change) {
 	case h != nil:
 		a.Verdict, a.Rule, a.Reason, a.Until = explain.Held, h.Rule, h.Reason, h.Until
 		a.Message = h.Message + " " + a.Message
-		single.Record = c.decided // it has all nodes: of a job that goes on or has ended it is not kept
+		single.Record = c.decided // the record has all nodes, so it is stored only for this state
 	default:
 		if stuck := stuckMessage(s); stuck != "" {
 			a.Message = stuck + ". " + a.Message

@@ -21,9 +21,9 @@ const (
 	reasonSeen      = "Seen"
 )
 
-// reconcilePause sets the phase by spec.paused and by failurePolicy Pause. A failed pod pauses the
-// job once: a user who sets spec.paused has seen it, and it is gone on from when spec.paused
-// is taken back. The spec stays the user's.
+// reconcilePause sets the phase by spec.paused and by failurePolicy Pause. A failed pod pauses the job
+// once: a user who sets spec.paused has seen the failure, and the job continues when spec.paused is
+// unset. The controller never changes the spec.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *state, next *change) error {
 	byFailure := jobcondition.Find(next.status.Conditions, kruise.BroadcastJobPausedByFailure)
 	was := next.status.Phase == kruise.BroadcastJobPhasePaused

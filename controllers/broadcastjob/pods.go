@@ -30,14 +30,15 @@ import (
 // what users see on their pods.
 func OwnerKind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("BroadcastJob") }
 
-// The end of a pod's name looks like those that the API server makes up, which spell no words.
+// The end of a pod's name looks like the suffixes that the API server generates, which spell no words.
 const (
 	idLength = 5
 	letters  = "bcdfghjklmnpqrstvwxz2456789"
 )
 
-// podNameSuffix is the end of the name of a node's pod. It is made of the job and the node, so that
-// another attempt to create the pod finds it; of several attempts, since two nodes may meet.
+// podNameSuffix is the end of the name of a node's pod. It is derived from the job and the node, so
+// that another attempt to create the pod finds it. It depends on attempt too, since the names of two
+// nodes' pods may collide.
 func podNameSuffix(job *kruise.BroadcastJob, node string, attempt int) string {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s/%s/%d", job.UID, node, attempt) // a hash takes all that is written
@@ -89,8 +90,8 @@ func (r *Reconciler) createPods(ctx context.Context, job *kruise.BroadcastJob, n
 	return int(done.Load()), err
 }
 
-// createOn creates the pod of one node, unless it is there: the answer to an earlier attempt
-// may have been lost.
+// createOn creates the pod of one node, unless the pod exists: the response to an earlier attempt may
+// have been lost.
 func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, node string) error {
 	const attempts = 8
 	for attempt := range attempts {
@@ -127,13 +128,13 @@ func (r *Reconciler) createOn(ctx context.Context, job *kruise.BroadcastJob, nod
 	return fmt.Errorf("creating the pod of node %s: %d names are taken by other pods", node, attempts)
 }
 
-// goneError is of a name that was taken a moment ago, and is free now.
+// goneError reports a name that was taken a moment ago, and is free now.
 type goneError struct{ pod string }
 
 func (e *goneError) Error() string { return "pod " + e.pod + " has just ended" }
 
-// deleteUnfinishedPods deletes the pods of a job that has ended which have not. Those beyond their restart limit have
-// failed, but would run on. It returns when to look again, 0 for when something changes.
+// deleteUnfinishedPods deletes the unfinished pods of a job that has ended. Pods beyond their restart limit count as
+// failed, but would continue to run. It returns when to reconcile again, 0 for when something changes.
 func (r *Reconciler) deleteUnfinishedPods(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	m := r.memory.GetOrCreate(job)
 	m.listed = true // a pod that the cache does not show yet comes with an event
@@ -151,7 +152,7 @@ func (r *Reconciler) deleteUnfinishedPods(ctx context.Context, job *kruise.Broad
 	return again, r.deletePods(ctx, job, pods)
 }
 
-// deletePods deletes pods, each if it is the one that was seen.
+// deletePods deletes pods, each only if it still has the UID that was read.
 func (r *Reconciler) deletePods(ctx context.Context, job *kruise.BroadcastJob, pods []*corev1.Pod) error {
 	acts := make([]func() error, len(pods))
 	for i, pod := range pods {
@@ -170,7 +171,7 @@ func (r *Reconciler) deletePods(ctx context.Context, job *kruise.BroadcastJob, p
 	return batch.RunParallel(r.writes, acts)
 }
 
-// syncPods deletes pods that have no place any more, and creates those of the next nodes.
+// syncPods deletes the pods that are unfit, and creates the pods of the next nodes.
 func (r *Reconciler) syncPods(ctx context.Context, s *state, next *change, m *memory, d decided) (time.Duration, error) {
 	for _, node := range s.duplicated {
 		m.recorded.RecordOnce(r.Events, s.job, corev1.EventTypeWarning, kruise.DuplicatePodCreatedReason, fmt.Sprintf("Node %s has more than one pod of the job; the older one is kept.", node))

@@ -29,13 +29,13 @@ type state struct {
 	now time.Time
 	// active, succeeded and failed are the pods, by what they count as (BJ-02).
 	active, succeeded, failed []*corev1.Pod
-	// nodes are those that the job is for, by name, with their states (BJ-03).
+	// nodes are the nodes that the job covers, by name, with their states (BJ-03).
 	nodes  []placement.Node
 	counts placement.Counts
 	// unfit are active pods to be deleted: their node does not fit any more, is gone, or has
 	// an older pod of the job.
 	unfit []*corev1.Pod
-	// terminating are the pods that the job waits for, since their node gets no other one before they are gone.
+	// terminating are the pods that the job waits for: their nodes get no other pod before these are gone.
 	terminating []*corev1.Pod
 	// duplicated are the nodes with more than one active pod.
 	duplicated []string
@@ -43,7 +43,7 @@ type state struct {
 	parallelism int
 }
 
-// totalRestarts are those of all containers of a pod.
+// totalRestarts is the number of restarts of all containers of a pod.
 func totalRestarts(pod *corev1.Pod) (sum int32) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		sum += s.RestartCount
@@ -89,8 +89,8 @@ func endedByDeletion(pod *corev1.Pod) bool {
 	return !last.IsZero()
 }
 
-// loadState makes the state of a job. current is false while the cache does not show our own
-// writes in time.
+// loadState makes the state of a job. current is false while the cache does not show the controller's
+// own writes.
 func (r *Reconciler) loadState(ctx context.Context, job *kruise.BroadcastJob, m *memory) (s *state, current bool, err error) {
 	pods, current, err := r.listPods(ctx, job, m)
 	if err != nil || !current {
@@ -136,8 +136,8 @@ func (r *Reconciler) loadState(ctx context.Context, job *kruise.BroadcastJob, m 
 	return s, true, nil
 }
 
-// addNode is BJ-03 for one node. A node whose pod has ended stays one that the job is for: a
-// taint that comes later does not have it run again. A pod that runs on a node goes on while the node is
+// addNode is BJ-03 for one node. The job still covers a node whose pod has ended, so a taint that comes
+// and goes later does not make the pod run again. A pod that runs on a node continues while the node is
 // cordoned, not ready or under pressure: the control plane evicts pods from nodes.
 func (s *state) addNode(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.Verdict) {
 	fits := verdict.Start && node.DeletionTimestamp == nil
@@ -182,7 +182,8 @@ func (s *state) addNode(node *corev1.Node, pods []*corev1.Pod, verdict nodefit.V
 	s.countNode(state)
 }
 
-// takeUnfit takes the pods out that may not go on on a node that does not fit any more, and returns the others.
+// takeUnfit marks as unfit the pods that may not continue on a node that does not fit any more, and returns the
+// others.
 func (s *state) takeUnfit(running []*corev1.Pod, verdict nodefit.Verdict) []*corev1.Pod {
 	stay := verdict.Start || verdict.Stay || verdict.Reason == nodefit.Tainted
 	return slices.DeleteFunc(running, func(p *corev1.Pod) bool {
@@ -194,7 +195,7 @@ func (s *state) takeUnfit(running []*corev1.Pod, verdict nodefit.Verdict) []*cor
 	})
 }
 
-// countNode counts a node that the job is for.
+// countNode counts a node that the job covers.
 func (s *state) countNode(state string) {
 	s.counts.Desired++
 	switch state {
@@ -214,8 +215,8 @@ func compareAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// addOrphanedPods adds the active pods that wait for a node that is gone. Those that ran there are
-// the control plane's to collect.
+// addOrphanedPods adds the active pods that wait for a node that is gone. The control plane deletes
+// the pods that ran there.
 func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[string][]*corev1.Pod) error {
 	for name, pods := range on {
 		var waiting []*corev1.Pod
@@ -227,7 +228,7 @@ func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[strin
 		if name == "" || len(waiting) == 0 {
 			continue
 		}
-		// A cache that does not have the node yet is no proof.
+		// A node that is missing in the cache may exist all the same.
 		node := &metav1.PartialObjectMetadata{}
 		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 		switch err := r.Live.Get(ctx, client.ObjectKey{Name: name}, node); {
@@ -240,9 +241,9 @@ func (r *Reconciler) addOrphanedPods(ctx context.Context, s *state, on map[strin
 	return nil
 }
 
-// listPods are those of the job, as the cache shows them and as we have written them since. The
-// first time they are read from the API server too: an earlier process may have written
-// what the cache does not show yet.
+// listPods returns the pods of the job as the cache shows them, with the controller's own later
+// writes. The first time the pods are read from the API server too: an earlier process may have made
+// writes that the cache does not show yet.
 func (r *Reconciler) listPods(ctx context.Context, job *kruise.BroadcastJob, m *memory) ([]*corev1.Pod, bool, error) {
 	if !m.listed && job.Status.StartTime != nil {
 		list := &corev1.PodList{}

@@ -25,7 +25,7 @@ type change struct {
 	now    metav1.Time
 	status kruise.BroadcastJobStatus
 	events []recorded
-	// held is why nodes that wait get no pod now, and decided the decision about it.
+	// held is why waiting nodes get no pod now; decided is the decision about them.
 	held    *placement.Hold
 	decided *decision.Record
 }
@@ -36,7 +36,7 @@ func (c *change) addEvent(kind, reason, message string) {
 	c.events = append(c.events, recorded{kind, reason, message})
 }
 
-// newChange is the status by what is there now. That of a job that has failed stays as it was.
+// newChange computes the status from the current state. The status of a job that has failed stays as it was.
 func (r *Reconciler) newChange(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
 	c.removeCondition(gatedkinds.Stalled)
@@ -73,8 +73,9 @@ func (c *change) setEndCondition(t kruise.JobConditionType, message string) {
 	}
 }
 
-// updateStatus writes the status if it is another one than the job was read with, and records the
-// events. Where another client, or this one, has written since, it is worked out again.
+// updateStatus writes the status if it differs from the one that the job was read with, and records
+// the events. If the write conflicts with a later one, the status is computed again in the next
+// reconcile.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
@@ -83,7 +84,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 		if err := r.Client.Status().Update(ctx, changed); err != nil {
 			return fmt.Errorf("writing the status of BroadcastJob %s: %w", client.ObjectKeyFromObject(c.job), err)
 		}
-		changed.DeepCopyInto(c.job) // its round may go on, and fail
+		changed.DeepCopyInto(c.job) // the reconcile may continue, and fail
 	}
 	for _, e := range c.events {
 		r.Events.Event(c.job, e.kind, e.reason, e.message)

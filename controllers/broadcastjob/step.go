@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// isFinished reports whether a job has ended. One that never completes never does.
+// isFinished reports whether a job has ended. A job with completion policy Never does not end.
 func isFinished(job *kruise.BroadcastJob) bool {
 	return !neverCompletes(job) && (jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobComplete) || jobcondition.IsTrue(job.Status.Conditions, kruise.BroadcastJobFailed))
 }
@@ -25,14 +25,14 @@ func isFinished(job *kruise.BroadcastJob) bool {
 // noNodeFits is the type of the condition of a job that has no node, and its reason.
 const noNodeFits = "NoNodeFits"
 
-// lookAgain is how long to wait for a cache that does not show our own writes.
+// lookAgain is how long to wait for a cache that does not show the controller's own writes.
 const lookAgain = 10 * time.Second
 
 func neverCompletes(job *kruise.BroadcastJob) bool {
 	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
 }
 
-// reconcileJob is BJ-04. It says when to look again; 0 for when something changes.
+// reconcileJob is BJ-04. It returns when to reconcile again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.BroadcastJob) (time.Duration, error) {
 	if isFinished(job) {
 		r.storeExplanation(&change{job: job, now: metav1.NewTime(r.Now()), status: job.Status})
@@ -81,7 +81,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.BroadcastJob)
 	return requeue.EarliestDelay(left, again), err
 }
 
-// reportNoNode reports that a job has no node, for which it would wait without a word.
+// reportNoNode reports that no node fits a job. Without the report the job would wait silently.
 func (r *Reconciler) reportNoNode(s *state, next *change) {
 	if s.counts.Desired > 0 {
 		next.removeCondition(noNodeFits)
@@ -111,8 +111,8 @@ func timeToDeadline(s *state, next *change) (left time.Duration, over bool) {
 	return max(left, 0), left <= 0
 }
 
-// isComplete is BJ-06. A pod that terminates before it has ended is not the end of its node:
-// it comes again.
+// isComplete is BJ-06. A node whose pod terminates before it has ended is not done: the pod is created
+// again.
 func isComplete(s *state) bool {
 	return !neverCompletes(s.job) && s.counts.Desired > 0 && s.counts.Waiting == 0 && s.counts.Active == 0 && len(s.unfit) == 0
 }

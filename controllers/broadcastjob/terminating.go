@@ -17,11 +17,11 @@ import (
 // is gone for good. It is the reason of its event, too.
 const podsStuckTerminating = "PodsStuckTerminating"
 
-// terminationSlack is how long a pod may be there after its grace period.
+// terminationSlack is how long a pod may exist after its grace period.
 const terminationSlack = time.Minute
 
 // reportStuckPods reports the terminating pods that a job waits for longer than they should take. It returns when the next pod
-// will be one of them, 0 for never.
+// becomes stuck, 0 if none can.
 func (r *Reconciler) reportStuckPods(s *state, next *change) (again time.Duration) {
 	var stuck []string
 	for _, pod := range s.terminating {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package certs gives the webhooks their certificates: self-signed ones that
-// are renewed, kept in a secret, or those that another tool puts there
-// (PL-02, PL-03).
+// are renewed, kept in a secret, or certificates that another tool puts there (PL-02, PL-03).
 package certs
 
 import (
@@ -25,15 +24,15 @@ const (
 	ValidatingConfiguration = "kruise-validating-webhook-configuration"
 )
 
-// Config says where certificates are and for what.
+// Config says where the certificates are stored, and what they are used for.
 type Config struct {
 	Secret  types.NamespacedName
 	Dir     string // the files tls.crt, tls.key and ca.crt
 	Service string
-	Host    string   // that the webhooks are called by, if it is not the service
+	Host    string   // that the API server calls the webhooks by, if it is not the service
 	CRDs    []string // with a conversion webhook
-	// APIService is the name of the one that leads to the manager; empty for none. Nothing else
-	// waits for the CA to be in it: its own status says when it is not available.
+	// APIService is the name of the APIService that leads to the manager; empty for none. Nothing else
+	// waits until it has the CA: its own status says when it is not available.
 	APIService  string
 	RenewBefore time.Duration
 	// External leaves making, renewing and injecting certificates to another
@@ -56,11 +55,11 @@ type Certificates struct {
 	why error
 }
 
-// Ready is closed when there are certificates on disk and their CA is where the
-// API server looks.
+// Ready is closed when certificates are on disk and the objects that the API server reads have their
+// CA.
 func (c *Certificates) Ready() <-chan struct{} { return c.ready }
 
-// NotReadyError says what is missing until then, as far as it is known.
+// NotReadyError says what is missing before Ready is closed, as far as it is known.
 func (c *Certificates) NotReadyError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +74,7 @@ func (c *Certificates) setNotReadyError(why error) {
 
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch;update
 
-// SetupWithManager keeps the certificates with a manager.
+// SetupWithManager adds the tasks that keep the certificates to a manager.
 func SetupWithManager(mgr ctrl.Manager, c Config, live client.Reader) (*Certificates, error) {
 	state := &Certificates{ready: make(chan struct{})}
 	if err := mgr.Add(crecovery.WrapRunnable("certs", &files{config: c, reader: live, state: state})); err != nil {
@@ -111,8 +110,8 @@ func SetupWithManager(mgr ctrl.Manager, c Config, live client.Reader) (*Certific
 // ServerName is a name that a certificate of the manager has, whoever made it.
 func (c Config) ServerName() string { return c.dnsNames()[0] }
 
-// dnsNames are what the webhooks are called by. The first is the one that a
-// certificate must have to be taken for ours.
+// dnsNames are the host names that the webhooks are called by. A certificate of the manager must have
+// the first one.
 func (c Config) dnsNames() []string {
 	var names []string
 	for _, name := range []string{c.Host, fmt.Sprintf("%s.%s.svc", c.Service, c.Secret.Namespace), "localhost"} {

@@ -24,8 +24,8 @@ type files struct {
 
 const (
 	syncEvery = 2 * time.Second
-	// settledEvery is how long the server may have a certificate that the API
-	// server does not trust any more, after a new CA.
+	// settledEvery is how long the server may keep a certificate that the API server does not trust any
+	// more, after a new CA.
 	settledEvery = 10 * time.Second
 )
 
@@ -89,7 +89,7 @@ func (f *files) syncFiles(ctx context.Context) error {
 	return nil
 }
 
-// replaceFile writes a file so that a reader sees the old one or the new one.
+// replaceFile writes a file atomically: a reader sees the old file or the new one.
 func replaceFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil

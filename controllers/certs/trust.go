@@ -20,7 +20,7 @@ import (
 )
 
 // verifyTrusted finds out whether the API server will trust a certificate that
-// another tool made: everything that carries a CA must carry one of it. An
+// another tool made: each object that carries CAs must carry one that has signed the certificate. An
 // object that does not exist calls no webhook, so it is skipped.
 func (c Config) verifyTrusted(ctx context.Context, live client.Reader, chain []byte) error {
 	leaf, between, err := parseChain(chain)
@@ -43,16 +43,17 @@ func (c Config) verifyTrusted(ctx context.Context, live client.Reader, chain []b
 		for _, ca := range found {
 			if err := verifyChain(leaf, between, ca.pem, c.dnsNames()[0]); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s %s: the caBundle%s does not fit the certificate of secret %s: %w", o.kind.Kind, o.name, ca.of, c.Secret, err))
-				break // the others are of the same tool
+				break // the same tool writes the other CAs of the object
 			}
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// verifyOwnCertificate finds out whether a certificate is of the CA beside it and for the name that the
-// webhooks are called by. One that is not is of an installation before, such as one of
-// OpenKruise, and is about to be made anew: served until then, no request would trust it.
+// verifyOwnCertificate checks whether a certificate was signed by the CA beside it, and is for the name
+// that the webhooks are called by. Any other certificate is of an earlier installation, such as one of
+// OpenKruise, and is about to be replaced. If it was served until then, the API server would not trust
+// it.
 func (c Config) verifyOwnCertificate(secret *corev1.Secret) error {
 	leaf, between, err := parseChain(secret.Data[corev1.TLSCertKey])
 	if err == nil {
@@ -100,15 +101,15 @@ func (o carrier) caBundles(ctx context.Context, live client.Reader) ([]authority
 	return out, nil
 }
 
-// decodeCABundle is empty for what is no caBundle, which fits no certificate.
+// decodeCABundle returns an empty bundle, which fits no certificate, for a value that is no caBundle.
 func decodeCABundle(config map[string]any) []byte {
 	text, _ := config["caBundle"].(string)
 	raw, _ := base64.StdEncoding.DecodeString(text)
 	return raw
 }
 
-// VerifyChain reads the certificate that a chain in PEM begins with, and finds out whether it is of a CA and for a name. The certificate is nil
-// where it cannot be read.
+// VerifyChain reads the certificate that a chain in PEM begins with, and checks whether a CA signed it and whether it is for a name. The
+// certificate is nil if it cannot be read.
 func VerifyChain(chain, ca []byte, name string) (*x509.Certificate, error) {
 	leaf, between, err := parseChain(chain)
 	if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package annotationtest has texts that a user may write into any annotation, for tests of what reads them.
+// Package annotationtest has texts that a user may write into any annotation, for tests of the code that reads
+// annotations.
 package annotationtest
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command regatta is for those who write policies and those who ask about them.
-// It is installed as kubectl-regatta as well.
+// Command regatta is for users who write policies and for users who ask why something was decided. It
+// is installed as kubectl-regatta as well.
 package main
 
 import (
@@ -37,7 +37,7 @@ func executeCommand() int {
 	root := &cobra.Command{
 		Use:   "regatta",
 		Short: "Policies that decide how workloads change",
-		// An error is printed once, and usage only when it was asked for.
+		// An error is printed once, and usage only when the user asks for it.
 		SilenceUsage: true,
 	}
 	root.AddCommand(policy.New(policies.Builtin, policy.WithRunner(gate.Child{})), why.NewCommand(), rollout.NewCommand(), preflight.NewCommand(), check.NewCommand(policies.Builtin), support.NewCommand(policies.Builtin), sidecar.NewCommand(policies.Builtin), version.NewCommand(policies.Builtin))

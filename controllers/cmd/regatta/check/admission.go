@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// checkAdmission creates each object as a dry run, and what controllers make of it: what admission refuses there it refuses later. Where the
-// namespace is not there yet, objects are asked about in namespace default, which has other labels.
+// checkAdmission creates each object as a dry run, and the objects that controllers create from it: what admission refuses in a dry run, it
+// refuses later too. If the namespace does not exist yet, the dry runs are in namespace default, which has other labels.
 func (i *inspector) checkAdmission(ctx context.Context, asked []plannedObject, in space) {
 	results := make([]bool, len(asked))
 	inParallel(len(asked), func(k int) { results[k] = i.tryCreate(ctx, asked[k], in) })
@@ -35,7 +35,8 @@ func (i *inspector) checkAdmission(ctx context.Context, asked []plannedObject, i
 	}
 }
 
-// madeOf are the ReplicaSets and pods that controllers make of templates. Accounts of pods and the quota of their class are not there yet.
+// madeOf returns the ReplicaSets and pods that controllers create from templates. The service accounts of the pods and the quota of their
+// priority class may not exist yet.
 func (i *inspector) madeOf(planned []plannedObject) []plannedObject {
 	ofPods, err := i.RESTMapper().RESTMapping(schema.GroupKind{Kind: "Pod"}, "v1")
 	if err != nil {
@@ -81,7 +82,7 @@ func madeFrom(owner *unstructured.Unstructured, mapping *meta.RESTMapping, spec 
 	return plannedObject{made, mapping}
 }
 
-// tryCreate creates an object as a dry run and reports whether it is let in.
+// tryCreate creates an object as a dry run and reports whether it is admitted.
 func (i *inspector) tryCreate(ctx context.Context, p plannedObject, in space) bool {
 	o, err := i.dryRun(ctx, p, p.GetNamespace())
 	fallback := p.GetNamespace() != "" && (apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces ") || p.GetNamespace() == i.Namespace && in.ending)
@@ -94,18 +95,18 @@ func (i *inspector) tryCreate(ctx context.Context, p plannedObject, in space) bo
 		return true
 	case apierrors.IsAlreadyExists(err): // admission comes first
 		return true
-	case apierrors.IsNotFound(err): // a binding to a role that is not there yet, by one who may not bind every role
+	case apierrors.IsNotFound(err): // a binding to a role that does not exist yet, by a user who may not bind every role
 		return true
 	case fallback && strings.Contains(err.Error(), "violates PodSecurity"):
 		return true // the namespace of the installation has labels of its own
 	case apierrors.IsForbidden(err) && isOfRights(err):
-		return false // checkRights says it
+		return false // checkRights reports it
 	}
 	i.addRefusal(p, err)
 	return false
 }
 
-// dryRun creates an object in a namespace as a dry run, and returns what became of it.
+// dryRun creates an object in a namespace as a dry run, and returns the object as it was admitted.
 func (i *inspector) dryRun(ctx context.Context, p plannedObject, namespace string) (client.Object, error) {
 	o, _ := p.DeepCopyObject().(client.Object)
 	o.SetNamespace(namespace)
@@ -117,14 +118,14 @@ func isOfRights(err error) bool {
 	return strings.Contains(err.Error(), " cannot create resource ") && !strings.Contains(err.Error(), "attempting to grant")
 }
 
-// Words in which API servers tell who refused.
+// Texts of API servers that name what refused a request.
 var (
 	refusedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
 	refusedByPolicy  = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
 	silentWebhook    = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
 )
 
-// addRefusal says what refused an object, and what to do about that.
+// addRefusal adds a finding that says what refused an object, and what to do about it.
 func (i *inspector) addRefusal(p plannedObject, err error) {
 	text, namespace := err.Error(), cmp.Or(p.GetNamespace(), i.Namespace)
 	f := Finding{Blocks, "admission", p.displayName(), "create", "it would be refused: " + text, ""}
@@ -155,7 +156,7 @@ func (i *inspector) addRefusal(p plannedObject, err error) {
 	i.addFinding(f)
 }
 
-// explainExemption is how users keep a policy engine out of a namespace.
+// explainExemption says how users exempt a namespace from a policy engine.
 func explainExemption(webhook, namespace string) string {
 	switch {
 	case strings.Contains(webhook, "gatekeeper"):
@@ -168,7 +169,7 @@ func explainExemption(webhook, namespace string) string {
 	return "leave namespace " + namespace + " out by the namespaceSelector of the webhook, or change the rule that the message names"
 }
 
-// addChanged says what a webhook made of an object that would make it work otherwise.
+// addChanged reports changes by a webhook that would make an object work differently.
 func (i *inspector) addChanged(p plannedObject, after client.Object) {
 	switch p.mapping.GroupVersionKind.Kind {
 	case "Pod":

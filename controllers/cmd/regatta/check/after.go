@@ -17,7 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 )
 
-// checkAfter looks whether an installation works. What cannot be read is a finding, and what does not need it is looked at all the same.
+// checkAfter checks whether an installation works. An object that cannot be read is a finding; the checks that do not need it run all
+// the same.
 func (i *inspector) checkAfter(ctx context.Context) {
 	found := i.checkManager(ctx)
 	agents := i.findAgents(ctx)
@@ -37,7 +38,7 @@ func (i *inspector) managerObject() string {
 	return nameOf("Deployment", i.Namespace, preflight.ManagerDeployment)
 }
 
-// checkManager looks whether the manager runs. It returns false where it cannot be read.
+// checkManager checks whether the manager runs. It returns false if the Deployment cannot be read.
 func (i *inspector) checkManager(ctx context.Context) bool {
 	object := i.managerObject()
 	err := i.askServer(ctx, func(ctx context.Context) error {
@@ -94,7 +95,7 @@ func (i *inspector) checkPods(ctx context.Context, check, plane string) {
 	}, client.InNamespace(i.Namespace), client.MatchingLabels{"control-plane": plane})
 }
 
-// manyRestarts is how often a container may have restarted before it is worth a word.
+// manyRestarts is how often a container may have restarted before that is a finding.
 const manyRestarts = 3
 
 func (i *inspector) addPod(check string, pod *corev1.Pod) {
@@ -161,13 +162,13 @@ func imageOf(spec *corev1.PodSpec, container string) string {
 // Names and defaults of the manager's flags for its lease.
 const (
 	leaseName     = "kruise-manager"
-	leaseGrace    = 60 * time.Second // beyond what the lease says: clocks differ
+	leaseGrace    = 60 * time.Second // added to the lease's duration: clocks differ
 	leaseLookTime = 5 * time.Second
 	leaseLooks    = 4
 )
 
-// checkLease looks whether a manager leads. A lease that looks old is read again, since the clocks of this machine and of the manager may
-// differ: one that was renewed meanwhile is held.
+// checkLease checks whether a manager leads. A lease that looks expired is read again, since the clocks of this machine and of the
+// manager may differ: a lease that was renewed meanwhile is held.
 func (i *inspector) checkLease(ctx context.Context) {
 	name, namespace := leaseName, i.Namespace
 	flags := preflight.ManagerFlags(&i.manager)
@@ -195,7 +196,7 @@ func (i *inspector) checkLease(ctx context.Context) {
 		return
 	case again.Spec.RenewTime.Equal(lease.Spec.RenewTime):
 		f.Status, f.Message, f.Fix = Blocks, fmt.Sprintf("no manager leads: %s renewed it %s ago, and not since", holder, age.Round(time.Second)), fix
-	case i.looksRenewed(again): // by a manager that found it given up
+	case i.looksRenewed(again): // by a manager that took it over
 		f.Message = *again.Spec.HolderIdentity + " leads"
 	default:
 		f.Status, f.Message, f.Fix = Warns, fmt.Sprintf("%s leads, but its clock and that of this machine differ by %s", *again.Spec.HolderIdentity, age.Abs().Round(time.Second)), "set the clocks"
@@ -213,8 +214,8 @@ func (i *inspector) looksRenewed(lease *coordinationv1.Lease) bool {
 	return -leaseGrace <= age && age <= limit
 }
 
-// findLease reads a lease that a manager holds or held. One that no manager holds is read again for a while: the leader of a version
-// that was upgraded gives its lease back when it ends, and the next manager takes it, or makes it, at its next try.
+// findLease reads a lease that a manager holds or held. A lease that no manager holds is read again for a while: during an upgrade
+// the old leader releases the lease when it ends, and the next manager acquires or creates it at its next try.
 func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name string) (*coordinationv1.Lease, bool) {
 	for look := 1; ; look++ {
 		lease := &coordinationv1.Lease{}
@@ -241,13 +242,14 @@ func (i *inspector) findLease(ctx context.Context, object, fix, namespace, name 
 	}
 }
 
-// mayHaveManager reports whether a manager may run: one is available, or runs outside of the cluster.
+// mayHaveManager reports whether a manager may run: a replica is available, or managers run outside the cluster.
 func (i *inspector) mayHaveManager() bool {
 	wanted := i.manager.Spec.Replicas
 	return i.manager.Name != "" && (i.manager.Status.AvailableReplicas > 0 || wanted != nil && *wanted == 0)
 }
 
-// checkQuotas says which quotas of the namespaces of managers and agents are used up: pods of critical classes need one on some clusters.
+// checkQuotas reports which quotas of the namespaces of managers and agents are used up: on some clusters pods of critical priority
+// classes need a quota.
 func (i *inspector) checkQuotas(ctx context.Context) {
 	namespaces := []string{i.Namespace}
 	if agents := FindAgentNamespace(&i.manager, i.Namespace); agents != i.Namespace {

@@ -20,7 +20,8 @@ import (
 // agentName is the name of the DaemonSet of the node agent.
 const agentName = "kruise-daemon"
 
-// FindAgentNamespace returns the namespace of the node agents: a variable of the manager has one that is not its own.
+// FindAgentNamespace returns the namespace of the node agents. An environment variable of the manager names it if it
+// is not the manager's own.
 func FindAgentNamespace(manager *appsv1.Deployment, own string) string {
 	return cmp.Or(findManagerEnv(manager, "DAEMON_NAMESPACE"), own)
 }
@@ -60,14 +61,14 @@ func (i *inspector) findAgents(ctx context.Context) *appsv1.DaemonSet {
 	return nil
 }
 
-// checkAgents looks whether each node that an agent should run on has one that is ready.
+// checkAgents checks whether each node that an agent should run on has an agent that is ready.
 func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 	if agents == nil {
 		i.checkNodes(ctx, nil)
 		return
 	}
 	object, spec := nameOf("DaemonSet", agents.Namespace, agents.Name), &agents.Spec.Template.Spec
-	ready := map[string]bool{} // by node, of pods that are there
+	ready := map[string]bool{} // by node, of the pods that exist
 	pods := &corev1.PodList{}
 	ok := i.listPages(ctx, "agents", "Pods of daemon", pods, func() {
 		for n := range pods.Items {
@@ -134,7 +135,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// findFailedCreate is what an event says of pods of the DaemonSet that cannot be made: a DaemonSet has no condition for it.
+// findFailedCreate returns the message of an event about pods of the DaemonSet that cannot be created: a DaemonSet has no
+// condition for that.
 func (i *inspector) findFailedCreate(ctx context.Context, namespace string) string {
 	events := &corev1.EventList{}
 	err := i.askServer(ctx, func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// checkBefore looks whether an installation can be made.
+// checkBefore checks whether Regatta can be installed.
 func (i *inspector) checkBefore(ctx context.Context) {
 	planned, err := i.findPlanned()
 	if err != nil {
@@ -32,7 +32,7 @@ func (i *inspector) checkBefore(ctx context.Context) {
 	i.checkNodes(ctx, nil)
 }
 
-// plannedObject is an object with the resource that the API server has it as.
+// plannedObject is an object with its resource in the API server.
 type plannedObject struct {
 	client.Object
 	mapping *meta.RESTMapping
@@ -72,7 +72,7 @@ func (i *inspector) mapPlanned(planned []client.Object) []plannedObject {
 	return out
 }
 
-// right is one that an installation needs.
+// right is a permission that an installation needs.
 type right struct{ verb, group, resource, namespace string }
 
 func (r right) String() string {
@@ -83,7 +83,7 @@ func (r right) String() string {
 	return r.verb + " " + name
 }
 
-// askCommand asks kubectl the same.
+// askCommand is the kubectl command that asks for the same permission.
 func (r right) askCommand() string {
 	text := "kubectl auth can-i " + r.verb + " " + schema.GroupResource{Group: r.group, Resource: r.resource}.String()
 	if r.namespace != "" {
@@ -92,7 +92,7 @@ func (r right) askCommand() string {
 	return text
 }
 
-// neededRights are those to make objects, and to keep the release as Helm does.
+// neededRights returns the permissions to create the objects, and to store the release as Helm does.
 func (i *inspector) neededRights(planned []plannedObject) []right {
 	var out []right
 	seen := map[right]bool{}
@@ -131,8 +131,8 @@ func inParallel(n int, call func(int)) {
 	all.Wait()
 }
 
-// checkRights asks the API server what the caller may do of what an installation needs. Whether the caller may grant the roles of the chart
-// is shown by the dry run, which knows their rules.
+// checkRights asks the API server which of the needed permissions the caller has. Whether the caller may grant the roles of the chart is
+// shown by the dry run, which has their rules.
 func (i *inspector) checkRights(ctx context.Context, planned []plannedObject) {
 	needed := i.neededRights(planned)
 	var mu sync.Mutex
@@ -159,7 +159,7 @@ func (i *inspector) checkRights(ctx context.Context, planned []plannedObject) {
 	}
 }
 
-// mayDo asks whether the caller has a right, and why not.
+// mayDo asks whether the caller has a permission, and why not.
 func (i *inspector) mayDo(ctx context.Context, r right) (bool, string, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace},

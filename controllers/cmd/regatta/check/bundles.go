@@ -14,7 +14,7 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// checkBundles looks which policies are not enforced as their bundles say.
+// checkBundles reports policies that are not enforced as their bundles say.
 func (i *inspector) checkBundles(ctx context.Context) {
 	all, bad := 0, 0
 	look := func(b policyv1alpha1.AnyPolicyBundle) {
@@ -40,7 +40,7 @@ func (i *inspector) checkBundles(ctx context.Context) {
 	}
 }
 
-// listKinds lists objects whose CRD may not be there, which checkCRDs says.
+// listKinds lists objects whose CRD may be missing; checkCRDs reports a missing CRD.
 func (i *inspector) listKinds(ctx context.Context, object string, list client.ObjectList, page func()) bool {
 	gvk, err := i.GroupVersionKindFor(list)
 	if err == nil {

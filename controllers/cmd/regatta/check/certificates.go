@@ -20,16 +20,17 @@ import (
 // certificateSecret has the certificate of the webhooks.
 const certificateSecret = "kruise-webhook-certs"
 
-// soon is how long before its end a certificate is worth a word. The manager renews its own long before.
+// soon is how long before it expires a certificate is a finding. The manager renews its own certificates long
+// before.
 const soon = 30 * 24 * time.Hour
 
-// serving is what the manager serves webhooks with.
+// serving is the certificate that the manager serves webhooks with.
 type serving struct {
-	chain []byte // of certificates, in PEM; nil where it is not known
+	chain []byte // of certificates, in PEM; nil if it is not known
 	name  string // that the API server calls it by
 }
 
-// findServing reads the certificate of the webhooks, and looks at its dates. The key beside it is dropped at once.
+// findServing reads the certificate of the webhooks, and checks its dates. The key beside it is dropped at once.
 func (i *inspector) findServing(ctx context.Context) serving {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: i.Namespace, Name: certificateSecret}
@@ -63,7 +64,7 @@ func isExpired(err error) bool {
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// webhookHost is the name that webhooks are called by outside of the cluster.
+// webhookHost is the host name that webhooks are called by if the manager runs outside the cluster.
 func (i *inspector) webhookHost() string {
 	return findManagerEnv(&i.manager, "WEBHOOK_HOST")
 }
@@ -84,8 +85,8 @@ func (i *inspector) judgeDates(object, field string, c *x509.Certificate) Findin
 	return f
 }
 
-// judgeBundle reports whether the API server will trust the manager by a caBundle. One that is empty beside a URL may be meant so: the API server
-// then trusts what its system does.
+// judgeBundle reports whether the API server will trust the manager by a caBundle. An empty one beside a URL may be intended: the API server then
+// trusts the CAs of its system.
 func (i *inspector) judgeBundle(object, field string, bundle []byte, byURL bool, of serving) Finding {
 	f := Finding{Blocks, "certificates", object, field, "", "kubectl -n " + i.Namespace + " logs deployment/kruise-controller-manager says why the manager did not write it; with EnableExternalCerts=true, look at externalCerts.annotations and the tool that injects it"}
 	authority, err := firstCertificate(bundle)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check is the command that tells whether Regatta can be installed in a cluster, and whether an installation works. It changes
-// nothing: what it creates is a dry run of the API server.
+// Package check is the command that reports whether Regatta can be installed in a cluster, and whether an installation works. It
+// changes nothing: it creates objects only as dry runs.
 package check
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
 )
 
-// Options are what is looked at, and how.
+// Options say what is checked, and how.
 type Options struct {
 	// Namespace is that of the manager.
 	Namespace string
 	// Release and ReleaseNamespace are what Helm calls the installation, and where Helm keeps it.
 	Release, ReleaseNamespace string
-	// Phase is Before or After; empty to look which.
+	// Phase is Before or After; empty to detect it.
 	Phase Phase
 	// Rendered is a file with the objects that are to be installed, as helm template prints them; - for the standard input, empty for samples.
 	Rendered string
@@ -41,7 +41,7 @@ type Options struct {
 	Program version.Version
 }
 
-// DefaultTimeout is how long one request may take where nothing is said.
+// DefaultTimeout is how long one request may take if no timeout is set.
 const DefaultTimeout = 15 * time.Second
 
 type command struct {
@@ -82,7 +82,7 @@ It ends with
 
 A request that fails is a finding: Unknown if you may not make it, Blocks otherwise.`
 
-// NewCommand makes the command. builtin are the policies of the program.
+// NewCommand makes the command. builtin has the policies of the program.
 func NewCommand(builtin fs.FS) *cobra.Command {
 	o := &command{cluster: target.NewCluster(), form: output.New(output.Text, output.JSON)}
 	cmd := &cobra.Command{
@@ -156,7 +156,7 @@ func (o *command) runCheck(cmd *cobra.Command) error {
 	return report.exitError(o.strict)
 }
 
-// InspectCluster checks a cluster. The objects to be installed are samples where none are rendered. It fails only where no API server answers.
+// InspectCluster checks a cluster. The objects to be installed are samples if none are rendered. It fails only if no API server answers.
 func InspectCluster(ctx context.Context, config *rest.Config, o Options, rendered []client.Object) (*Report, error) {
 	i, err := newInspector(config, o)
 	if err != nil {
@@ -181,7 +181,8 @@ func InspectCluster(ctx context.Context, config *rest.Config, o Options, rendere
 	return &i.report, nil
 }
 
-// findPhase looks whether a manager of Regatta is installed. OpenKruise's has another chart's labels.
+// findPhase checks whether a manager of Regatta is installed. OpenKruise's manager has the labels of another
+// chart.
 func (i *inspector) findPhase(ctx context.Context) Phase {
 	err := i.askServer(ctx, func(ctx context.Context) error {
 		return i.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: preflight.ManagerDeployment}, &i.manager)
@@ -198,12 +199,13 @@ func (i *inspector) findPhase(ctx context.Context) Phase {
 	return Before
 }
 
-// isOfRegatta reports whether a Deployment is the manager of this chart, which names itself where OpenKruise's does not.
+// isOfRegatta reports whether a Deployment is the manager of this chart. Unlike OpenKruise's, it carries the name of its
+// chart.
 func isOfRegatta(d *appsv1.Deployment) bool {
 	return cmp.Or(d.Labels["app.kubernetes.io/name"], d.Spec.Template.Labels["app.kubernetes.io/name"]) == "kruise"
 }
 
-// errNoAPIServer is returned where nothing can be asked at all.
+// errNoAPIServer is returned if no API server can be reached.
 func errNoAPIServer(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("asking the API server for its version: no answer in time; --timeout says how long it may take: %w", err)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// checkCRDs looks whether the API server serves the kinds of the chart, as this program knows them.
+// checkCRDs checks whether the API server serves the kinds of the chart, with the schemas that this program has.
 func (i *inspector) checkCRDs(ctx context.Context, of serving) {
 	known, err := chartCRDs()
 	if err != nil {
@@ -74,7 +74,7 @@ func (i *inspector) checkCRD(ctx context.Context, known *apiextensionsv1.CustomR
 	if c := found.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
 		config := c.Webhook.ClientConfig
 		f := i.judgeBundle(object, "spec.conversion.webhook.clientConfig.caBundle", config.CABundle, config.URL != nil, of)
-		if f.Status != Fine && (config.URL == nil || len(config.CABundle) > 0) { // the webhooks of the same URL say the rest
+		if f.Status != Fine && (config.URL == nil || len(config.CABundle) > 0) { // the checks of the webhooks of the same URL report the rest
 			i.addFinding(f)
 			fine = false
 		}

@@ -34,7 +34,7 @@ func (i *inspector) gatesOf() (features.Gates, error) {
 	return gates, gates.ResolveDependencies(findManagerEnv(&i.manager, "CUSTOM_RESOURCE_ENABLE"))
 }
 
-// checkGates looks for objects that no controller acts on, since their gates are off.
+// checkGates reports objects that no controller acts on, since their gates are off.
 func (i *inspector) checkGates(ctx context.Context, found bool) {
 	if !found {
 		return
@@ -72,7 +72,7 @@ func (i *inspector) checkGatedKind(ctx context.Context, gvk schema.GroupVersionK
 	}
 }
 
-// checkAPIService looks whether the API server reaches the API that regatta why asks.
+// checkAPIService checks whether the API server reaches the API that regatta why uses.
 func (i *inspector) checkAPIService(ctx context.Context) {
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})

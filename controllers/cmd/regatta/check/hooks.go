@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 )
 
-// checkWebhooks looks whether the webhooks of the manager answer the API server.
+// checkWebhooks checks whether the webhooks of the manager answer the API server.
 func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 	hooks, ok := i.findWebhooks(ctx)
 	if !ok {
@@ -33,7 +33,7 @@ func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 		if s := w.config.Service; s != nil {
 			services[s.Namespace+"/"+s.Name] = true
 		}
-		// All webhooks of a configuration have one bundle, and those that differ are looked at.
+		// Usually all webhooks of a configuration have one bundle; each different bundle is checked once.
 		if seen := w.configuration + string(w.config.CABundle); !bundles[seen] {
 			bundles[seen] = true
 			i.addFinding(i.judgeBundle(w.configuration, "webhooks "+w.name+" clientConfig.caBundle", w.config.CABundle, w.config.URL != nil, of))
@@ -56,7 +56,7 @@ func (i *inspector) checkWebhooks(ctx context.Context, of serving) {
 	i.tryWebhooks(ctx, hooks)
 }
 
-// checkConfigurations says which configurations of the chart are missing.
+// checkConfigurations reports which configurations of the chart are missing.
 func (i *inspector) checkConfigurations(hooks []webhook) {
 	for _, object := range []string{"MutatingWebhookConfiguration " + certs.MutatingConfiguration, "ValidatingWebhookConfiguration " + certs.ValidatingConfiguration} {
 		if !slices.ContainsFunc(hooks, func(w webhook) bool { return w.configuration == object }) {
@@ -65,13 +65,14 @@ func (i *inspector) checkConfigurations(hooks []webhook) {
 	}
 }
 
-// samples are objects of the kinds that have webhooks, of the fewest fields that their schemas ask for. They are created as dry runs alone.
+// samples are objects of the kinds that have webhooks, with the fewest fields that their schemas require. They are created as dry runs
+// only.
 //
 //go:embed samples.yaml
 var samples []byte
 
-// tryWebhooks creates an object of each kind as a dry run. Whatever a webhook answers, it answers; that it refuses an object of so few
-// fields, or of a kind whose feature gate is off, is no fault.
+// tryWebhooks creates an object of each kind as a dry run. Any answer of a webhook is good: it may refuse an object with so few
+// fields, or of a kind whose feature gate is off.
 func (i *inspector) tryWebhooks(ctx context.Context, hooks []webhook) {
 	objects, err := decodeObjects(samples)
 	if err != nil {
@@ -94,7 +95,7 @@ func (i *inspector) tryWebhooksOf(ctx context.Context, o client.Object, hooks []
 	gvk := o.GetObjectKind().GroupVersionKind()
 	mapping, err := i.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		if !meta.IsNoMatchError(err) { // a CRD that is not there is one of checkCRDs
+		if !meta.IsNoMatchError(err) { // checkCRDs reports a missing CRD
 			i.addError("webhooks", gvk.Kind, "discover", err)
 		}
 		return 0

@@ -59,7 +59,7 @@ func newInspector(config *rest.Config, o Options) (*inspector, error) {
 	}, nil
 }
 
-// waitFor returns early where the context ends.
+// waitFor waits, and returns early if the context ends.
 func waitFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -80,7 +80,8 @@ func (i *inspector) askServer(ctx context.Context, request func(context.Context)
 	return request(ctx)
 }
 
-// addError says that a request failed. Nothing is known of what a user may not read; every other failure is one of the cluster.
+// addError adds a finding about a request that failed. If the user may not read the object, the finding is Unknown; every other
+// failure is a fault of the cluster.
 func (i *inspector) addError(check, object, verb string, err error) {
 	f := Finding{Blocks, check, object, verb, "the request failed: " + err.Error(), "look at kubectl get --raw '/readyz?verbose', or give it longer with --timeout"}
 	switch {
@@ -94,8 +95,8 @@ func (i *inspector) addError(check, object, verb string, err error) {
 	i.addFinding(f)
 }
 
-// listPages reads a list in pages, so that a cluster with many objects does not send them at once, and hands each page over. It returns false,
-// and adds a finding, where it cannot be read.
+// listPages reads a list in pages, so that a cluster with many objects does not send them at once, and calls page for each one. It returns
+// false, and adds a finding, if the list cannot be read.
 func (i *inspector) listPages(ctx context.Context, check, object string, list client.ObjectList, page func(), opts ...client.ListOption) bool {
 	const most = 500
 	for token := ""; ; {
@@ -113,7 +114,7 @@ func (i *inspector) listPages(ctx context.Context, check, object string, list cl
 	}
 }
 
-// findVersion fails where nothing can be asked at all.
+// findVersion fails if no API server can be reached.
 func (i *inspector) findVersion(ctx context.Context) error {
 	var server *kversion.Info
 	err := i.askServer(ctx, func(context.Context) (err error) {
@@ -144,7 +145,7 @@ func (i *inspector) findVersion(ctx context.Context) error {
 	return nil
 }
 
-// nameOf is an object as people write it.
+// nameOf returns the name of an object as users write it.
 func nameOf(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
@@ -152,7 +153,7 @@ func nameOf(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
-// nameSome writes the first of some names.
+// nameSome joins the first few names.
 func nameSome(names []string) string {
 	const most = 5
 	if len(names) > most {

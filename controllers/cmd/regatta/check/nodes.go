@@ -18,16 +18,17 @@ import (
 // mostSkew is how many minor versions older than the API server a kubelet may be.
 const mostSkew = 3
 
-// nodeGroups has the names of nodes by what is wrong with them.
+// nodeGroups has the names of nodes by the problem that they have.
 type nodeGroups map[string][]string
 
 func (g nodeGroups) addNode(what, node string) { g[what] = append(g[what], node) }
 
-// checkNodes looks at what the node agent and the manager need of nodes. each is called for each node too, unless it is nil.
+// checkNodes checks what the node agent and the manager require of nodes. It calls each for each node too, unless each is
+// nil.
 func (i *inspector) checkNodes(ctx context.Context, each func(*corev1.Node)) bool {
 	server := 0
 	if i.server != nil {
-		server, _ = kubeversion.ParseMinor(i.server) // zero, for which nothing is compared
+		server, _ = kubeversion.ParseMinor(i.server) // if zero, versions are not compared
 	}
 	architectures, runtimes, versions := nodeGroups{}, nodeGroups{}, nodeGroups{}
 	all, fit := 0, 0
@@ -79,7 +80,7 @@ func (i *inspector) addNodes(groups nodeGroups, field, message, fix string) {
 	}
 }
 
-// compareKubelet says what is wrong with the version of a kubelet beside that of the API server.
+// compareKubelet says how the version of a kubelet does not fit that of the API server.
 func compareKubelet(version string, server int) string {
 	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	if len(parts) < 2 || server == 0 {

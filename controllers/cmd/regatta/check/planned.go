@@ -18,7 +18,8 @@ import (
 	chart "github.com/regatta-sh/regatta/charts/kruise"
 )
 
-// sample has what the chart renders with its own values, but for CRDs and hooks. TestTheSampleIsOfTheChart writes it.
+// sample has the objects that the chart renders with its default values, without CRDs and hooks.
+// TestTheSampleIsOfTheChart writes it.
 //
 //go:embed sample.yaml
 var sample string
@@ -26,7 +27,7 @@ var sample string
 // mostRendered is how many bytes of rendered objects are read: the chart has one megabyte.
 const mostRendered = 32 << 20
 
-// hook is the annotation of objects that Helm makes beside a release, and deletes.
+// hook is the annotation of objects that Helm creates and deletes outside of the release.
 const hook = "helm.sh/hook"
 
 // readRendered reads what helm template prints.
@@ -82,7 +83,8 @@ func decodeObjects(text []byte) ([]client.Object, error) {
 	}
 }
 
-// findPlanned are the objects that an installation makes: those that were rendered, or the chart's with its own values.
+// findPlanned returns the objects that an installation creates: the rendered ones, or those of the chart with its
+// default values.
 func (i *inspector) findPlanned() ([]client.Object, error) {
 	if i.rendered != nil {
 		return i.rendered, nil

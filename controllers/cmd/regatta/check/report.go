@@ -13,7 +13,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 )
 
-// Schema names the form of a report as JSON. Fields are added to it; none is renamed or taken away while it has this name.
+// Schema names the format of a report as JSON. While it has this name, fields may be added to it, but none is renamed or
+// removed.
 const Schema = "regatta.sh/check/v1"
 
 // Status says how much a finding matters.
@@ -21,13 +22,13 @@ type Status string
 
 // The statuses, the worst first.
 const (
-	// Blocks is what keeps an installation from being made or from working.
+	// Blocks is a finding that prevents an installation, or prevents it from working.
 	Blocks Status = "Blocks"
-	// Warns is what works less well than it could, or will stop to.
+	// Warns is a finding about something that works less well than it could, or will stop working.
 	Warns Status = "Warns"
-	// Unknown is what could not be looked at, such as for want of a permission.
+	// Unknown is a check that could not be made, such as for lack of a permission.
 	Unknown Status = "Unknown"
-	// Fine is what is as it should be.
+	// Fine is a check that found no problem.
 	Fine Status = "Fine"
 )
 
@@ -43,12 +44,12 @@ const (
 	After  Phase = "After"
 )
 
-// Finding is what one check came to.
+// Finding is the result of one check.
 type Finding struct {
 	Status Status `json:"status"`
-	// Check is the group that it is of, such as rights or webhooks.
+	// Check is the group of the check, such as rights or webhooks.
 	Check string `json:"check"`
-	// Object is a kind and a name, Field what of it was looked at.
+	// Object is a kind and a name, Field the field of it that was checked.
 	Object  string `json:"object"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -56,7 +57,7 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// Report is what is printed.
+// Report is the result of all checks, as it is printed.
 type Report struct {
 	Schema string `json:"schema"`
 	Phase  Phase  `json:"phase"`
@@ -93,7 +94,7 @@ func (r *Report) countStatus(s Status) int {
 	return n
 }
 
-// exitError is an error where something blocks, or where anything is not fine if that was asked for.
+// exitError is an error if any finding blocks or, if strict, if any is not fine.
 func (r *Report) exitError(strict bool) error {
 	blocks, warns, unknown := r.countStatus(Blocks), r.countStatus(Warns), r.countStatus(Unknown)
 	if blocks > 0 || strict && warns+unknown > 0 {
@@ -102,7 +103,7 @@ func (r *Report) exitError(strict bool) error {
 	return nil
 }
 
-// printTable writes a report as people read it.
+// printTable writes a report as text for people.
 func (r *Report) printTable(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "STATUS\tCHECK\tOBJECT\tFIELD\tMESSAGE\tFIX")
@@ -121,7 +122,7 @@ func (r *Report) printTable(out io.Writer) error {
 	return err
 }
 
-// mergeAlike makes one finding of those that say the same of several objects.
+// mergeAlike merges findings that say the same about several objects.
 func mergeAlike(findings []Finding) []Finding {
 	var out []Finding
 	objects := map[Finding][]string{}
@@ -138,7 +139,7 @@ func mergeAlike(findings []Finding) []Finding {
 	return out
 }
 
-// mostInCell is how many bytes of a message are printed: webhooks write some of them.
+// mostInCell is how many bytes of a message are printed. Some messages are written by webhooks, and may be long.
 const mostInCell = 1000
 
 // oneLine is text without line ends, tabs and what is not printable, and not too long.

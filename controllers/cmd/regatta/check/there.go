@@ -20,7 +20,7 @@ import (
 // space is the namespace of the manager, as it is or as it will be.
 type space struct {
 	labels map[string]string
-	// usable is whether objects can be made in it now, ending whether it is being deleted.
+	// usable is whether objects can be created in it now, ending whether it is being deleted.
 	usable, ending bool
 }
 
@@ -72,7 +72,8 @@ type release struct {
 	revision          int
 }
 
-// checkReleases looks at what Helm keeps of the release, without its contents: labels of its secrets say how far it came.
+// checkReleases checks the state that Helm keeps of the release, without its contents: the labels of its secrets have the
+// status.
 func (i *inspector) checkReleases(ctx context.Context) {
 	latest, ok := i.findReleases(ctx)
 	if !ok {
@@ -105,7 +106,7 @@ func (i *inspector) checkReleases(ctx context.Context) {
 	}
 }
 
-// findReleases are the newest revisions of the release, by the namespaces that Helm keeps them in.
+// findReleases returns the newest revisions of the release, by the namespaces that Helm keeps them in.
 func (i *inspector) findReleases(ctx context.Context) (map[string]release, bool) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -131,12 +132,12 @@ func (i *inspector) findReleases(ctx context.Context) (map[string]release, bool)
 	return latest, true
 }
 
-// checkOwners looks which objects are there already, and whether Helm would take them.
+// checkOwners checks which objects exist already, and whether Helm would adopt them.
 func (i *inspector) checkOwners(ctx context.Context, planned []plannedObject) {
 	inParallel(len(planned), func(k int) {
 		p := planned[k]
 		if p.mapping.GroupVersionKind.Kind == "Namespace" && p.GetName() == i.Namespace {
-			return // checkNamespace says it
+			return // checkNamespace reports it
 		}
 		found := &metav1.PartialObjectMetadata{}
 		found.SetGroupVersionKind(p.mapping.GroupVersionKind)

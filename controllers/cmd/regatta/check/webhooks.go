@@ -21,7 +21,7 @@ import (
 type webhook struct {
 	configuration, name string
 	config              admissionv1.WebhookClientConfig
-	// fails is whether a request is refused where the webhook does not answer.
+	// fails is whether a request is refused if the webhook does not answer.
 	fails       bool
 	rules       []admissionv1.RuleWithOperations
 	inNamespace *metav1.LabelSelector
@@ -31,7 +31,7 @@ type webhook struct {
 
 func (w *webhook) objectName() string { return w.configuration }
 
-// findWebhooks are all of the cluster.
+// findWebhooks returns all webhooks of the cluster.
 func (i *inspector) findWebhooks(ctx context.Context) ([]webhook, bool) {
 	var out []webhook
 	mutating, validating := &admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}
@@ -58,7 +58,7 @@ func (i *inspector) findWebhooks(ctx context.Context) ([]webhook, bool) {
 	return out, ok
 }
 
-// isAskedAbout reports whether a webhook is asked when an object is created, as far as its rules and selectors say.
+// isAskedAbout reports whether a webhook is called when an object is created, by its rules and selectors.
 func (w *webhook) isAskedAbout(p plannedObject, in space) bool {
 	resource, scope := p.mapping.Resource, admissionv1.ClusterScope
 	if p.isNamespaced() {
@@ -87,7 +87,7 @@ func (w *webhook) isAskedAbout(p plannedObject, in space) bool {
 	return true
 }
 
-// matchesLabels is true for a selector that cannot be read, as the worse answer.
+// matchesLabels returns true for an invalid selector: that is the safer answer.
 func matchesLabels(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
 		return true
@@ -142,7 +142,7 @@ func (i *inspector) isOurs(w *webhook) bool {
 // webhookService is the Service of the manager.
 const webhookService = "kruise-webhook-service"
 
-// checkOtherWebhooks looks for webhooks that would be asked about what is installed, and that nothing answers.
+// checkOtherWebhooks reports webhooks that would be called for the installed objects, and that have no endpoint.
 func (i *inspector) checkOtherWebhooks(ctx context.Context, planned []plannedObject, in space) {
 	hooks, ok := i.findWebhooks(ctx)
 	asked := 0
@@ -175,7 +175,7 @@ func (i *inspector) checkOtherWebhooks(ctx context.Context, planned []plannedObj
 	}
 }
 
-// addDead says of a webhook that nothing answers it.
+// addDead adds a finding about a webhook that has no endpoint.
 func (i *inspector) addDead(w *webhook, about []string, why string) {
 	kind, name, _ := strings.Cut(w.configuration, " ")
 	f := Finding{Blocks, "webhooks", w.objectName(), "webhook " + w.name + " failurePolicy", "nothing answers it, so that what it is asked about is refused: " + nameSome(about) + "; " + why,

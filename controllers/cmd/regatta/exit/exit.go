@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exit has the codes that the command line ends with, so that scripts
-// can tell a policy that says no from a command that was mistyped.
+// Package exit has the exit codes of the command line, so that scripts can distinguish a refusal by
+// policy from a command that was mistyped.
 package exit
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What the codes mean.
+// Exit codes.
 const (
 	Fine    = 0
-	Refused = 1 // a policy, a test or a signature says no
+	Refused = 1 // refused by a policy, a test or a signature
 	Usage   = 2 // the command was mistyped
-	Failed  = 3 // it could not run
+	Failed  = 3 // the command could not run
 )
 
 // Error is an error with its code.
@@ -27,10 +27,10 @@ type Error struct {
 func (e Error) Error() string { return e.Err.Error() }
 func (e Error) Unwrap() error { return e.Err }
 
-// RefusalError says that policy says no.
+// RefusalError gives an error the code of a refusal by policy.
 func RefusalError(err error) error { return withExitCode(Refused, err) }
 
-// UsageError says that the command was mistyped.
+// UsageError gives an error the code of a command that was mistyped.
 func UsageError(err error) error { return withExitCode(Usage, err) }
 
 func withExitCode(code int, err error) error {
@@ -40,7 +40,7 @@ func withExitCode(code int, err error) error {
 	return Error{code, err}
 }
 
-// Code is what a command ends with that was made by Tree.
+// Code is the exit code of a command for an error.
 func Code(err error) int {
 	var e Error
 	switch {
@@ -49,12 +49,12 @@ func Code(err error) int {
 	case errors.As(err, &e):
 		return e.Code
 	}
-	return Usage // cobra's own, before a command ran
+	return Usage // an error of cobra, before a command ran
 }
 
-// WithExitCodes sees to it that the errors of a command, and of all below it, have a
-// code: those that come from running it and say nothing else, Failed. What was
-// mistyped says how it is typed.
+// WithExitCodes makes the errors of a command, and of all commands below it, carry an exit code. An
+// error of the run that has no other code gets Failed. A usage error is printed with the usage of the
+// command.
 func WithExitCodes(cmd *cobra.Command) *cobra.Command {
 	wrapUsageErrors(cmd)
 	for _, below := range cmd.Commands() {

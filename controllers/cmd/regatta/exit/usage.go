@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wrapUsageErrors makes a command say how it is typed when it was mistyped: cobra counts
-// arguments, and pflag tells what a function of Go says of a value.
+// wrapUsageErrors makes a mistyped command print its usage: cobra only counts arguments, and pflag
+// only prints the error of a Go function about a value.
 func wrapUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
@@ -27,7 +27,7 @@ func wrapUsageErrors(cmd *cobra.Command) {
 		}
 		return UsageError(err)
 	})
-	cmd.SuggestionsMinimumDistance = 2 // letters, as cobra has it where it suggests by itself
+	cmd.SuggestionsMinimumDistance = 2 // letters, as in the suggestions that cobra makes itself
 	takes := cmd.Args
 	if takes == nil {
 		return
@@ -64,8 +64,8 @@ func invalidValueReason(value *pflag.InvalidValueError) string {
 	return "it must be " + kind
 }
 
-// FailOnPrintError sees to it that a command, or one below it, ends with Failed when what it
-// had to tell could not be printed: a report that is cut off looks like a good one.
+// FailOnPrintError makes a command, or one below it, end with Failed if its output could not be
+// printed: a report that is cut off looks like a good one.
 func FailOnPrintError(cmd *cobra.Command) *cobra.Command {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func FailOnPrintError(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// output remembers why it could not be written to.
+// output is a writer that remembers its first error.
 type output struct {
 	io.Writer
 	err error

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package managers asks the managers of a cluster why something was decided, through the API
-// server, with whatever credentials kubectl would use. A manager that is asked so asks the other
-// ones too. One that the API server has no way to is asked at its own address.
+// server, with whatever credentials kubectl would use. A manager that is asked this way asks the other
+// managers too. A manager that the API server cannot reach is asked at its own address.
 package managers
 
 import (
@@ -32,19 +32,19 @@ type Asker struct {
 	timeout time.Duration
 
 	mu    sync.Mutex
-	known []replicas.Replica // nil before the first question
+	known []replicas.Replica // nil before the first request
 }
 
-// timeout is how long an answer may take where the configuration does not say.
+// timeout is how long an answer may take if the configuration sets no timeout.
 const timeout = 10 * time.Second
 
-// largest is what an answer may take; a pod takes half a kilobyte.
+// largest is the largest answer in bytes; a pod takes half a kilobyte.
 const largest = 256 << 20
 
 // New makes an Asker that uses the credentials of a configuration.
 func New(config *rest.Config, flags Flags) (*Asker, error) {
 	if i := config.Impersonate; len(flags.Endpoints) > 0 && (i.UserName != "" || i.UID != "" || len(i.Groups) > 0) {
-		// A manager would answer the one who impersonates, and so mislead.
+		// A manager would answer for the impersonating user, and so mislead.
 		return nil, errors.New("impersonation does not go with --endpoint: a manager that is asked itself knows a caller by the caller's own credentials")
 	}
 	for _, e := range flags.Endpoints {
@@ -59,7 +59,7 @@ func New(config *rest.Config, flags Flags) (*Asker, error) {
 	return a, nil
 }
 
-// resolveReplicas are those that are asked: the API server, or the managers at the endpoints.
+// resolveReplicas returns what is asked: the API server, or the managers at the endpoints.
 func (a *Asker) resolveReplicas(ctx context.Context) ([]replicas.Replica, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +113,8 @@ func (a *Asker) newEndpointReplica(text string, trust authority) (replicas.Repli
 	return replicas.Replica{Name: u.Host, Client: client, Most: largest}, err
 }
 
-// FetchExplanation asks, and gives the newest answer, and what was refused. Warnings are of managers that did
-// not answer while others did.
+// FetchExplanation asks the managers, and returns the newest answer, with the refusals. Warnings are about
+// managers that did not answer while others did.
 func (a *Asker) FetchExplanation(ctx context.Context, q Question) (reply explain.Reply, warnings []error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -19,15 +19,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Decisions selects records of decisions; what is empty selects all.
+// Decisions selects records of decisions; an empty field selects all.
 type Decisions struct {
-	// Since is how long ago the first one may have been.
+	// Since is how old the oldest decision may be.
 	Since time.Duration
 	Point decision.Name
-	// Kind, Namespace and Name are of what was decided about.
+	// Kind, Namespace and Name are those of the subject of the decision.
 	Kind, Namespace, Name string
-	// Limit is how many are asked of each manager: the latest ones. It
-	// has a default of 1,000 and takes up to 10,000.
+	// Limit is how many of its latest records each manager returns: 1,000 by default, 10,000 at most.
 	Limit int
 }
 
@@ -47,14 +46,12 @@ func (d Decisions) queryValues() url.Values {
 	return q
 }
 
-// download is how long the answer may take where the configuration does not say:
-// there may be much to send.
+// download is how long the answer may take if the configuration sets no timeout: it may be large.
 const download = 2 * time.Minute
 
-// FetchDecisions asks for the decisions that the managers remember, and
-// gives them in the order they were made: by time, process and number. Secrets
-// in them are masked. Warnings are of managers that did not answer while others
-// did, and of those that remember more than they sent.
+// FetchDecisions asks for the decisions that the managers remember, and returns them in the order they
+// were made: by time, process and number. Secrets in them are masked. Warnings are about managers that
+// did not answer while others did, and about managers that remember more than they sent.
 func (a *Asker) FetchDecisions(ctx context.Context, d Decisions) (records []decision.Record, warnings []error, err error) {
 	patience := download
 	if a.config.Timeout > 0 {

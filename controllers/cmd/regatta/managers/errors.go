@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// UndecidedError says that managers answered, and none has decided anything.
+// UndecidedError says that managers answered, but none has decided anything about the object.
 type UndecidedError struct{ Question Question }
 
 func (e *UndecidedError) Error() string {
@@ -26,8 +26,8 @@ func (e *UndecidedError) Error() string {
 // RefusedError says that the caller lacks a permission, and which one.
 type RefusedError struct {
 	Replica string
-	// Resource of the API was asked for, and the caller may not ask for it if Asking is true:
-	// else they may not get what they asked about.
+	// Resource is the resource of the API that was requested. If Asking is true, the caller may not
+	// request it; otherwise the caller may not get the object that the request is about.
 	Resource string
 	Asking   bool
 	Code     int
@@ -50,7 +50,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s refuses: %s. %s", e.Replica, e.Message, needs)
 }
 
-// explainError says what an error means for who asked for a resource.
+// explainError says what an error means for the user who requested a resource.
 func (a *Asker) explainError(replica, resource string, err error) error {
 	var from apierrors.APIStatus
 	if !errors.As(err, &from) {

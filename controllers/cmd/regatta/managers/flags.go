@@ -11,9 +11,9 @@ import (
 
 // Flags say where the managers are.
 type Flags struct {
-	// Endpoints are asked in place of the API server: managers that run elsewhere.
+	// Endpoints are managers that are asked directly, in place of the API server.
 	Endpoints []string
-	// Insecure takes any certificate of an endpoint.
+	// Insecure accepts any certificate of an endpoint.
 	Insecure bool
 }
 
@@ -23,7 +23,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Insecure, "insecure-skip-tls-verify", false, "do not check the certificate of an --endpoint, which is shown your credentials; that of the API server is always checked as kubeconfig says")
 }
 
-// parseEndpoint takes nothing but HTTPS: credentials are sent there.
+// parseEndpoint accepts only HTTPS: credentials are sent there.
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" || (u.Path != "" && u.Path != "/") || u.User != nil || u.RawQuery != "" {

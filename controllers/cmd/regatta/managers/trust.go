@@ -15,19 +15,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 )
 
-// webhooks is the object that tells the API server which certificates the
-// manager has. Decisions are served with the same.
+// webhooks is the object with the CA of the manager's certificate. Decisions are served with the same
+// certificate.
 const webhooks = "kruise-validating-webhook-configuration"
 
 // authority is the CA that signed the certificate of the managers, and the name
-// in it. Without a pool it is not known.
+// in it. Without a pool the CA is not known.
 type authority struct {
 	pool *x509.CertPool
 	name string
 }
 
-// findAuthority reads the CA from where the API server has it from. Many people
-// may not read that; it is no error that they cannot.
+// findAuthority reads the CA from the object that the API server uses. Many users may not read that
+// object, so it is no error if they cannot.
 func findAuthority(ctx context.Context, client kubernetes.Interface) authority {
 	found := authority{}
 	config, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
@@ -55,8 +55,7 @@ func findAuthority(ctx context.Context, client kubernetes.Interface) authority {
 }
 
 // newEndpointCheck checks the certificate of a manager that is asked over the network:
-// it has to be the manager's own, or one that is good for the host in the URL,
-// such as that of an ingress.
+// it must be the manager's own, or be valid for the host in the URL, such as that of an ingress.
 func (a authority) newEndpointCheck(host string) replicas.Check {
 	return func(s tls.ConnectionState) error {
 		err := (authority{name: host}).verifyConnection(s) // by the CAs of this machine

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// ForEachObject hands over the objects of a file, YAML or JSON: documents, or lists of them. It ends at
-// the first error, and names the file in it.
+// ForEachObject calls f for each object of a YAML or JSON file, which may have several documents and
+// lists. It ends at the first error, and names the file in it.
 func ForEachObject(path string, f func(*unstructured.Unstructured) error) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

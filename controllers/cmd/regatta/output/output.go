@@ -32,12 +32,11 @@ type Form struct {
 	of    []string
 }
 
-// New makes a flag of these forms, of which the first is printed where none is
-// asked for.
+// New makes a flag of these forms. The first is the default.
 func New(of ...string) *Form { return &Form{of[0], of} }
 
-// AddTo adds the flag to a command, named as kubectl does. The name that opa has
-// for it is taken as well.
+// AddTo adds the flag to a command, named as in kubectl. The name that opa has for it is accepted as
+// well.
 func (f *Form) AddTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.VarP(f, "output", "o", "how to print: "+strings.Join(f.of, ", "))
@@ -55,7 +54,7 @@ func (f *Form) String() string { return f.value }
 // Type is what help calls a value.
 func (f *Form) Type() string { return "form" }
 
-// Set takes one of the forms.
+// Set accepts one of the forms.
 func (f *Form) Set(v string) error {
 	if !slices.Contains(f.of, v) {
 		return fmt.Errorf("it is one of %s", strings.Join(f.of, ", "))
@@ -64,7 +63,7 @@ func (f *Form) Set(v string) error {
 	return nil
 }
 
-// PrintJSON prints a value as people read JSON, with a newline after it.
+// PrintJSON prints a value as indented JSON, with a newline after it.
 func PrintJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

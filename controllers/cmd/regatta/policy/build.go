@@ -63,7 +63,7 @@ for what flags say.`,
 	return cmd
 }
 
-// writeArchive puts an archive into a file and says what it is.
+// writeArchive writes an archive into a file and prints a summary of it.
 func writeArchive(cmd *cobra.Command, path string, text []byte) error {
 	out := messageWriter(cmd, path)
 	if path == stdout {
@@ -85,11 +85,11 @@ func writeArchive(cmd *cobra.Command, path string, text []byte) error {
 	return nil
 }
 
-// stdout and stdin are what the name of a file represents that is a dash.
+// stdout and stdin are the file name that means the standard output or input.
 const stdout, stdin = "-", "-"
 
-// messageWriter is where to tell what was written to a path: beside an archive that goes to
-// the standard output, and not into it.
+// messageWriter is where to report what was written to a path: not the standard output if the archive
+// itself is written there.
 func messageWriter(cmd *cobra.Command, path string) io.Writer {
 	if path == stdout {
 		return cmd.ErrOrStderr()

@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// errRefused ends the command; what is wrong was printed already.
+// errRefused ends the command; the problems were printed already.
 var errRefused = errors.New("the policies are refused")
 
 func (c *commands) newCheckCommand() *cobra.Command {
@@ -63,8 +63,8 @@ Problems are printed as file:row:col: message.`,
 	return cmd
 }
 
-// printCheckReport prints what was found about one bundle. It returns errors that are not
-// about the bundle.
+// printCheckReport prints the findings about one bundle. It returns errors that are not about the
+// bundle.
 func printCheckReport(out io.Writer, form, path string, report gate.Report, found error) error {
 	problems := refusalProblems(path, found)
 	if found != nil && problems == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// level is how bad a finding is, in the words of SARIF.
+// level is the severity of a finding, in the terms of SARIF.
 type level string
 
 const (
@@ -21,14 +21,14 @@ const (
 	note level = "note"
 )
 
-// finding is something about a place in a bundle, whichever command found it.
+// finding is a message about a place in a bundle, from any command.
 type finding struct {
 	rule  string
 	level level
 	module.Problem
 }
 
-// meaning is a rule that findings name, and what it says.
+// meaning is a rule that findings name, and its description.
 type meaning struct{ id, text string }
 
 func convertFindings(findings []lint.Finding) []finding {

@@ -82,8 +82,8 @@ input, as editors use it.`,
 	return cmd
 }
 
-// formatPolicy keeps to Rego v1, in which `not` of v2 is an import, so that other
-// tools read the same. What only v2 has is formatted as v2.
+// formatPolicy formats as Rego v1, in which `not` of v2 is an import, so that other tools can read the
+// result. A module that is valid only in v2 is formatted as v2.
 func formatPolicy(file string, text []byte) ([]byte, error) {
 	version := ast.RegoV1
 	if _, err := ast.ParseModuleWithOpts(file, string(text), ast.ParserOptions{RegoVersion: version}); err != nil {
@@ -100,7 +100,7 @@ func formatPolicy(file string, text []byte) ([]byte, error) {
 	return out, nil
 }
 
-// regoFiles finds them in folders; a file that is named is one.
+// regoFiles finds Rego files in folders; a path of a file is taken as a Rego file.
 func regoFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		if path == stdin {

@@ -60,12 +60,12 @@ func newJUnitFailure(lines []string) *junitFailure {
 }
 
 // writeJUnit writes the tests, the cases and, as one test each, the stages of the
-// gate before them: what does not compile has failed too.
+// gate before them: a bundle that does not compile is a failed test too.
 func (o outcome) writeJUnit(out io.Writer) error {
 	stages, rego, yaml := junitSuite{Name: "gate"}, junitSuite{Name: "rego"}, junitSuite{Name: "cases"}
 	through := o.Stages
 	if o.Refused != "" && !slices.ContainsFunc(through, func(s gate.Took) bool { return s.Stage == o.Refused }) {
-		through = append(slices.Clone(through), gate.Took{Stage: o.Refused}) // it was ended from outside
+		through = append(slices.Clone(through), gate.Took{Stage: o.Refused}) // the stage was ended from outside
 	}
 	for _, s := range through {
 		c := junitCase{Class: o.Path, Name: string(s.Stage), Time: formatSeconds(s.Duration)}

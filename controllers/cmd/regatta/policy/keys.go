@@ -15,8 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// trust has the flags that say whose signatures count. Their names are those of
-// opa.
+// trust has the flags that name the trusted keys. The names of the flags are those of opa.
 type trust struct {
 	keys                 []string
 	id, scope, algorithm string

@@ -17,7 +17,7 @@ import (
 
 var errFindings = errors.New("there is something to change")
 
-// invalid is the rule that what is no bundle has broken.
+// invalid is the rule that files break which are no valid bundle.
 const invalid = "invalid"
 
 func (c *commands) newLintCommand() *cobra.Command {

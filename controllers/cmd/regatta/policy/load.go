@@ -43,7 +43,7 @@ func loadBundle(path string, by *bundle.Verification, opts ...bundle.Option) (*b
 	return bundle.FromFiles(nameOf(path), map[string]string{filepath.Base(path): string(text)}, opts...)
 }
 
-// readArchive reads what build made, packed as it is.
+// readArchive reads an archive that build made, without unpacking it.
 func readArchive(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, exit.UsageError(fmt.Errorf("%s is a folder; regatta policy build packs it", path))
@@ -71,7 +71,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// isGzip reports whether a text begins as gzip does: archives have many names.
+// isGzip reports whether a text begins like gzip: the name of a file does not tell, since archives have many.
 func isGzip(text []byte) bool { return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) }
 
 func isArchive(path string) bool {
@@ -105,7 +105,7 @@ func refusalProblems(path string, err error) module.Problems {
 	return nil
 }
 
-// wrapRefusal says of an error whether policy says no.
+// wrapRefusal gives an error the code of a refusal if it is one by policy.
 func wrapRefusal(err error) error {
 	if refusalProblems("", err) != nil {
 		return exit.RefusalError(err)
@@ -128,8 +128,8 @@ func prefixProblemPaths(path string, err error) error {
 	return out
 }
 
-// bundleFilePath is a file of the bundle at a path, or a place in it, for those who look
-// at it from outside.
+// bundleFilePath is the path of a file of the bundle, or of a place in it, as seen from outside of the
+// bundle.
 func bundleFilePath(path, file string) string {
 	info, err := os.Stat(path)
 	name, place, placed := strings.Cut(file, ":")
@@ -137,7 +137,7 @@ func bundleFilePath(path, file string) string {
 	case err == nil && !info.IsDir() && filepath.Ext(path) == ".rego":
 		name = path
 	case name == nameOf(path):
-		name = path // it is about the bundle as a whole
+		name = path // the problem is about the bundle as a whole
 	default:
 		name = filepath.Join(path, name)
 	}

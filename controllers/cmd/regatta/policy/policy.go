@@ -42,7 +42,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 // Option changes the commands.
 type Option func(*commands)
 
-// WithRunner sets who runs the steps of the gate.
+// WithRunner sets the runner of the steps of the gate.
 func WithRunner(r gate.Runner) Option { return func(c *commands) { c.runner = r } }
 
 type commands struct {
@@ -50,7 +50,7 @@ type commands struct {
 	runner  gate.Runner
 }
 
-// kind has the flags that say what a bundle is.
+// kind has the flags that describe a bundle.
 type kind struct {
 	namespace string
 	builtin   bool
@@ -85,8 +85,7 @@ func (c *commands) loadWithBuiltin(path string, k *kind) (b, builtin *bundle.Bun
 	return b, builtin, err
 }
 
-// loadAll reads platform bundles.
-// Load reads platform bundles: folders, archives or single files.
+// LoadBundles reads platform bundles: folders, archives or single files.
 func LoadBundles(paths []string) (bundle.Set, error) { return loadAll(paths) }
 
 func loadAll(paths []string) (bundle.Set, error) {

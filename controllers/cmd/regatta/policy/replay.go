@@ -90,12 +90,12 @@ latency, is the same whenever the same records are replayed.`,
 	f.IntVar(&r.samples, "samples", 10, "how many differences to show whole")
 	f.BoolVar(&r.noLatency, "no-latency", false, "leave out how long decisions took, so that the same records print the same bytes")
 	for _, name := range []string{"from", "bundle"} {
-		_ = cmd.MarkFlagRequired(name) // both are there
+		_ = cmd.MarkFlagRequired(name) // both flags exist
 	}
 	return cmd
 }
 
-// failOnKinds are what --fail-on knows.
+// failOnKinds are the values that --fail-on accepts.
 func failOnKinds() []compare.Kind { return append(compare.AllKinds(), replay.Slower) }
 
 func kindNames() string {
@@ -199,17 +199,17 @@ func (c *commands) prepareReplay(r replaying, b, builtin *bundle.Bundle, active 
 		if err != nil {
 			return nil, err
 		}
-		old.Name = b.Name // it is in the place of the other one, whatever its file is called
+		old.Name = b.Name // the bundle replaces the old one, whatever its file is called
 		opts = append(opts, replay.WithBaseline(replay.Side{Builtin: oldBuiltin, Set: beside(old)}))
 	}
 	return replay.New(replay.Side{Builtin: builtin, Set: beside(b)}, b, opts...), nil
 }
 
-// asActive is what --baseline says for the bundles that the cluster enforces.
+// asActive is the value of --baseline for the bundles that the cluster enforces.
 const asActive = "active"
 
-// loadActiveBundles are the bundles that decide besides: those that are named, or those that
-// the cluster enforces.
+// loadActiveBundles returns the other bundles that decide: those that are named, or those that the
+// cluster enforces.
 func (r *replaying) loadActiveBundles(cmd *cobra.Command) (bundle.Set, error) {
 	if cmd.Flags().Changed("active") || r.from != fromCluster && r.baseline != asActive {
 		return loadAll(r.active)
@@ -225,7 +225,7 @@ func (r *replaying) loadActiveBundles(cmd *cobra.Command) (bundle.Set, error) {
 	return shipped.EnforcedBundles(cmd.Context())
 }
 
-// fromCluster is what --from says for the managers of a cluster.
+// fromCluster is the value of --from for the managers of a cluster.
 const fromCluster = "cluster"
 
 func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
@@ -249,7 +249,7 @@ func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 	return records, nil
 }
 
-// fetchRecords asks all managers.
+// fetchRecords asks all managers for their records.
 func (r *replaying) fetchRecords(cmd *cobra.Command) ([]decision.Record, error) {
 	config, err := r.cluster.RESTConfig()
 	if err != nil {

@@ -27,7 +27,7 @@ type replayed struct {
 	failOn []string
 }
 
-// failureError is what --fail-on says of the report, nil if nothing.
+// failureError is the error about the report that --fail-on asks for, nil if none.
 func (r replayed) failureError() error {
 	var out []string
 	for _, k := range failOnKinds() {
@@ -183,7 +183,7 @@ func formatLatency(d time.Duration) string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// newJUnitSuite has a test for each kind and point: that no decision is of that kind.
+// newJUnitSuite returns a suite with a test for each kind and point: that no decision is of that kind.
 func (r replayed) newJUnitSuite() junitSuite {
 	suite := junitSuite{Name: "replay"}
 	for _, k := range failOnKinds() {
@@ -233,8 +233,8 @@ func (r replayed) listFindings() []finding {
 	return out
 }
 
-// resolvePlace finds a place of the bundle below the path it was read from. What has
-// none is about the bundle as a whole.
+// resolvePlace finds a place of the bundle below the path it was read from. A problem without a place
+// is about the bundle as a whole.
 func (r replayed) resolvePlace(where, message string) module.Problem {
 	p := module.Problem{File: r.bundle.Name, Row: 1, Col: 1, Message: message}
 	if parts := strings.Split(where, ":"); len(parts) > 2 {

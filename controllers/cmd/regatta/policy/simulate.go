@@ -174,7 +174,7 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	return nil
 }
 
-// simulationOptions are those of the run.
+// simulationOptions returns the options of the run.
 func (s simulating) simulationOptions(at time.Time) ([]simulation.Option, error) {
 	for name, d := range map[string]time.Duration{"--ready-after": s.readyAfter, "--step": s.step, "--patience": s.patience} {
 		if d < 0 {
@@ -209,8 +209,8 @@ func (s simulating) simulationOptions(at time.Time) ([]simulation.Option, error)
 	return append(opts, simulation.WithUntil(until)), err
 }
 
-// gates reads the flag of that name, and names those that there are where one is
-// mistyped: a user of this command may not have the chart's README at hand.
+// gates reads the flag of that name. If a gate is mistyped, the error lists the gates that exist: a
+// user of this command may not have the chart's README at hand.
 type gates struct{ features.Gates }
 
 // Set implements pflag.Value.

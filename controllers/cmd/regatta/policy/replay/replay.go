@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay makes recorded decisions again with a bundle that is to come,
-// and holds the answers against those of before.
+// Package replay makes recorded decisions again with a new bundle, and compares the answers with the
+// earlier ones.
 package replay
 
 import (
@@ -26,7 +26,7 @@ type Side struct {
 	Set bundle.Set
 }
 
-// Replay is what is to be made again, and how.
+// Replay makes decisions again.
 type Replay struct {
 	candidate Side
 	bundle    *bundle.Bundle
@@ -53,8 +53,8 @@ func WithSamples(n int) Option { return func(r *Replay) { r.samples = n } }
 // WithGroups sets how many groups of differences the report lists one by one.
 func WithGroups(n int) Option { return func(r *Replay) { r.groups = n } }
 
-// New replays on a candidate. The bundle is the one among its policies that is
-// new: its rules are those that should be hit.
+// New replays on a candidate. The bundle is the new one among its policies: its rules are the ones
+// that the decisions should use.
 func New(candidate Side, b *bundle.Bundle, opts ...Option) *Replay {
 	r := &Replay{candidate: candidate, bundle: b, pace: compare.DefaultPace(), groups: 20, samples: 10, clock: time.Now}
 	for _, o := range opts {
@@ -63,8 +63,8 @@ func New(candidate Side, b *bundle.Bundle, opts ...Option) *Replay {
 	return r
 }
 
-// strikes is how many decisions in a row may end too late before the rest is
-// given up: a bundle that loops would take hours.
+// strikes is how many decisions in a row may time out before the rest is skipped: a bundle that loops
+// would take hours.
 const strikes = 10
 
 // side is policies that are ready to decide.
@@ -144,7 +144,7 @@ func (r *Replay) RunJob(ctx context.Context, records []decision.Record) (*Report
 	return report, nil
 }
 
-// replayDecision makes a decision again, in the place of the one that it is.
+// replayDecision makes a recorded decision again.
 func (s *side) replayDecision(ctx context.Context, r decision.Record) (decision.Record, error) {
 	out, err := compare.ReplayWithRetries(ctx, s.engine, s.snapshot, r, engine.Strikes)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *side) replayFastest(ctx context.Context, old decision.Record, pace comp
 	return out, err
 }
 
-// inOrder sorts by what a record says, so that a report depends on nothing else.
+// inOrder sorts records by their contents, so that a report depends on nothing else.
 func inOrder(records []decision.Record) []decision.Record {
 	out := slices.Clone(records)
 	slices.SortStableFunc(out, func(a, b decision.Record) int {

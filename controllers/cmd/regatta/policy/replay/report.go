@@ -14,14 +14,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Recorded is the baseline that is what the records say.
+// Recorded is the baseline for a comparison with the recorded answers.
 const Recorded = "recorded"
 
 // Slower is what is counted besides the kinds of differences.
 const Slower compare.Kind = "slower"
 
-// Report is what came out. Everything but Latency is the same for the same
-// records and policies.
+// Report is the result of a replay. Everything but Latency is the same for the same records and
+// policies.
 type Report struct {
 	// Candidate is the revision of all policies with the bundle; Baseline is that
 	// of those it is compared with, or Recorded.
@@ -34,8 +34,8 @@ type Report struct {
 	To        time.Time `json:"to,omitzero"`
 	// Masked is how many of them had a fact hidden before they were recorded.
 	Masked int `json:"masked,omitempty"`
-	// Missing are bundles that took part in what was recorded, and do not now. What
-	// they decided shows as differences.
+	// Missing are bundles that took part in the recorded decisions, but not in the replay. Their answers
+	// show as differences.
 	Missing []string `json:"missing,omitempty"`
 	// Stopped says why Skipped decisions were not made again.
 	Stopped string `json:"stopped,omitempty"`
@@ -49,7 +49,7 @@ type Report struct {
 
 	Groups  []compare.Group `json:"groups"`
 	Samples []Sample        `json:"samples"`
-	// Unused are rules of the bundle with an id that no decision was made by.
+	// Unused are rules of the bundle that have an id and that no decision used.
 	Unused []engine.Rule `json:"unused"`
 	// Latency is nil if the user did not ask for it.
 	Latency *Latency `json:"latency,omitempty"`
@@ -68,13 +68,12 @@ type Latency struct {
 	Points []Points `json:"points"`
 }
 
-// Points are the times of one point. Those of records are of wherever these were
-// made.
+// Points are the times of one point. The times in records are those of the machine that made them.
 type Points struct {
 	Point decision.Name `json:"point"`
 	Then  Quantiles     `json:"then"`
 	Now   Quantiles     `json:"now"`
-	// Ratio is the median now to that of then, 0 if that is not known.
+	// Ratio is the median of now divided by the recorded one, 0 if that is not known.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -122,7 +121,7 @@ func (r *Report) addMissingBundles(old decision.Record, candidate Side) {
 		name, _, _ := strings.Cut(id, "@")
 		same := func(b *bundle.Bundle) bool { other, _, _ := strings.Cut(b.ID(), "@"); return other == name }
 		builtin := candidate.Builtin.ID()
-		if id == builtin || id == bundle.ShortID(builtin) || // as records have it that were made before revisions were whole hashes
+		if id == builtin || id == bundle.ShortID(builtin) || // as in older records, from before revisions were whole hashes
 			slices.ContainsFunc(candidate.Set, same) || slices.Contains(r.Missing, id) {
 			continue
 		}
@@ -167,7 +166,7 @@ func (l latencies) addDurations(then, now decision.Record) {
 		at = &[2][]time.Duration{}
 		l[then.Point] = at
 	}
-	if then.Duration > 0 { // else it was not recorded
+	if then.Duration > 0 { // otherwise it was not recorded
 		at[0] = append(at[0], then.Duration)
 	}
 	at[1] = append(at[1], now.Duration)

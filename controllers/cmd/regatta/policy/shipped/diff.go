@@ -70,7 +70,7 @@ out.`,
 	return cmd
 }
 
-// readRevision reads the files of a revision, or of what is meant if none is named.
+// readRevision reads the files of a revision, or of the default one if none is named.
 func (b *Bundles) readRevision(cmd *cobra.Command, of v1alpha1.AnyPolicyBundle, name string, a *v1alpha1.PolicyArtifact) (map[string]string, string, error) {
 	if name != "" {
 		if a = of.GetStatus().FindArtifact(name); a == nil {
@@ -109,7 +109,7 @@ func writeUnifiedDiff(out io.Writer, old, now map[string]string, oldName, nowNam
 	return nil
 }
 
-// linesOf has no line for a file that is not there, and none behind the last.
+// linesOf returns the lines of a text: none for a missing file, and no empty line at the end.
 func linesOf(text string) []string {
 	lines := strings.SplitAfter(text, "\n")
 	if last := len(lines) - 1; lines[last] == "" {

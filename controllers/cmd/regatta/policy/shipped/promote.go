@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 )
 
-// errNotYet ends promote; why was printed already.
+// errNotYet ends promote; the reasons were printed already.
 var errNotYet = errors.New("the bundle is not promoted; use --force to promote it anyway")
 
 func newPromoteCommand() *cobra.Command {
@@ -66,7 +66,7 @@ unless --force is set.`,
 	return cmd
 }
 
-// nextMode is the mode that comes after the one there.
+// nextMode is the mode that comes after the current one.
 func nextMode(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, error) {
 	canary := false
 	if c, ok := of.(*v1alpha1.ClusterPolicyBundle); ok {
@@ -87,7 +87,7 @@ func nextMode(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, erro
 	return v1alpha1.PolicyModeEnforce, nil
 }
 
-// promotionBlockers are why what is tried should not be carried out.
+// promotionBlockers returns why a bundle should not be promoted.
 func promotionBlockers(of v1alpha1.AnyPolicyBundle) (out []string) {
 	st := of.GetStatus()
 	if c := findCondition(of, v1alpha1.PolicyBundleReady); !isBundleReady(of) {
@@ -112,7 +112,7 @@ func promotionBlockers(of v1alpha1.AnyPolicyBundle) (out []string) {
 	return out
 }
 
-// waitForReplicas tells what stands when every replica runs it.
+// waitForReplicas waits until every replica runs the bundle, and prints its state.
 func (b *Bundles) waitForReplicas(cmd *cobra.Command, name string, patience time.Duration) error {
 	if patience <= 0 {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shipped has the commands about bundles in a cluster: what stands, how
-// two revisions differ, and the one field that promotes or takes back.
+// Package shipped has the commands about bundles in a cluster: to print their state, to compare two
+// revisions, and to promote a revision or roll it back.
 package shipped
 
 import (
@@ -31,12 +31,12 @@ import (
 // Load reads the bundle at a path of this machine.
 type Load func(path string) (*bundle.Bundle, error)
 
-// NewCommands are status, diff, promote and rollback.
+// NewCommands returns the commands status, diff, promote and rollback.
 func NewCommands(load Load) []*cobra.Command {
 	return []*cobra.Command{newStatusCommand(), newDiffCommand(load), newPromoteCommand(), newRollbackCommand()}
 }
 
-// where is what all commands have: the cluster, and which bundles are meant.
+// where has the flags of all commands: the cluster, and which bundles are meant.
 type where struct {
 	cluster *target.Cluster
 	manager string
@@ -48,7 +48,7 @@ func (w *where) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.manager, "manager-namespace", "kruise-system", "namespace of the manager, where bundles of the platform are kept")
 }
 
-// connectCluster talks to the cluster. A namespace that is named means PolicyBundles.
+// connectCluster connects to the cluster. If a namespace is named, the bundles are PolicyBundles.
 func (w *where) connectCluster(cmd *cobra.Command) (*Bundles, error) {
 	config, err := w.cluster.RESTConfig()
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *Bundles) listBundles(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, 
 	return out, nil
 }
 
-// loadRevision reads a revision that is kept.
+// loadRevision reads a stored revision.
 func (b *Bundles) loadRevision(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact) (*bundle.Bundle, error) {
 	namespace := b.manager
 	var opts []bundle.Option
@@ -207,8 +207,7 @@ func (b *Bundles) patchSpec(ctx context.Context, name, patch string) error {
 	return nil
 }
 
-// waitUntilConverged waits until the leader has looked at the spec and every replica runs
-// what it says.
+// waitUntilConverged waits until the leader has observed the spec and every replica runs it.
 func (b *Bundles) waitUntilConverged(ctx context.Context, name string, patience time.Duration) (v1alpha1.AnyPolicyBundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -233,7 +232,7 @@ func isStatusCurrent(of v1alpha1.AnyPolicyBundle) bool {
 	return of.GetStatus().ObservedGeneration == of.GetGeneration()
 }
 
-// outdatedReplicas is how many replicas do not run what the status says.
+// outdatedReplicas is how many replicas do not run the active revision of the status.
 func outdatedReplicas(st *v1alpha1.PolicyBundleStatus) (n int) {
 	enforced, tried := "", ""
 	if st.Active != nil {

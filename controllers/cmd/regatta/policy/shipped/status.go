@@ -102,7 +102,7 @@ func printTable(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 	return t.Flush()
 }
 
-// printBundle tells all of one bundle.
+// printBundle prints the whole state of one bundle.
 func printBundle(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 	st, w := of.GetStatus(), of.DesiredSpec()
 	name := of.GetName()
@@ -160,7 +160,7 @@ func (s *shadow) formatCounts() string {
 	return fmt.Sprintf("%d decisions compared: %d stricter, %d looser, %d changed, %d errors, %d skipped", s.Compared, s.Stricter, s.Looser, s.Changed, s.Errors, s.Skipped)
 }
 
-// sumShadow sums up the replicas; nil if nothing is in shadow.
+// sumShadow sums up the counts of the replicas; nil if no revision is in shadow.
 func sumShadow(st *v1alpha1.PolicyBundleStatus) *shadow {
 	var out *shadow
 	groups := map[v1alpha1.PolicyDifference]int64{}

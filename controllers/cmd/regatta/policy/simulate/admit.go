@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// admitWorkload does what a cluster does with a workload that is applied: it fills in
-// what was left out, refuses what is wrong, and reads either version.
+// admitWorkload does what a cluster does with a workload that is applied: it sets defaults, validates,
+// and reads either version.
 func admitWorkload(k kind, raw []byte, version string) (workload, error) {
 	response := k.webhooks.MutatingHandler().Handle(context.Background(), k.admissionRequest(version, "", raw))
 	raw, err := review.ApplyPatches(raw, response)
@@ -53,7 +53,7 @@ func decodeWorkload(k kind, raw []byte, version string) (workload, error) {
 	return workload{k, object}, nil
 }
 
-// validateWorkload refuses what the webhook refuses.
+// validateWorkload refuses a workload that the webhook refuses.
 func (w workload) validateWorkload() error {
 	raw, err := json.Marshal(w.Object)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 )
 
-// readBudget reads either version, and refuses what the schema refuses.
+// readBudget reads a budget of either version, and refuses one that the schema refuses.
 func readBudget(raw []byte, version string) (*policy.PodUnavailableBudget, error) {
 	b := &policy.PodUnavailableBudget{}
 	if version == policyv1alpha1.GroupVersion.Version {
@@ -95,8 +95,8 @@ func admitBudget(ctx context.Context, b *policy.PodUnavailableBudget, others []*
 	return errors.New(answer.Result.Message)
 }
 
-// collectBudgets are those of the workload's namespace: the ones that there are, those that
-// are applied with it, and the one that --budget makes up.
+// collectBudgets returns the budgets of the workload's namespace: those of the dump, those that are
+// applied with the workload, and the one that --budget describes.
 func (s Source) collectBudgets(ctx context.Context, w workload, d *dump) ([]*policy.PodUnavailableBudget, error) {
 	elsewhere := func(b *policy.PodUnavailableBudget) bool { return b.Namespace != w.GetNamespace() }
 	out := slices.DeleteFunc(slices.Clone(d.budgets), elsewhere)
@@ -121,7 +121,7 @@ func (s Source) collectBudgets(ctx context.Context, w workload, d *dump) ([]*pol
 	return []*policy.PodUnavailableBudget{b}, err
 }
 
-// parseBudgetFlag is what --budget says, of the pods of a workload.
+// parseBudgetFlag returns the budget that --budget describes, for the pods of a workload.
 func (s Source) parseBudgetFlag(w workload) (*policy.PodUnavailableBudget, error) {
 	kind, text, named := strings.Cut(s.Budget, "=")
 	if !named {
@@ -139,8 +139,7 @@ func (s Source) parseBudgetFlag(w workload) (*policy.PodUnavailableBudget, error
 	return b, nil
 }
 
-// addOtherPods adds to a fleet what its budgets have besides the workload's pods, and tells
-// what is missing of it.
+// addOtherPods adds to a fleet the other pods that its budgets select, and notes which are missing.
 func addOtherPods(f *simulation.ClusterState, w workload, d *dump) (notes []string) {
 	type named struct {
 		schema.GroupKind
@@ -185,7 +184,7 @@ func addOtherPods(f *simulation.ClusterState, w workload, d *dump) (notes []stri
 	return append(notes, noteMissingBudgets(f)...)
 }
 
-// noteMissingBudgets are budgets that pods name and a dump does not have.
+// noteMissingBudgets notes budgets that pods name and that are missing in the dump.
 func noteMissingBudgets(f *simulation.ClusterState) (notes []string) {
 	names := map[string]bool{"": true}
 	for _, b := range f.Budgets {

@@ -31,22 +31,22 @@ import (
 // Source says where a fleet comes from, and what changes in it.
 type Source struct {
 	Workload string   // a file with a workload as it is applied
-	Fleet    []string // files with what there is
-	// Name and Namespace are those of a workload that is made up, and find the
-	// one that is meant where a fleet has several.
+	Fleet    []string // files with the objects of a cluster
+	// Name and Namespace are those of a generated workload. They select the workload too if a fleet has
+	// several.
 	Name, Namespace string
-	// What is made up where there is no fleet.
+	// What is generated if there is no fleet.
 	Zones  []string // ZONE=PODS
 	Labels []string // KEY=VALUE:PODS
-	// What is changed of the workload, nothing where empty.
+	// What is changed of the workload; nothing if empty.
 	Replicas                            int // below 0: as it is
 	MaxUnavailable, MaxSurge, Partition string
 	Policy                              string
 	Update                              []string // CONTAINER=IMAGE
 	Seed                                int64
-	// Budget makes up a PodUnavailableBudget: 25%, max=2 or min=3.
+	// Budget describes a PodUnavailableBudget to generate: 25%, max=2 or min=3.
 	Budget string
-	// Gates are the feature gates that a fleet is made up with.
+	// Gates are the feature gates that a fleet is generated with.
 	Gates features.Gates
 	// Progress reports on a generated fleet.
 	Progress *Progress
@@ -60,8 +60,8 @@ func (m Misuse) Unwrap() error { return m.error }
 
 func newMisuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
 
-// LoadFleet reads or makes the fleet as it is when a rollout begins at a time, and
-// tells what a reader of the outcome has to know.
+// LoadFleet reads or generates the fleet as it is when a rollout begins at a time. It returns notes
+// that a reader of the outcome needs.
 func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (simulation.ClusterState, []string, error) {
 	none := simulation.ClusterState{}
 	d := dump{decode: decodeWorkload}
@@ -91,7 +91,7 @@ func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (sim
 	return f, nil, err
 }
 
-// findWorkload is the one that is meant.
+// findWorkload returns the workload to simulate.
 func (s Source) findWorkload(d *dump) (workload, error) {
 	if s.Workload == "" && len(s.Fleet) == 0 {
 		return s.newSampleCloneSet()
@@ -112,7 +112,7 @@ func (s Source) findWorkload(d *dump) (workload, error) {
 	}
 	w := applied.simulated[0]
 	d.applied, d.namespaces = applied.budgets, append(applied.namespaces, d.namespaces...)
-	for _, there := range d.simulated { // what the cluster knows of it
+	for _, there := range d.simulated { // the workload as it is in the cluster
 		if there.isSameObject(w) {
 			w.SetUID(there.GetUID())
 			w.SetGeneration(there.GetGeneration() + 1)
@@ -122,7 +122,7 @@ func (s Source) findWorkload(d *dump) (workload, error) {
 	return w, nil
 }
 
-// newSampleCloneSet is a CloneSet like most.
+// newSampleCloneSet returns a typical CloneSet.
 func (s Source) newSampleCloneSet() (workload, error) {
 	name := cmp.Or(s.Name, "web")
 	labels := map[string]string{"app": name}
@@ -208,7 +208,7 @@ func (s Source) updateImages(w workload) error {
 	return nil
 }
 
-// fleetFromDump takes from a dump what is the workload's.
+// fleetFromDump takes the objects of the workload from a dump.
 func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []string, error) {
 	f := simulation.ClusterState{Workload: w.Object, Kind: adapters.NewFactory(w.Object), Nodes: d.nodes}
 	if len(s.Zones)+len(s.Labels) > 0 {
@@ -258,7 +258,7 @@ func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []st
 	return f, notes, s.updateImages(w)
 }
 
-// generateFleet makes up the pods of a workload, as they are before it is changed.
+// generateFleet generates the pods of a workload, as they are before it is changed.
 func (s Source) generateFleet(ctx context.Context, builtin fs.FS, w workload, at time.Time) (simulation.ClusterState, error) {
 	before := w.copyWorkload()
 	f := simulation.ClusterState{Workload: before.Object, Kind: adapters.NewFactory(w.Object), Room: map[string]int{}}

@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
 )
 
-// kind is what is known of a kind of workloads besides what the table of kinds has: how it
-// is read and admitted, and what the flags change.
+// kind adds to the table of kinds how a kind of workloads is read and admitted, and what the flags
+// change.
 type kind struct {
 	kinds.Workload
 	// older makes an empty object of v1alpha1.
@@ -28,26 +28,26 @@ type kind struct {
 	fields   func(client.Object) fields
 }
 
-// fields are those of an object that flags change, and that represent what a fleet knows.
+// fields are the fields of an object that flags change, and that hold its state in a fleet.
 type fields struct {
 	replicas **int32
 	template *corev1.PodTemplateSpec
 	// strategy and status point to the whole of both.
 	strategy, status any
-	// current is the revision that the status names as the one before; nil if it names none.
+	// current is the current revision in the status; nil if it names none.
 	current *string
 	// rolling makes a rolling update where there is none yet; nil if the strategy is OnDelete.
 	rolling func() rolling
 	paused  *bool
 }
 
-// rolling points to what bounds a rolling update, nil for what a kind does not have.
+// rolling points to the fields that limit a rolling update; a field that a kind does not have is nil.
 type rolling struct {
 	maxUnavailable, maxSurge, partition **intstr.IntOrString
 	policy                              func(string)
 }
 
-// kindOf finds what is known of a kind; false for those that cannot be simulated.
+// kindOf finds a kind; false if it cannot be simulated.
 func kindOf(of schema.GroupKind) (kind, bool) {
 	w, ok := kinds.FindByGroupKind(of)
 	if !ok {
@@ -88,7 +88,7 @@ func fieldsOfCloneSet(set *kruise.CloneSet) fields {
 	return f
 }
 
-// workload is an object with what is known of its kind.
+// workload is an object with its kind.
 type workload struct {
 	kind
 	client.Object
@@ -105,5 +105,5 @@ func (w workload) isSameObject(other workload) bool {
 	return w.GroupKind() == other.GroupKind() && w.GetName() == other.GetName() && w.GetNamespace() == other.GetNamespace()
 }
 
-// copyPointee copies what another one has at a pointer.
+// copyPointee copies the value that one pointer points to into that of another.
 func copyPointee(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }

@@ -10,34 +10,34 @@ import (
 	"github.com/regatta-sh/regatta/controllers/simulation"
 )
 
-// often is how long a line of progress stays at least, so that a terminal far away
-// does not slow down what it is about.
+// often is how long a line of progress stays at least, so that a slow terminal does not slow down the
+// simulation.
 const often = 100 * time.Millisecond
 
-// Progress is a line on a terminal about how far a simulation is. The next one is
-// written over it. A nil one says nothing.
+// Progress is a line on a terminal about how far a simulation is. The next line is written over it. A
+// nil Progress prints nothing.
 type Progress struct {
 	out   io.Writer
 	clock func() time.Time
-	told  time.Time // when a line was written; zero if none is there
+	told  time.Time // when a line was written; zero if none is shown
 }
 
-// NewProgress makes one for a terminal, by the clock on the wall.
+// NewProgress makes a Progress for a terminal. clock is the real time.
 func NewProgress(out io.Writer, clock func() time.Time) *Progress {
 	return &Progress{out: out, clock: clock}
 }
 
-// ReportGrowth reports a fleet that is made up.
+// ReportGrowth reports the progress of generating a fleet.
 func (p *Progress) ReportGrowth(now simulation.Progress) {
 	p.writeLine("growing the fleet: %d of %d pods", now.Pods, now.Replicas)
 }
 
-// ReportRollout reports a rollout.
+// ReportRollout reports the progress of a rollout.
 func (p *Progress) ReportRollout(now simulation.Progress) {
 	p.writeLine("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
 }
 
-// ClearLine takes the line away, for what is written after it.
+// ClearLine clears the line before other output is written.
 func (p *Progress) ClearLine() {
 	if p != nil && !p.told.IsZero() {
 		fmt.Fprint(p.out, "\r\x1b[K")

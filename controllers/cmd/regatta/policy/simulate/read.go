@@ -17,9 +17,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/document"
 )
 
-// dump is what kubectl get prints.
+// dump has the objects that kubectl get prints.
 type dump struct {
-	// decode reads workloads that can be simulated: those that there are as they are.
+	// decode reads workloads that can be simulated, as they are in the cluster.
 	decode func(k kind, raw []byte, version string) (workload, error)
 
 	simulated []workload
@@ -27,7 +27,7 @@ type dump struct {
 	nodes     []*corev1.Node
 	revisions []*appsv1.ControllerRevision
 	claims    []*corev1.PersistentVolumeClaim
-	// budgets are those that there are, applied those that are applied with a workload.
+	// budgets are the budgets in the cluster, applied those that are applied with a workload.
 	budgets, applied []*policy.PodUnavailableBudget
 	namespaces       []*corev1.Namespace
 	others           []client.Object // workloads of kinds that are not simulated
@@ -76,7 +76,7 @@ func (d *dump) addObject(o *unstructured.Unstructured) error {
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), explainError(err))
 	}
-	return nil // what else a dump has, no rollout looks at
+	return nil // rollouts do not depend on other objects of a dump
 }
 
 // explainError describes an error about a field in the terms of the input file. It
