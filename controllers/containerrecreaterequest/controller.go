@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containerrecreaterequest is the manager's part of ContainerRecreateRequests:
-// deadlines, taking the pod out of its services, what the pod reports of new runs, and
-// by the policies which containers the node may stop now (CRR-02 to CRR-05). The
-// node agent does the rest.
+// Package containerrecreaterequest is the manager's part of ContainerRecreateRequests (CRR-02 to
+// CRR-05). It enforces deadlines, takes the pod out of its services, and copies what the pod reports
+// of new runs. By the policies it decides which containers the node may stop now. The node agent does
+// the rest.
 package containerrecreaterequest
 
 import (
@@ -48,24 +48,24 @@ type Reconciler struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithBudgets tells policies of the budgets of a pod; they hear of none if unset.
+// WithBudgets sets how to find the budgets of a pod for the policies. The policies see no budgets if unset.
 func WithBudgets(of func(context.Context, *corev1.Pod) ([]points.Budget, error)) Option {
 	return func(r *Reconciler) { r.budgets = of }
 }
 
-// WithCharge has restarts that policies charge to the budget of a pod ask it; the hold is why
-// they wait. None of them waits for a budget if unset.
+// WithCharge sets the check of the pod's budget before a restart that policies charge to it. The hold
+// is why the restart waits. No restart waits for a budget if unset.
 func WithCharge(charge func(context.Context, *corev1.Pod) (*decision.Hold, error)) Option {
 	return func(r *Reconciler) { r.charge = charge }
 }
 
-// WithAgents sets how to find out whether a node has a node agent, and if it does not, for how long it may still be that the agent
-// is only being replaced. Each node has one if unset.
+// WithAgents sets how to find out whether a node has a node agent. If it has none, left is for how long the agent may still be in
+// replacement. If unset, each node counts as having one.
 func WithAgents(on func(ctx context.Context, node string) (there bool, left time.Duration, err error)) Option {
 	return func(r *Reconciler) { r.agents = on }
 }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	for _, opt := range opts {

@@ -25,7 +25,7 @@ func (r *Reconciler) decideRestarts(ctx context.Context, request *kruise.Contain
 	if !slices.ContainsFunc(request.Status.ContainerRecreateStates, func(s kruise.ContainerRecreateRequestContainerRecreateState) bool {
 		return s.Phase == kruise.ContainerRecreateRequestPending
 	}) {
-		return r.reportHold(ctx, request, nil) // the node has not told yet, or nothing waits
+		return r.reportHold(ctx, request, nil) // the node has not reported yet, or nothing waits
 	}
 	permits, err := permit.ReadPermits(request)
 	if err != nil {
@@ -77,7 +77,7 @@ func targetContainerID(request *kruise.ContainerRecreateRequest, pod *corev1.Pod
 	return ""
 }
 
-// buildRestartsInput are what the decision is made from.
+// buildRestartsInput returns the input of the decision.
 func (r *Reconciler) buildRestartsInput(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod, permits permit.Permits) (points.RestartsInput, error) {
 	s := request.Spec.Strategy
 	if s == nil {
@@ -124,7 +124,7 @@ func (r *Reconciler) buildRestartsInput(ctx context.Context, request *kruise.Con
 	return in, nil
 }
 
-// reportHold tells why nothing is stopped, and that it goes on.
+// reportHold reports why no container is stopped. Without holds it removes that report.
 func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRecreateRequest, holds []decision.Hold) error {
 	was := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestHeld)
 	if len(holds) == 0 {
@@ -159,8 +159,8 @@ func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRe
 	return err
 }
 
-// failDeniedContainers fails the containers that are not restarted. The node ends the request if the
-// others are to be left alone then.
+// failDeniedContainers fails the containers whose restart is denied. The node ends the request if the
+// other containers must not be restarted after a failure.
 func (r *Reconciler) failDeniedContainers(ctx context.Context, request *kruise.ContainerRecreateRequest, denied map[string]points.Denial) error {
 	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 		for i := range s.ContainerRecreateStates {

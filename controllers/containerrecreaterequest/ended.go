@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// AgentMissingReason is of a request that waits because its node has no node agent.
+	// AgentMissingReason is the reason of a request that waits because its node has no node agent.
 	AgentMissingReason = "NodeAgentMissing"
 	// agentTime is how long a request without a deadline waits for a node agent that is gone.
 	agentTime = nodes.ResponseTime
-	// agentAgain is how soon a request that waits for a node agent is looked at again.
+	// agentAgain is how soon a request that waits for a node agent is reconciled again.
 	agentAgain = 10 * time.Second
 )
 
-// settleEnded returns the states of the containers of a request, and whether one is new: that of a container that has ended and that the
-// kubelet does not start again. It has succeeded if it was restarted and then ended with success; nothing would ever make it ready.
+// settleEnded returns the states of the containers of a request, and whether it changed one. A container that has ended, and that the
+// kubelet does not start again, is settled here, since it never becomes ready. It has succeeded if it was restarted and then ended with
+// success.
 func settleEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (states []kruise.ContainerRecreateRequestContainerRecreateState, changed bool) {
 	states = slices.Clone(request.Status.ContainerRecreateStates)
 	for i := range states {
@@ -52,8 +53,8 @@ func settleEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (sta
 	return states, changed
 }
 
-// awaitAgent has a request wait while its node has no node agent, and ends it after some time if the user set no deadline: nothing
-// else would. It returns when to look again, 0 if there is an agent or the request has ended.
+// awaitAgent makes a request wait while its node has no node agent. It ends the request after some time if the user set no
+// deadline, since nothing else would. It returns when to reconcile again, 0 if there is an agent or the request has ended.
 func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
 	if r.agents == nil {
 		return 0, nil
@@ -69,13 +70,13 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 		return 0, r.reportHold(ctx, request, nil)
 	case there:
 		return 0, nil
-	case left > 0 && !waits: // it may be replaced at the moment
+	case left > 0 && !waits: // the agent may be in replacement
 		return left, nil
 	}
 	if waits && request.Spec.ActiveDeadlineSeconds == nil && r.Now().Sub(was.LastTransitionTime.Time) >= agentTime {
 		return 0, r.completeRequest(ctx, request, kruise.ContainerRecreateRequestNoResponseMessage)
 	}
-	if !waits && was != nil { // since when it waits for an agent is the time of the condition
+	if !waits && was != nil { // the time of the condition is since when the request waits for an agent
 		if err := r.reportHold(ctx, request, nil); err != nil {
 			return 0, err
 		}
@@ -87,15 +88,15 @@ func (r *Reconciler) awaitAgent(ctx context.Context, request *kruise.ContainerRe
 	return agentAgain, r.reportHold(ctx, request, []decision.Hold{{Reason: AgentMissingReason, Message: message}})
 }
 
-// findAgent reports whether a node has a node agent that can be expected to answer; left is how long it may still be that it is only
-// being replaced, and why says what is wrong. The pod of an agent stays on a node that is gone for good and is not deleted.
+// findAgent reports whether a node has a node agent that should answer. left is for how long the agent may still be in replacement,
+// and why says what is wrong. The pod of an agent stays on a node that is gone for good and is not deleted.
 func (r *Reconciler) findAgent(ctx context.Context, name string) (there bool, left time.Duration, why string, err error) {
 	there, left, err = r.agents(ctx, name)
 	if err != nil || !there || name == "" {
 		return there, left, fmt.Sprintf("No node agent runs on node %s", name), err
 	}
 	node, err := nodes.FindNode(ctx, r.Client, r.Live, name)
-	if err != nil || node == nil { // the pod of the agent goes next
+	if err != nil || node == nil { // the pod of the agent is deleted next
 		return true, 0, "", err
 	}
 	since := nodes.UnreadySince(node)

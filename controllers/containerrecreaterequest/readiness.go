@@ -22,15 +22,15 @@ import (
 // finalizer keeps a request until its pod is back in its services.
 const finalizer = kruise.ContainerRecreateRequestUnreadyAcquiredKey
 
-// readinessKey is what holds the pod of a request not ready.
+// readinessKey is the key that keeps the pod of a request not ready.
 func readinessKey(request *kruise.ContainerRecreateRequest) kruise.PodReadinessMessage {
 	return kruise.PodReadinessMessage{
 		UserAgent: kruise.ContainerRecreateRequestReadinessUserAgent, Key: request.Namespace + "/" + request.Name,
 	}
 }
 
-// markPodNotReady is CRR-03: it takes the pod out of its services, and returns the condition to
-// write once it has.
+// markPodNotReady is CRR-03: it takes the pod out of its services, and returns the condition to write
+// after that.
 func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*metav1.Condition, error) {
 	if s := request.Spec.Strategy; s == nil || s.UnreadyGracePeriodSeconds == nil ||
 		meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil {
@@ -58,7 +58,7 @@ func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.Contai
 }
 
 // graceTimeLeft is how long the pod of a request still has to leave its services (CRR-07), by the
-// clock of managers: that of the node may be another one.
+// clock of the managers: the clock of the node may differ.
 func graceTimeLeft(request *kruise.ContainerRecreateRequest, now time.Time) time.Duration {
 	c := meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace)
 	if s := request.Spec.Strategy; c == nil || s == nil || s.UnreadyGracePeriodSeconds == nil {
@@ -67,8 +67,8 @@ func graceTimeLeft(request *kruise.ContainerRecreateRequest, now time.Time) time
 	return c.LastTransitionTime.Add(time.Duration(*request.Spec.Strategy.UnreadyGracePeriodSeconds) * time.Second).Sub(now)
 }
 
-// finalizeRequest is CRR-05: the pod comes back to its services, the agent no longer sees the
-// request, and a request that is not kept goes when its time has come.
+// finalizeRequest is CRR-05: the pod returns to its services, the agent no longer sees the request,
+// and the request is deleted when its time to live is over.
 func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (time.Duration, error) {
 	if pod != nil && inplace.FindCondition(pod, kruise.KruisePodReady) != nil {
 		if _, err := (lifecycle.Writer{Client: r.Client, Now: r.Now}).SetKey(ctx, pod.DeepCopy(), readinessKey(request), false); client.IgnoreNotFound(err) != nil {
@@ -98,7 +98,7 @@ func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.Contai
 	return 0, nil
 }
 
-// removeStalled removes what a release wrote that did not act on requests yet.
+// removeStalled removes the condition that earlier releases wrote, which did not act on requests yet.
 func removeStalled(s *kruise.ContainerRecreateRequestStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 }

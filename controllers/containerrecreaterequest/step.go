@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// responseTime is how long the agent has to say something of a new request.
+	// responseTime is how long the agent has to respond to a new request.
 	responseTime = 60 * time.Second
-	// lookAgain is how soon a request that is worked on is looked at again.
+	// lookAgain is how soon a request in progress is reconciled again.
 	lookAgain = 3 * time.Second
-	// pendingAgain is how soon a request that waits for another one of its pod is looked at again: nothing tells that its node
-	// agent is gone.
+	// pendingAgain is how soon a request that waits for another request of its pod is reconciled again: no event reports that
+	// its node agent is gone.
 	pendingAgain = time.Minute
 )
 
@@ -41,20 +41,20 @@ func isFinished(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// reportFailure has the status of a request say while its steps fail.
+// reportFailure records in the status of a request that its reconciles fail.
 func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.ContainerRecreateRequest, cause error) error {
 	before := request.DeepCopy()
 	if cause == nil && !failure.ClearCondition(&request.Status) || cause != nil && !failure.SetCondition(&request.Status, cause, request.Generation, r.Now()) {
 		return nil
 	}
 	err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if cause != nil && apierrors.IsConflict(err) { // the next round tells
+	if cause != nil && apierrors.IsConflict(err) { // the next reconcile reports it
 		return nil
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// reconcileRequest is CRR-02. It says when to look again; 0 for when something changes.
+// reconcileRequest is CRR-02. It returns when to reconcile again; 0 for when something changes.
 func (r *Reconciler) reconcileRequest(ctx context.Context, request *kruise.ContainerRecreateRequest) (time.Duration, error) {
 	pod, err := r.getPod(ctx, request)
 	if err != nil {
@@ -97,10 +97,10 @@ func (r *Reconciler) reconcileRequest(ctx context.Context, request *kruise.Conta
 	return requeue.EarliestDelay(after, pendingAgain), nil
 }
 
-// reconcileRecreating is one round for a request that its node works on. wait is how long the pod
+// reconcileRecreating is one reconcile of a request that its node works on. wait is how long the pod
 // still has to leave its services.
 func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (wait time.Duration, err error) {
-	if states, changed := settleEnded(request, pod); changed { // the agent completes the request by them
+	if states, changed := settleEnded(request, pod); changed { // the agent completes the request by these states
 		return 0, r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) { s.ContainerRecreateStates = states })
 	}
 	graced, err := r.markPodNotReady(ctx, request, pod)
@@ -129,8 +129,9 @@ func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.Co
 	return 0, r.decideRestarts(ctx, request, pod)
 }
 
-// snapshotStatuses is CRR-04: what the pod reports of containers that have started since the
-// request. A run that is not the one of the request has, whatever the clock of its node says.
+// snapshotStatuses is CRR-04: it returns what the pod reports of containers that have started since
+// the request. A run that differs from the one in the request is such a one, whatever the clock of its
+// node says.
 func snapshotStatuses(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) []kruise.ContainerStatusSnapshot {
 	var out []kruise.ContainerStatusSnapshot
 	for i := range request.Spec.Containers {
@@ -156,8 +157,8 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return &pod.Status.ContainerStatuses[i]
 }
 
-// getPod reads the pod of a request, nil if it is gone. A cache that does not have it yet
-// is no proof.
+// getPod reads the pod of a request, nil if it is gone. If the cache does not have the pod, the API
+// server is read.
 func (r *Reconciler) getPod(ctx context.Context, request *kruise.ContainerRecreateRequest) (*corev1.Pod, error) {
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}
 	pod := &corev1.Pod{}
@@ -174,7 +175,7 @@ func (r *Reconciler) getPod(ctx context.Context, request *kruise.ContainerRecrea
 	return pod, nil
 }
 
-// completeRequest ends a request that its node did not end. What has not finished has failed.
+// completeRequest ends a request that its node did not end. Containers that have not finished have failed.
 func (r *Reconciler) completeRequest(ctx context.Context, request *kruise.ContainerRecreateRequest, why string) error {
 	why = message.Shorten(why)
 	return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
@@ -194,8 +195,8 @@ func (r *Reconciler) completeRequest(ctx context.Context, request *kruise.Contai
 	})
 }
 
-// sidecarsEnded reports whether a request to end sidecars is fulfilled: no other request is for
-// containers that do not come again.
+// sidecarsEnded reports whether a request to end sidecars is fulfilled: only such requests are for
+// containers that do not start again.
 func sidecarsEnded(request *kruise.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	if !strings.HasPrefix(request.Name, kruise.SidecarTerminationRequestPrefix) || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return false
@@ -222,8 +223,8 @@ func (r *Reconciler) succeedRequest(ctx context.Context, request *kruise.Contain
 	})
 }
 
-// patchStatus changes the status of a request as it was read, and takes what the API server
-// made of it. The agent writes it too.
+// patchStatus patches the status of a request, and updates the request from the response. It is a
+// patch since the agent writes the status too.
 func (r *Reconciler) patchStatus(ctx context.Context, request *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
 	before := request.DeepCopy()
 	change(&request.Status)

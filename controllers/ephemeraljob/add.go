@@ -21,20 +21,20 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 )
 
-// mayPass is how long a refusal is tried again that may pass, such as that of a webhook or of a permission that is missing.
+// mayPass is how long a refusal that may be temporary is retried, such as one by a webhook or for lack of a permission.
 const mayPass = time.Minute
 
 // mostWhy is how many bytes of a refusal the status of the job repeats.
 const mostWhy = 500
 
-// errNotServed is of an API server that does not have the subresource.
+// errNotServed says that the API server does not have the subresource.
 var errNotServed = errors.New("the API server does not serve pods/ephemeralcontainers")
 
 // refusal is why a pod did not get the containers.
 type refusal struct {
 	since time.Time
 	why   string
-	// final says that it is not tried again: the pod has failed.
+	// final is true if the pod is not tried again: it has failed.
 	final bool
 }
 
@@ -46,7 +46,7 @@ func (m *memory) forgetRefusalsBeforeEdit(job *kruise.EphemeralJob) {
 	}
 }
 
-// recordRefusal notes a refusal. One of the schema stands, since neither the pod nor the template becomes another one.
+// recordRefusal notes a refusal. A refusal by the schema is final, since neither the pod nor the template changes.
 func (m *memory) recordRefusal(pod types.UID, err error, now time.Time) {
 	was, again := m.refused[pod]
 	if !again {
@@ -60,7 +60,7 @@ func (m *memory) recordRefusal(pod types.UID, err error, now time.Time) {
 	m.refused[pod] = was
 }
 
-// stateOf is the state of a pod in a job, as far as the API server and the refusals of the pod say.
+// stateOf returns the state of a pod in a job, by its status and its refusals.
 func (m *memory) stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) podState {
 	state, foreign := stateOf(pod, job)
 	if foreign || state == untouched && m.refused[pod.UID].final {
@@ -69,7 +69,7 @@ func (m *memory) stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) podState {
 	return state
 }
 
-// whyUnable says whyUnable a pod is unable.
+// whyUnable says why a pod is unable to have the containers.
 func (m *memory) whyUnable(pod *corev1.Pod) string {
 	if was := m.refused[pod.UID]; was.final {
 		return was.why
@@ -78,7 +78,8 @@ func (m *memory) whyUnable(pod *corev1.Pod) string {
 }
 
 // addContainers adds the containers to pods, in slow start batches. A pod that cannot have them does not
-// keep the others from getting them. final is of pods that are not tried again, and err of what is.
+// prevent the others from getting them. final is the error about pods that are not tried again, err the
+// error about the rest.
 func (r *Reconciler) addContainers(ctx context.Context, job *kruise.EphemeralJob, m *memory, pods []*corev1.Pod) (final, err error) {
 	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
 	for i := range containers {
@@ -118,7 +119,8 @@ func (r *Reconciler) addContainers(ctx context.Context, job *kruise.EphemeralJob
 	return errors.Join(failed...), errors.Join(again...)
 }
 
-// addTo adds the containers to one pod, and returns the pod with them; nil if it is gone, and so is its part of the job.
+// addTo adds the containers to one pod, and returns the pod with them; nil if the pod is gone, so that the job has
+// nothing to do for it.
 func (r *Reconciler) addTo(ctx context.Context, pod *corev1.Pod, containers []corev1.EphemeralContainer) (*corev1.Pod, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID}, // not another one of this name
@@ -132,7 +134,7 @@ func (r *Reconciler) addTo(ctx context.Context, pod *corev1.Pod, containers []co
 	if err == nil {
 		return changed, nil
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // an API server without the subresource says not found too
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // an API server without the subresource returns not found too
 		now := &corev1.Pod{}
 		failed := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), now)
 		switch {
@@ -140,14 +142,14 @@ func (r *Reconciler) addTo(ctx context.Context, pod *corev1.Pod, containers []co
 			return nil, nil
 		case failed != nil:
 			return nil, fmt.Errorf("reading pod %s past the cache: %w", pod.Name, failed)
-		case apierrors.IsNotFound(err): // the caller would take the job itself for gone
+		case apierrors.IsNotFound(err): // the caller would take a not found error to mean that the job is gone
 			return nil, fmt.Errorf("adding containers to pod %s: %w: %s", pod.Name, errNotServed, err.Error())
 		}
 	}
 	return nil, fmt.Errorf("adding containers to pod %s: %w", pod.Name, err)
 }
 
-// isRefusal reports whether an error is of the request, which is not better a moment later by itself.
+// isRefusal reports whether an error is about the request itself, so that an immediate retry does not help.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -37,19 +37,19 @@ type Reconciler struct {
 	writes int
 }
 
-// memory is what is known of a job between its steps.
+// memory is what is remembered of a job between reconciles.
 type memory struct {
-	// listed is true once the pods were read past the cache.
+	// listed is true once the pods were read from the API server.
 	listed bool
 	// patched are the pods that have the containers, as the API server returned them, until
 	// the cache shows them.
 	patched map[types.UID]*corev1.Pod
-	// refused are pods that did not get the containers: they come last, so that they keep no
-	// other from its turn.
+	// refused are pods that did not get the containers: they come last, so that they do not delay the
+	// others.
 	refused map[types.UID]refusal
-	// generation is that of the job which the refusals are for.
+	// generation is the generation of the job that the refusals are for.
 	generation int64
-	// failed is the last CreateFailed that was recorded.
+	// failed is the message of the last CreateFailed event.
 	failed string
 }
 
@@ -77,7 +77,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 	return r.CompleteController(b, r)
 }
 
-// removeFinalizer lets a job go that OpenKruise has put its finalizer on.
+// removeFinalizer removes OpenKruise's finalizer from a job that is being deleted.
 func (r *Reconciler) removeFinalizer(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
 	i := slices.Index(job.Finalizers, kruise.EphemeralContainersFinalizer)
 	if i < 0 {

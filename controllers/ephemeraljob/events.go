@@ -51,7 +51,7 @@ func isRelevantChange(before, after *corev1.Pod) bool {
 		!equality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
-// enqueueMatching enqueues the jobs that go on and match one state of a pod.
+// enqueueMatching enqueues the unfinished jobs whose selector matches one of the states of a pod.
 func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...client.Object) {
 	list := &kruise.EphemeralJobList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...cli
 	}
 }
 
-// unfinishedRequests are the jobs that other policies may concern.
+// unfinishedRequests returns requests for the unfinished jobs, which a change of the policies may concern.
 func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !isFinished(job) })
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// nodesAgain is how soon the nodes of containers that have not ended are looked at again: no pod changes as its node is gone for good and
-// is not deleted.
+// nodesAgain is how soon the nodes of containers that have not ended are checked again: the pods of a node that is gone for good, but not
+// deleted, do not change.
 const nodesAgain = time.Minute
 
-// loseNodes finds the pods whose containers have begun, or are to begin, on a node that is not ready: it tells nothing of their end. They
-// have failed after some time of the job if the user set no deadline: nothing else would end the job. It returns when to look again, 0 for not at
-// all.
+// loseNodes finds the pods whose containers have begun, or are to begin, on a node that is not ready: such a node does not report their end. If
+// the user set no deadline, these pods fail after some time of the job, since nothing else would end the job. It returns when to reconcile again,
+// 0 for not at all.
 func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (again time.Duration, err error) {
 	known := map[string]*corev1.Node{}
 	var waits []string
@@ -38,7 +38,7 @@ func (r *Reconciler) loseNodes(ctx context.Context, s *state, next *change) (aga
 			known[name] = node
 		}
 		again = requeue.EarliestDelay(again, nodesAgain)
-		if node == nil { // the control plane deletes its pods
+		if node == nil { // the control plane deletes the node's pods
 			continue
 		}
 		switch at := nodes.LostAt(node, next.status.StartTime.Time); {

@@ -17,7 +17,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 )
 
-// isNeverStarted are reasons why a container waits that never starts: its runtime cannot run it, or its image has no proper name.
+// isNeverStarted reports whether a container that waits for this reason never starts: its runtime cannot run it, or the name of
+// its image is invalid.
 func isNeverStarted(reason string) bool {
 	return reason == "RunContainerError" || reason == "InvalidImageName"
 }
@@ -26,17 +27,17 @@ func isNeverStarted(reason string) bool {
 type podState string
 
 const (
-	// untouched: the pod does not have the containers.
+	// untouched means that the pod does not have the containers.
 	untouched podState = "Untouched"
-	// added: it has them, and no status says anything of them yet.
+	// added means that the pod has the containers, but no status of them yet.
 	added     podState = "Added"
 	waiting   podState = "Waiting"
 	running   podState = "Running"
 	succeeded podState = "Succeeded"
 	failed    podState = "Failed"
-	// unable: it cannot have them, so it has failed.
+	// unable means that the pod cannot have the containers, so it has failed.
 	unable podState = "Unable"
-	// lost: its node is not ready for too long, so it has failed.
+	// lost means that the pod's node was not ready for too long, so the pod has failed.
 	lost podState = "Lost"
 )
 
@@ -54,8 +55,8 @@ func owningJobUID(c *corev1.EphemeralContainer) string {
 	return ""
 }
 
-// stateOf is EJ-02: the state of a pod in a job. foreign is true where another job, or a user, has
-// added a container of one of the names.
+// stateOf is EJ-02: the state of a pod in a job. foreign is true if another job, or a user, has added
+// a container with one of the names.
 func stateOf(pod *corev1.Pod, job *kruise.EphemeralJob) (state podState, foreign bool) {
 	names := map[string]bool{}
 	for i := range job.Spec.Template.EphemeralContainers {
@@ -106,10 +107,10 @@ func containerState(s corev1.ContainerState) podState {
 	return added
 }
 
-// listPods is EJ-01 without the cut to spec.replicas: those that have the containers, then the others,
-// each the oldest first; pods that cannot have them come last. What was written is laid over the cache until the cache shows it. The
-// first time the pods are read past the cache: an earlier process may have written what it does not
-// show yet.
+// listPods is EJ-01 without the cut to spec.replicas. First come the pods that have the containers, then the others, each the oldest
+// first; pods that cannot have the containers come last. The controller's own writes are laid over the cache until the cache shows
+// them. The first time the pods are read from the API server: an earlier process may have made writes that the cache does not show
+// yet.
 func (r *Reconciler) listPods(ctx context.Context, job *kruise.EphemeralJob, m *memory) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil {

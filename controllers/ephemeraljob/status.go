@@ -53,7 +53,7 @@ func (r *Reconciler) addEvent(c *change, kind, reason, message string) {
 	c.events = append(c.events, func() { r.Events.Event(c.job, kind, reason, message) })
 }
 
-// reportHeldAndDenied sets the conditions by which users see what policies keep from the job.
+// reportHeldAndDenied sets the conditions that show which pods policies hold or deny.
 func (r *Reconciler) reportHeldAndDenied(c *change, h *placement.Hold, denied map[string]placement.Denial) {
 	if h == nil {
 		if c.removeCondition(kruise.EphemeralJobHeld) {
@@ -91,8 +91,8 @@ func messageWithRule(message, rule string) string {
 	return message + " (rule " + rule + ")"
 }
 
-// reportCreation reports containers that could not be added, or that they could. The phase stays: what can
-// pass is tried again, and the next round counts what cannot.
+// reportCreation reports whether all containers could be added. The phase does not change: a temporary
+// refusal is retried, and the next reconcile counts a final one.
 func (r *Reconciler) reportCreation(m *memory, c *change, err error) {
 	if err == nil {
 		m.failed = ""
@@ -108,8 +108,8 @@ func (r *Reconciler) reportCreation(m *memory, c *change, err error) {
 	}
 }
 
-// updateStatus writes the status if it is another one than the job was read with, and records the
-// events.
+// updateStatus writes the status if it differs from the one that the job was read with, and records
+// the events.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()

@@ -26,13 +26,13 @@ import (
 type state struct {
 	job *kruise.EphemeralJob
 	now time.Time
-	// candidates are pods that the job may be for, in its order, with their states.
+	// candidates are the pods that match the job, in the order of the job, with their states.
 	candidates []*corev1.Pod
 	states     []podState
 	memory     *memory
 	in         placement.EphemeralInput
-	// targets are the pods that the job is for, with their states (EJ-01). A job that asks for more pods than there are is for
-	// those that there are.
+	// targets are the pods that the job covers, with their states (EJ-01). A job that asks for more pods than match it covers
+	// all that match.
 	targets map[string]podState
 	counts  map[podState]int
 }
@@ -40,7 +40,7 @@ type state struct {
 // isFinished reports whether a job has ended.
 func isFinished(job *kruise.EphemeralJob) bool { return job.Status.CompletionTime != nil }
 
-// reconcileJob says when to look again; 0 for when something changes.
+// reconcileJob is one reconcile. It returns when to reconcile again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob) (time.Duration, error) {
 	if isFinished(job) {
 		return r.deleteExpired(ctx, job)
@@ -61,7 +61,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob)
 	}
 	out, again := r.decidePods(ctx, s, m, next)
 	s.selectTargets(out)
-	if s.counts[untouched] == 0 { // such as after a write whose answer was lost
+	if s.counts[untouched] == 0 { // such as after a write whose response was lost
 		r.reportCreation(m, next, nil)
 	}
 	s.summarizeStatus(next)
@@ -76,13 +76,13 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.EphemeralJob)
 	}
 	final, err := r.addContainers(ctx, job, m, chosen)
 	r.reportCreation(m, next, errors.Join(final, err))
-	if final != nil { // they have failed, which the next round counts
+	if final != nil { // these pods have failed, which the next reconcile counts
 		again = requeue.EarliestDelay(again, requeue.Soon)
 	}
 	return again, errors.Join(err, r.updateStatus(ctx, next))
 }
 
-// decidePods asks which pods get the containers now.
+// decidePods asks the policies which pods get the containers now.
 func (r *Reconciler) decidePods(ctx context.Context, s *state, m *memory, next *change) (placement.EphemeralOutput, time.Duration) {
 	s.in = buildEphemeralInput(s, m)
 	if s.in.Counts.Waiting == 0 {
@@ -95,7 +95,7 @@ func (r *Reconciler) decidePods(ctx context.Context, s *state, m *memory, next *
 	return out, requeue.DecisionDelay(record, s.now, out.RequeueTimes()...)
 }
 
-// buildEphemeralInput are what the decision is made from.
+// buildEphemeralInput returns the input of the decision.
 func buildEphemeralInput(s *state, m *memory) placement.EphemeralInput {
 	job := s.job
 	in := placement.EphemeralInput{
@@ -224,7 +224,7 @@ func (s *state) summarizeStatus(next *change) {
 	}
 }
 
-// failureReason is the reason of a job of which pods have failed: containers that ended or are lost, or that could not be added.
+// failureReason is the reason of a job with failed pods: containers that ended or are lost, or that could not be added.
 func (s *state) failureReason() string {
 	if s.counts[failed]+s.counts[lost] == 0 {
 		return kruise.EphemeralJobCreateFailedReason
@@ -232,7 +232,7 @@ func (s *state) failureReason() string {
 	return kruise.EphemeralJobFailedReason
 }
 
-// describeFailedPods says why pods cannot have the containers, or are lost, of some of them.
+// describeFailedPods says for some of the failed pods why they cannot have the containers, or are lost.
 func (s *state) describeFailedPods() string {
 	const few = 3
 	var out strings.Builder
@@ -260,7 +260,7 @@ func (s *state) timeToDeadline(next *change) time.Duration {
 	return max(next.status.StartTime.Add(time.Duration(*seconds)*time.Second).Sub(s.now), requeue.Soon)
 }
 
-// failPastDeadline fails a job whose time is over. One that is paused is not.
+// failPastDeadline fails a job whose deadline has passed, unless it is paused.
 func (s *state) failPastDeadline(next *change) {
 	seconds := s.job.Spec.ActiveDeadlineSeconds
 	if seconds == nil || next.status.CompletionTime != nil || next.status.Phase == kruise.EphemeralJobPaused || next.status.Phase == kruise.EphemeralJobError ||

@@ -16,26 +16,26 @@ import (
 const (
 	Group   = "decisions.kruise.io"
 	Version = "v1alpha1"
-	// APIService is the name of the object that tells the API server so.
+	// APIService is the name of the object that registers the API with the API server.
 	APIService = Version + "." + Group
-	// APIPath is where resources are.
+	// APIPath is the path of the resources.
 	APIPath = "/apis/" + Group + "/" + Version
 )
 
-// Resources of the API. None is stored: each is what managers remember.
+// Resources of the API. None is stored: managers serve them from memory.
 const (
-	// Explanations are of objects in a namespace, by the names of the objects (verb get).
+	// Explanations explain objects in a namespace, by the names of the objects (verb get).
 	Explanations = "explanations"
-	// ClusterExplanations are of objects that are in no namespace, by their names (verb get).
+	// ClusterExplanations explain objects that are in no namespace, by their names (verb get).
 	ClusterExplanations = "clusterexplanations"
-	// Refusals are of requests for objects in a namespace, or for all objects (verb list).
+	// Refusals are refused requests about objects in a namespace, or about all objects (verb list).
 	Refusals = "refusals"
 	// Decisions are records of decisions about all namespaces (verb list), as lines in the
 	// format of package record, masked.
 	Decisions = "decisions"
 )
 
-// Paths by which one manager asks another for what that one remembers by itself.
+// Paths at which one manager asks another for what only that manager remembers.
 const (
 	ReplicaPath          = "/v1/replica/why"
 	ReplicaDecisionsPath = "/v1/replica/decisions"
@@ -65,21 +65,22 @@ func APIGroup() metav1.APIGroup {
 	}
 }
 
-// Question is what a manager is asked: about an object, about a request, or about what a
-// user was refused.
+// Question is a question to a manager: about an object, about a request, or about the refused requests
+// of a user.
 type Question struct {
-	// Kind is Pod or one of kinds.ActingWorkloads with its Group; of other objects both are empty, and
-	// Resource is what kubectl calls them, such as deployments.apps.
+	// Kind is Pod or one of kinds.ActingWorkloads with its Group. For other objects both are empty, and
+	// Resource is their kubectl name, such as deployments.apps.
 	Group, Kind, Resource string
-	// Namespace is that of the object. Of requests it narrows which are meant; empty is all.
+	// Namespace is the namespace of the object. In a question about requests it selects those in the namespace;
+	// empty selects all.
 	Namespace, Name string
 	// Pods asks for the answers of all pods of a workload as well.
 	Pods bool
 	// Nearest asks for what would have changed the answer.
 	Nearest bool
-	// Request is the UID of a request for admission, and User who sent some.
+	// Request is the UID of an admission request; User selects requests by the user who sent them.
 	Request, User string
-	// Skip is how many of the latest refusals another manager has had already.
+	// Skip is how many of the latest refusals the asking manager has received already.
 	Skip int
 }
 
@@ -138,7 +139,7 @@ func (q Question) QueryValues() url.Values {
 	return out
 }
 
-// ParseQuestion reads what Values wrote.
+// ParseQuestion reads the parameters that QueryValues wrote.
 func ParseQuestion(v url.Values) Question {
 	skip, err := strconv.Atoi(v.Get("skip"))
 	if err != nil || skip < 0 {

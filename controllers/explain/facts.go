@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CollectFacts are the facts that a rule looks at, by their paths below the input, each
-// short: a group of groups is listed group by group. Those that go without saying
-// are left out.
+// CollectFacts returns the facts that a rule reads, by their paths below the input. An object of
+// objects is listed as one fact per inner object, to keep each fact short. The paths in without are
+// left out.
 func CollectFacts(at map[string]any, without ...string) []Fact {
 	var out []Fact
 	var tell func(name string, v any)
@@ -27,7 +27,7 @@ func CollectFacts(at map[string]any, without ...string) []Fact {
 			return
 		}
 		text, err := json.Marshal(v)
-		if err != nil { // it came from JSON
+		if err != nil { // impossible: the value came from JSON
 			return
 		}
 		out = append(out, Fact{Name: name, Value: string(text)})
@@ -38,7 +38,7 @@ func CollectFacts(at map[string]any, without ...string) []Fact {
 		}
 	}
 	slices.SortFunc(out, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
-	// A rule may look at a group and at one of its counts: the group tells both.
+	// A rule may read a group and one of its counts: only the count is listed.
 	return slices.DeleteFunc(slices.Clone(out), func(f Fact) bool {
 		return slices.ContainsFunc(out, func(o Fact) bool { return strings.HasPrefix(f.Name, o.Name+".") })
 	})

@@ -11,10 +11,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// storedBytes is what is kept of a workload besides its round: its names, and its places in the maps and the list.
+// storedBytes is how much memory a workload takes besides its round: for its names, and its entries in the maps
+// and the list.
 const storedBytes = 1 << 10
 
-// droppedRound represents a round that takes too much memory to be kept. It says so.
+// droppedRound replaces a round that takes too much memory to be kept, and says so.
 type droppedRound struct {
 	subject decision.Subject
 	at      time.Time
@@ -22,7 +23,7 @@ type droppedRound struct {
 	placer  bool
 }
 
-// forgetDecisions keeps of a round no more than that there was one.
+// forgetDecisions replaces a round by one that only says that its decisions were forgotten.
 func (s *Store) forgetDecisions(r *stored) {
 	s.removeRound(r)
 	f := &droppedRound{subject: r.subject, at: r.at}

@@ -8,23 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What is remembered of refusals, about two kilobytes each, and the question besides. The question is what a user sent,
-// maybe in a dry run, and before the API server has limited it.
+// Bounds of the refusals that are remembered. An answer takes about two kilobytes, and its input comes in addition. The
+// input is what a user sent, maybe in a dry run, before the API server has limited its size.
 const (
 	kept = 2000
-	// RefusalBytes is what all may take together, and mostQuestion what one question may; of a larger one the answer is
-	// remembered, without what would have changed it. An answer that is larger still is not.
+	// RefusalBytes is how much memory all refusals may take together, and mostQuestion how much one input may take.
+	// With a larger input only the answer is remembered, without what would have changed it. An answer larger than
+	// mostAnswer is not remembered.
 	RefusalBytes = 16 << 20
 	mostQuestion = 64 << 10
 	mostAnswer   = 128 << 10
 )
 
-// refusals are requests that were refused, or let through by way of exception. They
-// are kept in a ring, since a client may repeat a request without end.
+// refusals are requests that were refused, or were allowed as an exception. They are kept in a ring,
+// since a client may repeat a request without end.
 type refusals struct {
 	ring  []Answer
 	next  int
-	sizes []int // of those in the ring
+	sizes []int // of the answers in the ring
 	bytes int
 }
 
@@ -49,17 +50,17 @@ func (r *refusals) addRefusal(a Answer) {
 	r.next = (r.next + 1) % kept
 }
 
-// forgetOldest makes room. The ring begins anew with those that are left, the oldest first.
+// forgetOldest makes room. The ring starts over with the answers that are left, the oldest first.
 func (r *refusals) forgetOldest() {
 	ring, sizes := append(append([]Answer{}, r.ring[r.next:]...), r.ring[:r.next]...), append(append([]int{}, r.sizes[r.next:]...), r.sizes[:r.next]...)
-	drop := len(ring)/8 + 1 // several at once: it is not done for each that comes
+	drop := len(ring)/8 + 1 // several at once, so that this does not happen for each new answer
 	for _, size := range sizes[:drop] {
 		r.bytes -= size
 	}
 	r.ring, r.sizes, r.next = append([]Answer(nil), ring[drop:]...), append([]int(nil), sizes[drop:]...), 0
 }
 
-// findLatest are those that match, the findLatest first, at most limit of them after the first ones that are skipped.
+// findLatest returns the answers that match, the latest first: it skips some, and returns at most limit.
 func (r *refusals) findLatest(skip, limit int, match func(*Answer) bool) []Answer {
 	var out []Answer
 	for i := range r.ring {
@@ -84,18 +85,17 @@ func (s *Store) PutRefusal(a Answer) {
 	s.refusals.addRefusal(a)
 }
 
-// RefusalFilter says which refusals are meant; what is empty means all.
+// RefusalFilter selects refusals; an empty field selects all.
 type RefusalFilter struct {
 	UID  string // of the request
 	User string
-	// Resource is that of the object as kubectl names it, such as pods or
-	// deployments.apps.
+	// Resource is the resource of the object as kubectl names it, such as pods or deployments.apps.
 	Resource, Namespace, Name string
-	// Skip is how many of the latest are left out.
+	// Skip is how many of the latest refusals are left out.
 	Skip int
 }
 
-// FindRefusals are those that are sought, the latest first, at most limit of them.
+// FindRefusals returns the refusals that the filter selects, the latest first, at most limit.
 func (s *Store) FindRefusals(q RefusalFilter, limit int) []Answer {
 	same := func(want, got string) bool { return want == "" || want == got }
 	s.mu.RLock()

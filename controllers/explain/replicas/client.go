@@ -19,24 +19,24 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Check decides which certificates of a server are taken.
+// Check decides which certificates of a server are accepted.
 type Check func(tls.ConnectionState) error
 
-// HTTPClient makes a client that shows managers the credentials which config has for the API
-// server: tokens in whatever way they are come by, and client certificates. Passwords are not
-// shown. Check decides about the certificate of the manager at every connection.
+// HTTPClient makes a client that sends managers the credentials that config has for the API server:
+// tokens from any source, and client certificates. Passwords are not sent. Check decides about the
+// certificate of the manager at every connection.
 func HTTPClient(config *rest.Config, t *http.Transport, check Check) (*http.Client, error) {
 	to, err := config.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
-	// What says how to know the API server does not say how to know a manager.
+	// The settings that verify the API server do not apply to a manager.
 	to.TLS.CAData, to.TLS.CAFile, to.TLS.ServerName, to.TLS.Insecure, to.TLS.NextProtos = nil, "", "", false, nil
 	to.Username, to.Password = "", ""
 	if t.TLSClientConfig, err = transport.TLSConfigFor(to); err != nil {
 		return nil, fmt.Errorf("reading the client certificate: %w", err)
 	}
-	if t.TLSClientConfig == nil { // there is none
+	if t.TLSClientConfig == nil { // the transport has none
 		t.TLSClientConfig = &tls.Config{}
 	}
 	t.TLSClientConfig.MinVersion = tls.VersionTLS12
@@ -49,7 +49,7 @@ func HTTPClient(config *rest.Config, t *http.Transport, check Check) (*http.Clie
 	}
 	return &http.Client{
 		Transport: round,
-		// The credentials would go along.
+		// A redirect would send the credentials along.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it redirects, and no manager does") },
 	}, nil
 }
@@ -72,7 +72,7 @@ func APIServerClient(config *rest.Config) (rest.Interface, error) {
 func newClient(config *rest.Config, http *http.Client) (rest.Interface, error) {
 	config.GroupVersion, config.APIPath = nil, ""
 	config.ContentConfig = rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json", NegotiatedSerializer: scheme.Codecs.WithoutConversion()}
-	config.QPS = -1 // there is no caller that asks in a loop
+	config.QPS = -1 // no limit: no caller sends requests in a loop
 	c, err := rest.UnversionedRESTClientForConfigAndClient(config, http)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -93,7 +93,7 @@ func VerifyCertificate(s tls.ConnectionState, name string, roots *x509.CertPool)
 	return nil
 }
 
-// warningCode is that of warnings for people, which pass through the API server.
+// warningCode is the code of warnings for users, which the API server passes on.
 const warningCode = 299
 
 // AddWarning adds a warning to the headers of a response. It is one line.

@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// MergeReplies takes the newest answer about an object, and all refusals, the latest
-// first. Where there are only refusals the latest is the answer.
+// MergeReplies takes the newest answer about an object, and all refusals, the latest first. If there
+// are only refusals, the latest is the answer.
 func MergeReplies(replies []explain.Reply) explain.Reply {
 	var out explain.Reply
 	found := false
@@ -21,7 +21,7 @@ func MergeReplies(replies []explain.Reply) explain.Reply {
 		case !found || r.Answer.Decided.After(out.Answer.Decided):
 			out, found = r, true
 		}
-		refusals = append(refusals, r.Refusals...) // they are older than an answer that is one
+		refusals = append(refusals, r.Refusals...) // they are older than the answer if that is a refusal
 	}
 	slices.SortStableFunc(refusals, func(a, b explain.Answer) int { return b.Decided.Compare(a.Decided) })
 	if !found && len(refusals) > 0 {

@@ -23,18 +23,18 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:urls=/v1/replica/why;/v1/replica/decisions,verbs=get
 
-// ManagerLabels are those of the pods of the manager, in OpenKruise's chart and in ours.
+// ManagerLabels are the labels of the manager's pods, in OpenKruise's chart and in Regatta's.
 func ManagerLabels() map[string]string {
 	return map[string]string{"control-plane": "controller-manager"}
 }
 
-// Peers are the other managers of the Deployment that this one is of.
+// Peers are the other managers of this manager's Deployment.
 type Peers struct {
 	// Reader reads pods.
 	Reader client.Reader
-	// Namespace and Pod are where this manager is.
+	// Namespace and Pod are the namespace and the pod of this manager.
 	Namespace, Pod string
-	// Port is where each of them serves its API.
+	// Port is the port at which each manager serves its API.
 	Port int
 
 	http    *http.Client
@@ -49,8 +49,8 @@ const (
 	PeerAnswersAtOnce = 1
 )
 
-// NewPeers makes Peers that show the credentials of this manager, and take the certificate
-// for a name that certDir has the CA of.
+// NewPeers makes Peers that send the credentials of this manager, and accept a certificate for the
+// name that the CA in certDir signed.
 func NewPeers(config *rest.Config, reader client.Reader, namespace, pod string, port int, certDir, name string) (*Peers, error) {
 	http, err := HTTPClient(config, &http.Transport{DialContext: (&net.Dialer{}).DialContext, MaxIdleConnsPerHost: 2}, ownCertificate(certDir, name))
 	if err != nil {
@@ -59,9 +59,9 @@ func NewPeers(config *rest.Config, reader client.Reader, namespace, pod string, 
 	return &Peers{Reader: reader, Namespace: namespace, Pod: pod, Port: port, http: http, reading: make(chan struct{}, PeerAnswersAtOnce)}, nil
 }
 
-// ownCertificate takes certificates of the CA that signed the one of this manager, which all
-// managers share. Where another tool made it and left no CA beside it, it is the very one that
-// this manager has.
+// ownCertificate accepts certificates of the CA that signed this manager's certificate, which all
+// managers share. If another tool made the certificate and stored no CA beside it, only this manager's
+// own certificate is accepted.
 func ownCertificate(dir, name string) Check {
 	return func(s tls.ConnectionState) error {
 		roots := x509.NewCertPool()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package replicas asks managers why something was decided, and merges their answers. Only the
-// manager that leads decides, but which one it is may change at any time, and a lease would
-// tell that late: so all are asked, and the newest answer counts. The command line asks the
-// API of the managers, through the API server, and a manager that is asked there asks the others.
+// manager that leads decides, but the leader may change at any time, and its lease shows that late: so
+// all managers are asked, and the newest answer counts. The command line asks the API of the managers,
+// through the API server, and a manager that is asked there asks the others.
 package replicas
 
 import (
@@ -31,8 +31,7 @@ type Replica struct {
 	Reading chan struct{}
 }
 
-// ErrUndecided is the answer of a manager that does not lead, or has not got to the object
-// yet.
+// ErrUndecided is the answer of a manager that does not lead, or has not reconciled the object yet.
 var ErrUndecided = errors.New("it has decided nothing about it")
 
 // TooLargeError says that an answer was not read to its end.
@@ -42,7 +41,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer has more than %d MiB; ask about single pods, not about all of a workload at once", e.Most>>20)
 }
 
-// FetchExplanation asks in the API, as a user does. Warnings are what the manager tells besides.
+// FetchExplanation asks through the API, as a user does. Warnings are those in the headers of the response.
 func (r Replica) FetchExplanation(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
 	req := r.Client.Get().AbsPath(explain.APIPath).NamespaceIfScoped(q.Namespace, q.Namespace != "").Resource(q.APIResource().Resource)
 	if !q.AsksForRefusals() {
@@ -51,18 +50,18 @@ func (r Replica) FetchExplanation(ctx context.Context, q explain.Question) (repl
 	return r.requestExplanation(ctx, req, q.APIValues())
 }
 
-// AskAlone asks for what this manager remembers by itself, as another manager does.
+// AskAlone asks only for what this manager itself remembers, as another manager does.
 func (r Replica) AskAlone(ctx context.Context, q explain.Question) (reply explain.Reply, warnings []error, err error) {
 	return r.requestExplanation(ctx, r.Client.Get().AbsPath(explain.ReplicaPath), q.QueryValues())
 }
 
-// StreamRecords asks in the API for records of decisions, as lines. The caller closes them.
+// StreamRecords asks through the API for records of decisions, as lines. The caller closes the stream.
 func (r Replica) StreamRecords(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
 	return streamResponse(ctx, r.Client.Get().AbsPath(explain.APIPath).Resource(explain.Decisions), query)
 }
 
-// RecordsAlone asks for the records of this manager alone, as another manager does. The caller
-// closes them.
+// RecordsAlone asks for the records of this manager alone, as another manager does. The caller closes
+// the stream.
 func (r Replica) RecordsAlone(ctx context.Context, query url.Values) (lines io.ReadCloser, warnings []error, err error) {
 	return streamResponse(ctx, r.Client.Get().AbsPath(explain.ReplicaDecisionsPath), query)
 }
@@ -91,7 +90,7 @@ func (r Replica) requestExplanation(ctx context.Context, req *rest.Request, para
 	return reply, warnings, nil
 }
 
-// streamResponse sends a request. A manager that knows nothing is ErrUndecided.
+// streamResponse sends a request. If the manager has no answer, the error is ErrUndecided.
 func streamResponse(ctx context.Context, req *rest.Request, params url.Values) (io.ReadCloser, []error, error) {
 	for key, values := range params {
 		for _, value := range values {
@@ -104,7 +103,7 @@ func streamResponse(ctx context.Context, req *rest.Request, params url.Values) (
 		return body, told.list, nil
 	}
 	var in *url.Error
-	if errors.As(err, &in) { // its URL does not help
+	if errors.As(err, &in) { // the URL in the error does not help users
 		err = in.Err
 	}
 	var status apierrors.APIStatus
@@ -114,7 +113,7 @@ func streamResponse(ctx context.Context, req *rest.Request, params url.Values) (
 	return nil, told.list, err
 }
 
-// warnings are those of one response.
+// warnings are the warnings of one response.
 type warnings struct{ list []error }
 
 // HandleWarningHeader implements rest.WarningHandler.
@@ -124,7 +123,7 @@ func (w *warnings) HandleWarningHeader(code int, _, text string) {
 	}
 }
 
-// GatherReplies asks all replicas at once, and returns what each said in the order of the replicas.
+// GatherReplies asks all replicas at once, and returns their answers in the order of the replicas.
 func GatherReplies[T any](asked []Replica, ask func(Replica) (T, error)) ([]T, []error) {
 	replies, errs := make([]T, len(asked)), make([]error, len(asked))
 	var all recovery.WaitGroup

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// authenticateCaller returns the caller. Without one it has written an answer.
+// authenticateCaller returns the caller. If it returns false, it has written a response.
 func (s *Server) authenticateCaller(w http.ResponseWriter, req *http.Request) (user.Info, bool) {
 	who, ok, err := s.Who.AuthenticateRequest(req)
 	if err != nil || !ok {
@@ -28,7 +28,7 @@ func (s *Server) authenticateCaller(w http.ResponseWriter, req *http.Request) (u
 }
 
 // authorizeUser returns the caller, if the API allows the request: what the API server checks before it passes a
-// request on is checked here too, for requests that do not come through it. Otherwise it has written an answer.
+// request on is checked here too, for requests that do not come through it. Otherwise it has written a response.
 func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, resource, name string) (user.Info, bool) {
 	who, ok := s.authenticateCaller(w, req)
 	if !ok {
@@ -45,8 +45,8 @@ func (s *Server) authorizeUser(w http.ResponseWriter, req *http.Request, verb, r
 	return who, true
 }
 
-// authorizePeer lets other managers in: callers that may get the path. Otherwise it has written an
-// answer.
+// authorizePeer lets other managers in: callers that may get the path. Otherwise it has written a
+// response.
 func (s *Server) authorizePeer(w http.ResponseWriter, req *http.Request, path string) bool {
 	who, ok := s.authenticateCaller(w, req)
 	if !ok {
@@ -60,7 +60,7 @@ func (s *Server) authorizePeer(w http.ResponseWriter, req *http.Request, path st
 	return ok
 }
 
-// objectAttributes asks for an object.
+// objectAttributes are the attributes of a request to get an object.
 func objectAttributes(who user.Info, about schema.GroupResource, namespace, name string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: who, Verb: "get", APIGroup: about.Group, APIVersion: "*", Resource: about.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
@@ -72,7 +72,7 @@ func (s *Server) isAllowed(ctx context.Context, about authorizer.AttributesRecor
 	return reason, err == nil && verdict == authorizer.DecisionAllow
 }
 
-// writeForbidden names what the caller lacks.
+// writeForbidden writes a response that names the permission that the caller lacks.
 func (s *Server) writeForbidden(w http.ResponseWriter, about authorizer.AttributesRecord, reason string) {
 	resource := schema.GroupResource{Group: about.APIGroup, Resource: about.Resource}
 	what := about.Path
@@ -93,7 +93,7 @@ func nameOf(u user.Info) string {
 	return u.GetName()
 }
 
-// writeFailure answers as the API server does. About is what the failure is of.
+// writeFailure responds as the API server does. about is the resource that the failure is about.
 func writeFailure(w http.ResponseWriter, code int32, reason metav1.StatusReason, about schema.GroupResource, message string) {
 	writeJSON(w, int(code), metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -105,5 +105,5 @@ func writeFailure(w http.ResponseWriter, code int32, reason metav1.StatusReason,
 func writeJSON(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // the caller has gone if it fails
+	_ = json.NewEncoder(w).Encode(object) // it fails only if the caller has closed the connection
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// peerTimeout is how long another manager may take to answer unless the Server says.
+// peerTimeout is how long another manager may take to answer unless the Server sets another time.
 const peerTimeout = 5 * time.Second
 
-// serveExplanation tells users about an object.
+// serveExplanation answers users who ask about an object.
 func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
 	q.Namespace, q.Name, q.Request, q.User, q.Skip = req.PathValue("namespace"), req.PathValue("name"), "", "", 0
@@ -58,8 +58,8 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 		fmt.Sprintf("no manager has decided anything about %s (%d asked); one that has just begun to lead comes to it in a moment", q, asked))
 }
 
-// serveRefusals reports requests whose objects the caller may get. Of others it does
-// not even tell that they were.
+// serveRefusals reports requests about objects that the caller may get. It does not even reveal that
+// there were others.
 func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
 	q = explain.Question{Namespace: req.PathValue("namespace"), Request: q.Request, User: q.User, Nearest: q.Nearest}
@@ -86,8 +86,7 @@ func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	s.writeReply(w, q, explain.Reply{Answer: found[0], Refusals: found[1:]})
 }
 
-// servePeer tells another manager what this one remembers. The other one knows who asks, and
-// what they may get.
+// servePeer sends another manager what this one remembers. The other manager has authorized the user.
 func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 	if !s.authorizePeer(w, req, explain.ReplicaPath) {
 		return
@@ -119,7 +118,7 @@ func failBadRequest(w http.ResponseWriter) {
 		"want kind (Pod, "+kinds.List("or")+") with its group, or resource, of an object with its namespace; or request or user, of refusals")
 }
 
-// writeReply sends what was found, without the oldest refusals where it would be too large with them.
+// writeReply sends the reply, without the oldest refusals if it would be too large with them.
 func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply explain.Reply) {
 	kind := "Explanation"
 	switch q.APIResource().Resource {
@@ -141,7 +140,7 @@ func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply exp
 			writeFailure(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, q.APIResource(), err.Error())
 		case len(text) < most:
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(append(text, '\n')) // the caller has gone if it fails
+			_, _ = w.Write(append(text, '\n')) // it fails only if the caller has closed the connection
 		case n > 0:
 			reply.Refusals = reply.Refusals[:n/2]
 			replicas.AddWarning(w.Header(), fmt.Sprintf("%s leaves out %d older refusals: the answer would have more than %d KiB", s.Replica, n-n/2, most>>10))
@@ -154,7 +153,7 @@ func (s *Server) writeReply(w http.ResponseWriter, q explain.Question, reply exp
 	}
 }
 
-// resolveQuestion finds what a question about an object means, and which resource that is.
+// resolveQuestion resolves the kind in a question about an object, and returns its resource.
 func resolveQuestion(q explain.Question) (explain.Question, schema.GroupResource, bool) {
 	kind := schema.GroupKind{Group: q.Group, Kind: q.Kind}
 	about := schema.ParseGroupResource(q.Resource)
@@ -170,8 +169,8 @@ func resolveQuestion(q explain.Question) (explain.Question, schema.GroupResource
 	return q, about, about.Resource != "" && q.Name != "" && (q.Namespace != "" || !namespaced)
 }
 
-// recallAnswer returns what this manager knows about a question that resolve has seen. Where that is
-// nothing but refusals the latest is the answer.
+// recallAnswer returns what this manager remembers about a question that resolveQuestion has resolved.
+// If that is only refusals, the latest is the answer.
 func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply explain.Reply, ok bool) {
 	sought := explain.RefusalFilter{UID: q.Request, User: q.User, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Skip: q.Skip}
 	reply.Refusals = cutRefusals(s.Store.FindRefusals(sought, refusalsTold), refusalBytes)
@@ -218,8 +217,9 @@ func (s *Server) recallPod(reply *explain.Reply, q explain.Question) (ok bool) {
 	return ok
 }
 
-// askAllReplicas returns what this manager and its peers know, and how many of them answered. Of each
-// that did not answer there is a warning in the headers. Before is what they have told of refusals already.
+// askAllReplicas returns what this manager and its peers remember, and how many of them answered. For each
+// peer that did not answer, it adds a warning to the headers. before is how many refusals they have
+// returned already.
 func (s *Server) askAllReplicas(ctx context.Context, h http.Header, q explain.Question, before pages) (replies []explain.Reply, asked int) {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
@@ -269,8 +269,8 @@ func (s *Server) findPeers(ctx context.Context, h http.Header) []replicas.Replic
 	return peers
 }
 
-// warnAboutPeer adds a warning to the answer that another manager's may be missing. The reason is for the
-// log: users are not to see addresses.
+// warnAboutPeer adds a warning that the answer of another manager may be missing. The reason is only
+// logged: users must not see addresses.
 func (s *Server) warnAboutPeer(ctx context.Context, h http.Header, who string, err error) {
 	reason := "the log of " + s.Replica + " has the reason"
 	var large *replicas.TooLargeError
@@ -281,7 +281,7 @@ func (s *Server) warnAboutPeer(ctx context.Context, h http.Header, who string, e
 		reason = large.Error()
 	}
 	if ctx.Err() != nil {
-		return // the caller has gone
+		return // the caller has closed the connection
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "Another manager did not answer why something was decided", "asked", who)
 	replicas.AddWarning(h, fmt.Sprintf("asking %s: no answer: %s", strings.TrimSpace(who), reason))

@@ -128,7 +128,7 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 	}
 	for _, line := range slices.Backward(lines) {
 		if _, err := to.Write(line); err != nil {
-			return // the caller has gone
+			return // the caller has closed the connection
 		}
 	}
 	for _, other := range others {

@@ -160,7 +160,7 @@ func (s *slots) cutSlow(user string, turn time.Duration) {
 	for o := range s.sending {
 		if (user == "" || o.user != user) && time.Since(o.since) >= turn {
 			delete(s.sending, o)
-			_ = http.NewResponseController(o.to).SetWriteDeadline(time.Now().Add(-time.Second)) // the caller has gone if it fails
+			_ = http.NewResponseController(o.to).SetWriteDeadline(time.Now().Add(-time.Second)) // it fails only if the caller has closed the connection
 		}
 	}
 }

@@ -74,7 +74,7 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 	return cmd
 }
 
-// outcome is what a run found.
+// outcome is the result of a run.
 type outcome struct {
 	Path string `json:"path"`
 	gate.Report
@@ -145,8 +145,7 @@ func (o outcome) failureError(minimum float64) error {
 	return nil
 }
 
-// runCases runs the cases of a folder. A file that has none because it cannot be read
-// is one that fails.
+// runCases runs the cases of a folder. A file that cannot be read counts as a case that fails.
 func (c *commands) runCases(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out []caseOutcome, err error) {
 	if info, err := os.Stat(t.path); err != nil || !info.IsDir() {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Stages before those of the gate; fetching is a file here.
+// Stages before those of the gate. Here to fetch means to read a file.
 const (
 	fetched   gate.Stage = "fetched"
 	signature gate.Stage = "verified"
@@ -30,7 +30,7 @@ const (
 // maxShown is how many problems are printed as text.
 const maxShown = 10
 
-// verdict is what verify found.
+// verdict is the result of verify.
 type verdict struct {
 	Path    string         `json:"path"`
 	Summary bundle.Summary `json:"bundle,omitzero"`
@@ -87,8 +87,7 @@ unless it is signed.`,
 	return cmd
 }
 
-// readRecords reads those of a file; - is the standard input, and there are none
-// without a path.
+// readRecords reads the records of a file; - is the standard input. Without a path there are none.
 func readRecords(in io.Reader, path string) ([]decision.Record, error) {
 	switch path {
 	case "":
@@ -108,7 +107,7 @@ func readRecords(in io.Reader, path string) ([]decision.Record, error) {
 	return records, nil
 }
 
-// admitBundle fills in the verdict. An error is not the bundle's.
+// admitBundle fills in the verdict. An error is not about the bundle.
 func (c *commands) admitBundle(cmd *cobra.Command, v *verdict, k *kind, by *bundle.Verification, active []string, past []decision.Record) error {
 	start := time.Now()
 	b, err := loadBundle(v.Path, by, k.bundleOptions()...)
@@ -208,7 +207,7 @@ func (v *verdict) listFindings() []finding {
 	return out
 }
 
-// findingMeanings are the rules of the gate, as far as it came.
+// findingMeanings returns the rules of the stages of the gate that were run.
 func (v *verdict) findingMeanings() []meaning {
 	var out []meaning
 	for _, s := range v.Stages {
@@ -217,7 +216,7 @@ func (v *verdict) findingMeanings() []meaning {
 	return out
 }
 
-// stageDetail is what people want to know of a stage that is passed.
+// stageDetail is the detail to print about a stage that passed.
 func (v *verdict) stageDetail(s gate.Stage) string {
 	switch s {
 	case fetched:

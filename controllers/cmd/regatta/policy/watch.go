@@ -12,12 +12,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quiet is how long nothing must change before it is worth looking: editors
-// write a file in several steps.
+// quiet is how long nothing must change before the files are read: editors write a file in several
+// steps.
 const quiet = 100 * time.Millisecond
 
-// watchFolder runs something, and again after each change below a folder, until the
-// context ends.
+// watchFolder calls run, and again after each change below a folder, until the context ends.
 func watchFolder(ctx context.Context, folder string, run func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -25,8 +24,7 @@ func watchFolder(ctx context.Context, folder string, run func()) error {
 	}
 	defer w.Close()
 	for {
-		// Each time, since there may be new folders. Those that are watched
-		// already stay so.
+		// Folders are added each time, since there may be new ones. Folders that are watched already stay so.
 		if err := addFolders(w, folder); err != nil {
 			return fmt.Errorf("watching %s: %w", folder, err)
 		}

@@ -16,8 +16,8 @@ import (
 // ManagerDeployment is the name of the Deployment of the manager, of Regatta and of OpenKruise.
 const ManagerDeployment = "kruise-controller-manager"
 
-// withoutManager is the report on a cluster whose namespace of the manager has none. Nothing is in the way only where nothing else of
-// OpenKruise is there either: its manager may run in another namespace, or have been deleted alone.
+// withoutManager returns the report on a cluster that has no manager in the given namespace. Nothing prevents an installation only if
+// nothing else of OpenKruise exists either: its manager may run in another namespace, or may have been deleted alone.
 func (l *look) withoutManager(ctx context.Context) (Report, error) {
 	elsewhere := &appsv1.DeploymentList{}
 	err := l.List(ctx, elsewhere, client.MatchingFields{metav1.ObjectNameField: ManagerDeployment})
@@ -41,7 +41,7 @@ func (l *look) withoutManager(ctx context.Context) (Report, error) {
 	return Report{Rows: l.rows, Nothing: len(l.rows) == 0}, nil
 }
 
-// reportLeftovers says what of OpenKruise is there without a manager.
+// reportLeftovers reports the objects of OpenKruise that exist without a manager.
 func (l *look) reportLeftovers(ctx context.Context) error {
 	if err := l.checkCRDs(ctx); err != nil {
 		return err

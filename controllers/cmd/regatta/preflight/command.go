@@ -24,7 +24,7 @@ func (r release) formatUpgradeCommand() string {
 		arguments[path] = path + "=" + escapeValue(value)
 	}
 	var flags strings.Builder
-	for i, path := range slices.Sorted(maps.Keys(arguments)) { // the schema's library looks at values in no order
+	for i, path := range slices.Sorted(maps.Keys(arguments)) { // the schema library visits values in no order
 		if i == 0 {
 			flags.WriteString(" --reset-then-reuse-values")
 		}
@@ -64,14 +64,14 @@ func quoteForShell(argument string) string {
 	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
 }
 
-// unsetValue has the command take a value away that users set.
+// unsetValue makes the command remove a value that users set.
 func (r *release) unsetValue(path string) {
 	if _, isSet := r.set[path]; !isSet && !slices.Contains(r.unset, path) {
 		r.unset = append(r.unset, path)
 	}
 }
 
-// setValue has the command give another value than users set.
+// setValue makes the command replace a value that users set.
 func (r *release) setValue(path, value string) {
 	if r.set == nil {
 		r.set = map[string]string{}

@@ -20,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 )
 
-// compareFlags says which flags and gates of the running manager differ. The chart gives its
-// manager what its values say, and nothing that was added to the Deployment by hand.
+// compareFlags reports which flags and gates of the running manager differ. The chart sets the flags
+// that its values name, and none that were added to the Deployment by hand.
 func (l *look) compareFlags(context.Context) error {
 	values := map[string]string{}
 	if err := yaml.Unmarshal(chart.ManagerValues, &values); err != nil {
@@ -35,7 +35,7 @@ func (l *look) compareFlags(context.Context) error {
 				Do: formatSet("manager.extraEnv[0].name", e.Name) + " " + formatSet("manager.extraEnv[0].value", e.Value)})
 		}
 	}
-	// What values of both charts say, and what every manager has.
+	// Flags that values of both charts set, and flags that every manager has.
 	said := []string{"enable-leader-election", "leader-election-namespace", "metrics-addr", "health-probe-addr", "logtostderr", "v", "feature-gates", "sync-period", "pprof-addr", "enable-pprof", "logging-format"}
 	var rows []Row
 	var extra []string
@@ -71,10 +71,10 @@ func (l *look) compareFlags(context.Context) error {
 	return l.compareGates(flags["feature-gates"])
 }
 
-// extraArgs is the value for flags that have none of their own.
+// extraArgs is the value of the chart for flags that have no value of their own.
 const extraArgs = "manager.extraArgs"
 
-// managerContainer is the container of the manager, empty where the Deployment has none.
+// managerContainer is the container of the manager, empty if the Deployment has none.
 func managerContainer(deployment *appsv1.Deployment) corev1.Container {
 	for _, c := range deployment.Spec.Template.Spec.Containers {
 		if c.Name == "manager" {
@@ -84,7 +84,7 @@ func managerContainer(deployment *appsv1.Deployment) corev1.Container {
 	return corev1.Container{}
 }
 
-// ManagerFlags are the flags of the manager that a Deployment runs, by name.
+// ManagerFlags returns the flags of the manager that a Deployment runs, by name.
 func ManagerFlags(deployment *appsv1.Deployment) map[string]string {
 	flags, c := map[string]string{}, managerContainer(deployment)
 	for _, arg := range slices.Concat(c.Command, c.Args) {
@@ -98,13 +98,13 @@ func ManagerFlags(deployment *appsv1.Deployment) map[string]string {
 
 const object = "Deployment kruise-controller-manager"
 
-// offThere are gates that OpenKruise's code has off, and its documentation on. Here they are
-// on, and the other way round.
+// offThere are gates whose defaults differ between OpenKruise and Regatta: OpenKruise's code has them
+// off, though its documentation says on, and Regatta has them on.
 func offThere() []featuregate.Feature {
 	return []featuregate.Feature{features.ResourcesDeletionProtection}
 }
 
-// compareGates compares what is on there with what will be on here.
+// compareGates compares the gates that are on in OpenKruise with those that will be on in Regatta.
 func (l *look) compareGates(set string) error {
 	there, err := features.New()
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *look) compareGates(set string) error {
 		if pair = strings.TrimSpace(pair); pair == "" {
 			continue
 		}
-		// By itself, so that one name that is wrong leaves the others.
+		// Each pair is set alone, so that a wrong name does not affect the others.
 		if err := there.Set(pair); err != nil {
 			l.addRow(Row{Effect: Differs, Object: object, Field: "feature gate " + pair, There: pair, Here: "the manager refuses to start with it", Do: "leave it out of featureGates"})
 		}
@@ -142,7 +142,7 @@ func (l *look) compareGates(set string) error {
 			differing[string(f)] = there.Enabled(f)
 		}
 	}
-	// All of them at once: another --set of the gates would replace those of the first, and the ones that users have.
+	// All gates are set at once: another --set of the gates would replace those of the first, and those of the user.
 	all := slices.DeleteFunc(kept, func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		_, differs := differing[name]
@@ -165,8 +165,8 @@ func (l *look) compareGates(set string) error {
 // gatesValue is the value for feature gates.
 const gatesValue = "featureGates"
 
-// keptGates sets the gates that users have, and returns them as the chart takes them. Where it takes another text than users wrote, or a gate is none,
-// the command writes them anew: they are one value, so that to take it away would turn off what users turned on.
+// keptGates sets the gates that users have, and returns them in the form that the chart accepts. If that differs from what users wrote, or a gate does
+// not exist, the command sets all gates again: they are one value, and removing it would turn off the gates that users turned on.
 func (l *look) keptGates(here features.Gates) []string {
 	var kept []string
 	rewrites := l.release.rewritesGates
@@ -181,7 +181,7 @@ func (l *look) keptGates(here features.Gates) []string {
 			continue
 		}
 		name, text, _ := strings.Cut(pair, "=")
-		on, _ := strconv.ParseBool(strings.TrimSpace(text)) // it was set, so it is one
+		on, _ := strconv.ParseBool(strings.TrimSpace(text)) // it was set, so it is a boolean
 		kept = append(kept, fmt.Sprintf("%s=%t", strings.TrimSpace(name), on))
 	}
 	if rewrites {

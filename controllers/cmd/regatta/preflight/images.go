@@ -11,8 +11,8 @@ import (
 // ofOpenKruise matches the images that the chart refuses, whatever registry has them.
 var ofOpenKruise = regexp.MustCompile(`(^|/)openkruise/kruise-(manager|daemon|helm-hook)$`)
 
-// reportImages says which images of the release are not for this chart: the users named them for OpenKruise. A mirror of a name of its own may
-// have either project's.
+// reportImages reports which images of the release are not for this chart: users set them for OpenKruise. A mirror that renames images may
+// have those of either project.
 func (l *look) reportImages(object string) {
 	for _, value := range []string{"manager.image", "daemon.image", "helmHooks.image"} {
 		repository, tag := l.release.textValue(value+".repository", ""), l.release.textValue(value+".tag", "")

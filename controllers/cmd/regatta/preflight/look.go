@@ -22,13 +22,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kubeversion"
 )
 
-// ReleaseName and ReleaseNamespace are the annotations by which Helm says whose an object is.
+// ReleaseName and ReleaseNamespace are the annotations in which Helm records the release that owns an object.
 const (
 	ReleaseName      = "meta.helm.sh/release-name"
 	ReleaseNamespace = "meta.helm.sh/release-namespace"
 )
 
-// look reads a cluster and gathers what differs.
+// look reads a cluster and gathers the differences.
 type look struct {
 	client.Reader
 	namespace string // of the manager
@@ -51,7 +51,7 @@ func NewScheme() (*runtime.Scheme, error) {
 
 func (l *look) addRow(r Row) { l.rows = append(l.rows, r) }
 
-// buildReport looks at everything, the worst first.
+// buildReport runs all checks, and sorts the rows, the worst first.
 func (l *look) buildReport(ctx context.Context) (Report, error) {
 	err := l.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: "kruise-controller-manager"}, &l.manager)
 	if apierrors.IsNotFound(err) {
@@ -80,7 +80,7 @@ func (l *look) checkKubernetes() {
 	}
 }
 
-// checkCRDs says whose the CRDs are, and in which versions their objects are stored.
+// checkCRDs reports which release owns the CRDs, and in which versions their objects are stored.
 func (l *look) checkCRDs(ctx context.Context) error {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := l.List(ctx, list); err != nil {
@@ -115,7 +115,7 @@ func (l *look) checkCRDs(ctx context.Context) error {
 	return nil
 }
 
-// checkCRDOwner reports whether helm takes a CRD over.
+// checkCRDOwner reports whether Helm adopts a CRD.
 func (l *look) checkCRDOwner(crd *apiextensionsv1.CustomResourceDefinition) {
 	owner, object := crd.Annotations[ReleaseName], "CRD "+crd.Name
 	switch {
@@ -129,7 +129,7 @@ func (l *look) checkCRDOwner(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// compareWebhooks says what is asked of webhooks otherwise.
+// compareWebhooks reports how the rules, failure policies and timeouts of the webhooks differ.
 func (l *look) compareWebhooks(ctx context.Context) error {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var validating admissionv1.ValidatingWebhookConfigurationList

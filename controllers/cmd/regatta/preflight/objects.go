@@ -60,7 +60,7 @@ func persistedKinds() map[schema.GroupVersionKind]bool {
 	return out
 }
 
-// checkObjects says what of the objects is unknown here, and which rollouts go on.
+// checkObjects reports the fields of objects that Regatta does not have, and the rollouts that are under way.
 func (l *look) checkObjects(ctx context.Context) error {
 	s, err := NewScheme()
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *look) checkObjects(ctx context.Context) error {
 	return nil
 }
 
-// objectName is an object as people write it.
+// objectName returns the name of an object as users write it.
 func objectName(o client.Object) string {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if ns := o.GetNamespace(); ns != "" {
@@ -99,7 +99,7 @@ func objectName(o client.Object) string {
 	return kind + " " + o.GetName()
 }
 
-// checkUnknownFields says which fields of the spec would be dropped at the next write.
+// checkUnknownFields reports which fields of the spec the next write would drop.
 func (l *look) checkUnknownFields(s *runtime.Scheme, gvk schema.GroupVersionKind, o *unstructured.Unstructured) {
 	typed, err := s.New(gvk)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight is the command that tells what a change over from OpenKruise would make
-// different in a cluster. It reads, and writes nothing.
+// Package preflight is the command that reports what a migration from OpenKruise would change in a
+// cluster. It reads, and writes nothing.
 package preflight
 
 import (
@@ -27,18 +27,18 @@ type Effect string
 
 // The effects, the worst first.
 const (
-	// Blocks is what helm or the API server would refuse, or what would lose pods.
+	// Blocks is a difference that Helm or the API server would refuse, or that would lose pods.
 	Blocks Effect = "Blocks"
-	// Differs is what behaves otherwise afterwards, unless the last column is done.
+	// Differs is a difference in behavior after the migration, unless the user does what the last column says.
 	Differs Effect = "Differs"
-	// Note is what goes on as it was, and what could not be read.
+	// Note is something that continues as before, or that could not be read.
 	Note Effect = "Note"
 )
 
 // Row is one difference.
 type Row struct {
 	Effect Effect `json:"effect"`
-	// Object is its kind and name, Field what of it differs.
+	// Object is the kind and name of an object, Field the part of it that differs.
 	Object string `json:"object"`
 	Field  string `json:"field"`
 	There  string `json:"there"`
@@ -49,11 +49,12 @@ type Row struct {
 
 // Report is what is printed.
 type Report struct {
-	// Command is what changes the release over, empty where none was found.
+	// Command is the command that migrates the release, empty if no release was found.
 	Command string `json:"command,omitempty"`
-	// Try is the command as a trial, which changes nothing and sees what only the templates of the chart refuse.
+	// Try is the command as a dry run. It changes nothing, and finds values that only the templates of the chart
+	// refuse.
 	Try string `json:"try,omitempty"`
-	// Nothing is true where nothing of OpenKruise is in the cluster.
+	// Nothing is true if nothing of OpenKruise is in the cluster.
 	Nothing bool  `json:"nothing,omitempty"`
 	Rows    []Row `json:"rows"`
 }

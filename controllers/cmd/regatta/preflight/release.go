@@ -28,11 +28,11 @@ type release struct {
 	name, namespace string
 	// values are those that users set; an upgrade without values keeps them.
 	values map[string]any
-	// unset are the values that the chart refuses, or that are for OpenKruise alone, by their paths.
+	// unset are the paths of the values that the chart refuses, or that only OpenKruise has.
 	unset []string
-	// set are values that the command changes, by their paths.
+	// set are the values that the command changes, by their paths.
 	set map[string]string
-	// rewritesGates is whether the chart refuses how users wrote the feature gates.
+	// rewritesGates is true if the chart refuses the feature gates in the form that users wrote.
 	rewritesGates bool
 }
 
@@ -57,7 +57,7 @@ func (r release) numberValue(path string, otherwise int64) int64 {
 	return n
 }
 
-// checkRelease reads the release and says what of its values the chart refuses.
+// checkRelease reads the release and reports which of its values the chart refuses.
 func (l *look) checkRelease(ctx context.Context) error {
 	l.release = release{name: l.manager.Annotations[ReleaseName], namespace: l.manager.Annotations[ReleaseNamespace]}
 	if l.release.name == "" {
@@ -78,7 +78,7 @@ func (l *look) checkRelease(ctx context.Context) error {
 	return l.checkValues(object)
 }
 
-// checkValues says what Helm would refuse before it does anything.
+// checkValues reports the values that Helm would refuse before it changes anything.
 func (l *look) checkValues(object string) error {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(chart.Schema))
 	if err != nil {
@@ -116,7 +116,8 @@ func (l *look) checkValues(object string) error {
 	return nil
 }
 
-// reportPorts says which port of the release is that of a listener which only this chart has, and has the command move that one.
+// reportPorts reports a port of the release that a listener uses which only this chart has, and makes the command move that
+// listener.
 func (l *look) reportPorts(object string, values map[string]any) {
 	const own = "manager.decisions.port"
 	others := []string{"manager.metrics.port", "manager.webhook.port", "manager.healthProbe.port", "manager.pprofAddr"}
@@ -153,8 +154,8 @@ func readPort(values map[string]any, path string) string {
 	return lastPort.FindString(fmt.Sprint(v))
 }
 
-// mergeValues does what Helm does with values of users: those of a map replace defaults one by
-// one, and null takes one away.
+// mergeValues does what Helm does with values of users: the keys of a map replace defaults one by one,
+// and null removes a key.
 func mergeValues(into, from map[string]any) {
 	for key, v := range from {
 		below, isMap := v.(map[string]any)
@@ -170,7 +171,7 @@ func mergeValues(into, from map[string]any) {
 	}
 }
 
-// addRefusedValues tells each value that is wrong by itself.
+// addRefusedValues adds a row for each value that is wrong.
 func (l *look) addRefusedValues(object string, wrong *jsonschema.ValidationError) {
 	if len(wrong.Causes) > 0 {
 		for _, cause := range wrong.Causes {
@@ -193,7 +194,7 @@ func (l *look) addRefusedValues(object string, wrong *jsonschema.ValidationError
 		for _, name := range unknown.Properties {
 			l.release.unsetValue(pathOf(append(slices.Clone(wrong.InstanceLocation), name)))
 		}
-	case isMissing: // to take away what it is missing in would take away all that users set there
+	case isMissing: // removing the map that lacks the value would remove all that users set in it
 		do = "set it with --set: a value of null takes the default away"
 	case slices.Equal(wrong.InstanceLocation, []string{gatesValue}):
 		do = "write it as the command below does"
@@ -205,7 +206,8 @@ func (l *look) addRefusedValues(object string, wrong *jsonschema.ValidationError
 		Do: do})
 }
 
-// pathOf writes where a value is as --set has it. Of a list it is the whole, since --set takes nothing out of one.
+// pathOf writes the path of a value as --set expects it. For an element of a list it is the path of the list,
+// since --set cannot remove an element.
 func pathOf(location []string) string {
 	escape := strings.NewReplacer(`\`, `\\`, ".", `\.`, ",", `\,`, "=", `\=`, "[", `\[`)
 	var keys []string

@@ -18,13 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// revision is one of a release, as Helm labels the secret that has it.
+// revision is a revision of a release, as the labels of its secret describe it.
 type revision struct {
 	number int
 	status string
 }
 
-// chooseRevision returns the revision whose values an upgrade keeps, as Helm chooses it, and why Helm refuses an upgrade; nothing where there is none.
+// chooseRevision returns the revision whose values an upgrade keeps, as Helm chooses it, and why Helm refuses an upgrade; both are empty if
+// there is no revision.
 func chooseRevision(revisions []revision) (chosen *revision, refusal string) {
 	if len(revisions) == 0 {
 		return nil, ""
@@ -49,10 +50,10 @@ func chooseRevision(revisions []revision) (chosen *revision, refusal string) {
 	return nil, refusal
 }
 
-// readRevision reads the values of the release, and says what of its state Helm refuses. It returns false where there are none to be read.
+// readRevision reads the values of the release, and reports a state that Helm refuses. It returns false if no values can be read.
 func (l *look) readRevision(ctx context.Context, object string) (bool, error) {
 	labels := client.MatchingLabels{"owner": "helm", "name": l.release.name}
-	kept := &metav1.PartialObjectMetadataList{} // each has the whole chart in it
+	kept := &metav1.PartialObjectMetadataList{} // metadata only: each secret has the whole chart in it
 	kept.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := l.List(ctx, kept, client.InNamespace(l.release.namespace), labels); err != nil {
 		return false, err
@@ -84,7 +85,7 @@ func (l *look) readRevision(ctx context.Context, object string) (bool, error) {
 	return true, nil
 }
 
-// mostOfRelease is how many bytes a release may have. A secret has 1 MiB at most, which can be made to unpack to a thousand times that.
+// mostOfRelease is how many bytes an unpacked release may have. A secret has 1 MiB at most, but can unpack to a thousand times that.
 const mostOfRelease = 64 << 20
 
 // decodeRelease reads the values of a release from the secret that Helm keeps it in: JSON, with

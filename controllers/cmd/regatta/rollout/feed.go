@@ -37,7 +37,7 @@ type asker interface {
 	FetchExplanation(ctx context.Context, q managers.Question) (explain.Reply, []error, error)
 }
 
-// feed watches a workload, its pods and its events, and asks about it.
+// feed watches a workload, its pods and its events, and asks the manager about the workload.
 type feed struct {
 	about   target.Target
 	kind    kinds.Workload
@@ -110,7 +110,7 @@ func (f *feed) newInformer(what string, example runtime.Object, lw cache.ListerW
 	_ = i.SetTransform(trimObject) // neither fails before the informer runs
 	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			return // it lists again
+			return // the informer lists again
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func (f *feed) pollExplanation(ctx context.Context) {
 	}
 }
 
-// takeSnapshot is what is known now.
+// takeSnapshot returns what is known now.
 func (f *feed) takeSnapshot() (snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,7 +174,7 @@ func (f *feed) takeSnapshot() (snapshot, error) {
 	var blind []error
 	for what, err := range f.blind {
 		informer := map[string]cache.SharedIndexInformer{"the " + f.kind.Kind: f.objects, "its pods": f.pods, "its events": f.events}[what]
-		if !informer.HasSynced() { // a watch that worked is tried again, and mostly works
+		if !informer.HasSynced() { // a watch that worked before is retried, and usually works again
 			blind = append(blind, err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/charmbracelet/lipgloss"
 )
 
-// frame is how often the live view looks at what is known.
+// frame is how often the live view takes a snapshot.
 const frame = 200 * time.Millisecond
 
-// seen is a message: what is known now.
+// seen is a message with the current snapshot.
 type seen struct {
 	snapshot snapshot
 	at       time.Time
@@ -20,7 +20,7 @@ type seen struct {
 	err      error
 }
 
-// model is the live view. It does nothing but keep what it was told last.
+// model is the live view. It only keeps the last message.
 type model struct {
 	rollout       *rollout
 	style         styles

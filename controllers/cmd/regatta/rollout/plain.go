@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// printPlain prints a line for each change, at most one in a time.
+// printPlain prints a line for each change, at most once per interval.
 func printPlain(ctx context.Context, r *rollout, out io.Writer, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -38,15 +38,15 @@ func printPlain(ctx context.Context, r *rollout, out io.Writer, every time.Durat
 	}
 }
 
-// lines remember what was printed.
+// lines remembers what was printed.
 type lines struct {
-	since  time.Time // events before are old news
+	since  time.Time // earlier events are not printed
 	before string
 	told   map[string]bool
 }
 
-// nextLines are the lines that a snapshot adds: how far it is, if that changed, and
-// each reason and warning once.
+// nextLines returns the lines that a snapshot adds: the progress, if that changed, and each reason and
+// warning once.
 func (l *lines) nextLines(s snapshot, last bool) []string {
 	var out []string
 	once := func(line string) {
@@ -71,7 +71,7 @@ func (l *lines) nextLines(s snapshot, last bool) []string {
 		once(line)
 	}
 	for _, e := range s.events {
-		held := e.reason == s.kind.HeldReason && s.answer != nil // told above
+		held := e.reason == s.kind.HeldReason && s.answer != nil // printed above
 		if e.warning && !held && !e.at.Before(l.since) {
 			once(fmt.Sprintf("event %s: %s", e.reason, e.message))
 		}
@@ -87,7 +87,7 @@ func (l *lines) nextLines(s snapshot, last bool) []string {
 	return out
 }
 
-// reasonsOf are the rules that hold pods, and the nodes whose pods move.
+// reasonsOf describes the rules that hold pods, and the nodes whose pods move.
 func reasonsOf(a *explain.Answer) (out []string) {
 	if a == nil {
 		return nil
@@ -105,7 +105,7 @@ func reasonsOf(a *explain.Answer) (out []string) {
 	return out
 }
 
-// countReasons counts pods by reason, whichever groups of them a rule tells apart.
+// countReasons counts pods by reason, and adds up the groups that a rule distinguishes.
 func countReasons(why []explain.ReasonCount) string {
 	counts := map[string]int{}
 	var order []string

@@ -21,14 +21,14 @@ import (
 type snapshot struct {
 	about target.Target
 	kind  kinds.Workload
-	// state is what the workload says; nil if it is not known.
+	// state is the state in the workload's spec and status; nil if it is not known.
 	state     *kinds.View
 	revisions []revision
 	events    []event
-	// answer is the last of the manager; silence is why there is no newer one.
+	// answer is the last answer of the manager; silence is why there is no newer one.
 	answer  *explain.Answer
 	silence error
-	// blind is why something cannot be watched, for those who may not.
+	// blind is why something cannot be watched, such as for lack of a permission.
 	blind error
 	// gone is true when the workload was deleted.
 	gone bool
@@ -52,7 +52,7 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 		name := p.Labels["controller-revision-hash"]
 		r := counted[name]
 		if r == nil {
-			// A feature gate writes the hash alone.
+			// With a feature gate on, the label of pods has only the hash.
 			r = &revision{name: name, newest: name == newest || strings.HasSuffix(newest, "-"+name)}
 			counted[name] = r
 		}
@@ -86,7 +86,7 @@ func isPodReady(p *corev1.Pod) bool {
 	return false
 }
 
-// event is the last of the events with one reason.
+// event is the latest of the events with one reason.
 type event struct {
 	at      time.Time
 	warning bool
@@ -95,9 +95,9 @@ type event struct {
 	count   int
 }
 
-// eventsOf groups events by their reasons: a rollout of a thousand pods has a
-// thousand of some. The latest come first. An object of another group may have the
-// same kind and name, and no selector tells the two apart.
+// eventsOf groups events by their reasons: a rollout of a thousand pods may have a thousand events of
+// one reason. The latest come first. An object of another group may have the same kind and name, and
+// no selector tells the two apart.
 func eventsOf(all []*corev1.Event, group string) []event {
 	byReason := map[string]*event{}
 	for _, e := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
-// styles are how things look on one terminal.
+// styles are the text styles for a terminal.
 type styles struct {
 	plain, bold, dim, good, bad, busy, wait lipgloss.Style
 }
@@ -36,7 +36,7 @@ func (st styles) verdictStyle(v explain.Verdict) lipgloss.Style {
 	return st.wait
 }
 
-// progressBar shows how many of all are done, and how many have begun.
+// progressBar shows how many of all pods are done, and how many have begun.
 func (st styles) progressBar(done, begun, all, width int) string {
 	if width < 1 {
 		return ""
@@ -49,7 +49,7 @@ func (st styles) progressBar(done, begun, all, width int) string {
 	return st.good.Render(strings.Repeat("█", full)) + st.busy.Render(strings.Repeat("▒", half-full)) + st.dim.Render(strings.Repeat("░", width-half))
 }
 
-// truncateLine keeps a line from being wrapped.
+// truncateLine shortens a line so that it is not wrapped.
 func truncateLine(s string, width int) string {
 	return ansi.Truncate(strings.ReplaceAll(s, "\n", " "), max(width, 0), "…")
 }

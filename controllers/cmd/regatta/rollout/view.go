@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// section is some lines of the view below one name.
+// section is a part of the view: some lines with a name.
 type section struct {
 	name  string
 	lines []string
@@ -29,7 +29,7 @@ type section struct {
 // margin is where the lines of sections begin.
 const margin = 11
 
-// renderView is the whole view in as many columns and, unless it is 0, lines.
+// renderView renders the whole view in width columns and, unless height is 0, height lines.
 func (st styles) renderView(s seen, width, height int) string {
 	snap := s.snapshot
 	p := *snap.state
@@ -64,7 +64,7 @@ func (st styles) renderView(s seen, width, height int) string {
 	return strings.Join(append(out, foot...), "\n") + "\n"
 }
 
-// fitSections drops lines until the sections are no longer than the room.
+// fitSections drops lines until the sections fit into the room.
 func fitSections(sections []section, room int, unbounded bool) []section {
 	lines := 0
 	for _, s := range sections {
@@ -91,7 +91,7 @@ func fitSections(sections []section, room int, unbounded bool) []section {
 	return sections
 }
 
-// renderState is how it stands, in a word or two.
+// renderState renders the state of the rollout, in a word or two.
 func (st styles) renderState(s seen, p kinds.View) string {
 	a := s.snapshot.answer
 	switch {
@@ -168,13 +168,13 @@ func (st styles) renderZones(s snapshot, room int) section {
 		}
 		line := fmt.Sprintf("%-*s  ", longest, cmp.Or(n, "-"))
 		bar := min(room-lipgloss.Width(line)-lipgloss.Width(text), 20)
-		// Which of the unavailable are updated is not told; mostly they are.
+		// How many of the unavailable pods are updated is not known; usually all are.
 		sec.lines = append(sec.lines, truncateLine(line, room)+st.progressBar(max(z.Updated-z.Unavailable, 0), z.Updated, z.Total, bar)+text)
 	}
 	return sec
 }
 
-// renderNodes are those that the rollout has not got past, of a kind that has a pod on each.
+// renderNodes renders the nodes whose pods are not up to date, for a kind that has one pod on each node.
 func (st styles) renderNodes(s snapshot, room int) section {
 	sec := section{name: "nodes", least: 1, rank: 7}
 	if s.answer == nil {
@@ -191,7 +191,7 @@ func (st styles) renderNodes(s snapshot, room int) section {
 	return sec
 }
 
-// renderTallies say who waits for what.
+// renderTallies renders how many pods wait, and for what.
 func (st styles) renderTallies(s snapshot, room int) section {
 	sec := section{name: "because", least: 2, rank: 3}
 	if s.answer == nil {
@@ -227,7 +227,7 @@ func (st styles) renderEvents(s seen, room int) section {
 	return sec
 }
 
-// renderDecided says how old the answer is, or why there is none.
+// renderDecided renders how old the answer is, or why there is none.
 func (st styles) renderDecided(s seen, room int) section {
 	sec := section{name: "decided", least: 1, rank: 2}
 	if a := s.snapshot.answer; a != nil {

@@ -90,21 +90,21 @@ func (o *options) runWatch(cmd *cobra.Command, args []string) error {
 	return showLive(cmd.Context(), r, cmd.OutOrStdout())
 }
 
-// rollout is what is followed, however it is shown.
+// rollout is the rollout that is followed, in any form of output.
 type rollout struct {
 	about   target.Target
 	source  func() (snapshot, error)
 	now     func() time.Time
 	until   time.Time // zero if without a limit
 	timeout time.Duration
-	// settled is since when it is complete. It has to stay so for a moment,
-	// which is also when the last answer of the manager comes.
+	// settled is since when the rollout is complete. It must stay complete for a moment, in which the last
+	// answer of the manager arrives.
 	settled time.Time
 }
 
 const settle = poll + frame
 
-// nextSnapshot is a snapshot, whether it is the last, and with which error.
+// nextSnapshot returns a snapshot, whether it is the last one, and the error to end with.
 func (r *rollout) nextSnapshot() (s snapshot, last bool, err error) {
 	if s, err = r.source(); err != nil {
 		return s, true, err

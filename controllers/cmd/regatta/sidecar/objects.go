@@ -21,7 +21,7 @@ import (
 	webhook "github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
 )
 
-// objects are what files have of a cluster. A namespace that they do not have has no labels.
+// objects are the objects of a cluster that files have. A namespace that is not in the files has no labels.
 type objects struct {
 	sets       []kruise.SidecarSet
 	revisions  []appsv1.ControllerRevision
@@ -76,7 +76,7 @@ func sidecarSet(raw []byte, version string) (*kruise.SidecarSet, error) {
 	return set, nil
 }
 
-// List implements client.Reader for what the files have.
+// List implements client.Reader for the objects of the files.
 func (o *objects) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	by := client.ListOptions{LabelSelector: labels.Everything()}
 	by.ApplyOptions(opts)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecar is the commands about SidecarSets.
+// Package sidecar has the commands about SidecarSets.
 package sidecar
 
 import (
@@ -39,14 +39,14 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// NewCommand makes the command with all that are below it. builtin has the built-in policies.
+// NewCommand makes the command with its subcommands. builtin has the built-in policies.
 func NewCommand(builtin fs.FS) *cobra.Command {
 	cmd := &cobra.Command{Use: "sidecar", Short: "Look at what SidecarSets do"}
 	cmd.AddCommand(previewCommand(builtin))
 	return cmd
 }
 
-// diff is the form for people.
+// diff is the output format for people.
 const diff = "diff"
 
 type preview struct {
@@ -135,7 +135,7 @@ func (p *preview) runPreview(cmd *cobra.Command, path string) error {
 	return printRules(out, told)
 }
 
-// readPod reads a pod as JSON. A path of - is the input.
+// readPod reads a pod as JSON. The path - is the standard input.
 func readPod(in io.Reader, path string) ([]byte, *corev1.Pod, error) {
 	read := func() ([]byte, error) { return os.ReadFile(path) }
 	if path == "-" {
@@ -159,7 +159,7 @@ func readPod(in io.Reader, path string) ([]byte, *corev1.Pod, error) {
 	return raw, pod, nil
 }
 
-// newReader reads SidecarSets, and says which namespace the pod is in.
+// newReader returns a reader of SidecarSets, and the namespace of the pod.
 func (p *preview) newReader(ctx context.Context, warnings io.Writer, namespace string) (client.Reader, string, error) {
 	about, err := p.cluster.ResolveNamespace(target.Target{Kind: target.Pod, Name: "preview"})
 	if len(p.from) > 0 {
@@ -202,7 +202,7 @@ func (p *preview) newReader(ctx context.Context, warnings io.Writer, namespace s
 	return c, cmp.Or(namespace, about.Namespace), nil
 }
 
-// injectSidecars is what the webhook makes of a pod, as YAML, and what was decided.
+// injectSidecars returns the pod as the webhook changes it, as YAML, and the decision.
 func injectSidecars(ctx context.Context, e *engine.Engine, reader client.Reader, manager, namespace string, raw []byte) ([]byte, points.SidecarsOutput, error) {
 	var told points.SidecarsOutput
 	step := sidecars.New(sidecars.Options{

@@ -16,17 +16,17 @@ import (
 
 // Bounds of an archive.
 const (
-	// leastSize is room for what every report needs.
+	// leastSize has room for the files that every report needs.
 	leastSize = 1 << 20
-	// mostOfFile is how many bytes of one file but a log are kept: an object is not larger.
+	// mostOfFile is how many bytes of a file that is no log are kept: an object is not larger.
 	mostOfFile = 2 << 20
-	// perEntry is what a file takes beside its contents: headers, and padding.
+	// perEntry is how many bytes a file takes besides its contents: headers, and padding.
 	perEntry = 4 << 10
-	// ofManifest is the part of the archive that the listing may take.
+	// ofManifest limits the manifest to this part of the archive: an eighth.
 	ofManifest = 8
 )
 
-// file is one of an archive.
+// file is a file of an archive.
 type file struct {
 	name string
 	data []byte
@@ -92,7 +92,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// cleanName is a path below the archive: names of objects have no slashes, but for a mistake.
+// cleanName makes a name into a path inside the archive: names of objects have no slashes, except by mistake.
 func cleanName(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`\:*?"<>|`, r) {
@@ -108,7 +108,7 @@ func (a *archive) writeTo(to io.Writer, header string, now time.Time) (int, erro
 	room := a.most - a.most/ofManifest
 	var kept []file
 	for _, f := range a.files {
-		f.name, f.data = replace.Replace(f.name), []byte(replace.Replace(string(f.data))) // which may be longer
+		f.name, f.data = replace.Replace(f.name), []byte(replace.Replace(string(f.data))) // the replacement may be longer
 		if size := int64(len(f.data)) + perEntry; size <= room {
 			room -= size
 			kept = append(kept, f)
@@ -117,7 +117,7 @@ func (a *archive) writeTo(to io.Writer, header string, now time.Time) (int, erro
 		}
 	}
 	kept = append([]file{{"manifest.txt", []byte(replace.Replace(a.formatManifest(header, kept)))}}, kept...)
-	if most := int(a.most/ofManifest) - perEntry - int(a.most/1000); len(kept[0].data) > most { // a thousandth for what does not compress
+	if most := int(a.most/ofManifest) - perEntry - int(a.most/1000); len(kept[0].data) > most { // a thousandth for contents that do not compress
 		kept[0].data = append(kept[0].data[:most-64], "\n(the rest of this listing is left out)\n"...)
 	}
 	zipped := gzip.NewWriter(to)

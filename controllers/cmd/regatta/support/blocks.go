@@ -9,24 +9,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
-// Lines of documents that are written over several.
+// Patterns of lines that begin a value of several lines.
 var (
-	// keyLine begins with a key of YAML, or of JSON.
+	// keyLine matches a line that begins with a key of YAML or JSON.
 	keyLine = regexp.MustCompile(`^(\s*(?:- +)*)(["']?)([A-Za-z0-9_.-]+)["']?\s*:(?:\s|$)`)
-	// keyEnd ends with one, behind what a log writes first.
+	// keyEnd matches a line that ends with a key, after the prefix of a log line.
 	keyEnd = regexp.MustCompile(`(["']?)([A-Za-z0-9_.-]+)["']?\s*[:=]\s*(?:[|>][0-9+-]*|[\[({"'])?\s*$`)
-	// flagLine has nothing but a flag, whose value is in the next one.
+	// flagLine matches a line that has only a flag, whose value is in the next line.
 	flagLine = regexp.MustCompile(`^\s*(?:- +)?\\*["']?(--?[A-Za-z][A-Za-z0-9_.-]*)\\*["']?\s*,?\s*$`)
-	// nameLine has the name of an environment variable, whose value is in the next one.
+	// nameLine matches a line with the name of an environment variable, whose value is in the next line.
 	nameLine  = regexp.MustCompile(`(?i)^\s*(?:- +)?["']?name["']?\s*:\s*["']?([A-Za-z0-9_.-]+)["']?,?\s*$`)
 	valueLine = regexp.MustCompile(`(?i)^(\s*(?:- +)?["']?value["']?\s*:\s*)(\S.*)$`)
 )
 
-// hideBlocks masks the lines that are the value of a line before them: those below a key that is called like a secret, or that has the contents
-// of a Secret, and the value of a flag or a variable.
+// hideBlocks masks lines that are the value of an earlier line: the lines below a key that has the name of a secret or the contents of a
+// Secret, and the value of a flag or a variable.
 func (s *scrubber) hideBlocks(text string) string {
 	lines := strings.Split(text, "\n")
-	below, flag, named := -1, false, false // below is how far the key is indented of which the lines are
+	below, flag, named := -1, false, false // below is the indentation of the key that the lines belong to
 	for n, line := range lines {
 		body := strings.TrimLeft(line, " \t")
 		indent := len(line) - len(body)
@@ -49,7 +49,7 @@ func (s *scrubber) hideBlocks(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// maskWhole hides a text wherever it is.
+// maskWhole hides a text everywhere in the archive.
 func (s *scrubber) maskWhole(text string) string {
 	if strings.Contains(text, mask.Text) {
 		return text
@@ -61,7 +61,8 @@ func (s *scrubber) maskWhole(text string) string {
 	return mask.Text
 }
 
-// findBlockIndent is how far the key of a line is indented, if the lines below it that are indented further are a secret; -1 if not.
+// findBlockIndent returns the indentation of the key of a line if the lines below it that are indented further are a secret; -1 if
+// not.
 func findBlockIndent(line string) int {
 	if m := keyLine.FindStringSubmatch(line); m != nil && isSecretBlock(m[3]) {
 		return len(m[1])
@@ -72,12 +73,13 @@ func findBlockIndent(line string) int {
 	return -1
 }
 
-// isSecretBlock reports whether lines below a key are hidden: data are those of a Secret or a ConfigMap.
+// isSecretBlock reports whether the lines below a key are hidden. The key data is that of a Secret or a
+// ConfigMap.
 func isSecretBlock(key string) bool {
 	return mask.IsSecretName(key) || key == "data" || key == "stringData" || key == "binaryData"
 }
 
-// isSecretLine says whether a line is as a pattern, with a name like that of a secret.
+// isSecretLine reports whether a line matches a pattern, and its name is like that of a secret.
 func isSecretLine(pattern *regexp.Regexp, line string) bool {
 	m := pattern.FindStringSubmatch(line)
 	return m != nil && mask.IsSecretName(m[1])

@@ -33,7 +33,7 @@ type collector struct {
 	asker   *managers.Asker
 	config  *rest.Config
 	archive *archive
-	// namespaces are those of the manager and, if that is another one, of its agents.
+	// namespaces are the namespace of the manager and, if it differs, that of its agents.
 	namespaces []string
 }
 
@@ -55,7 +55,8 @@ func newCollector(config *rest.Config, o Options, to *archive) (*collector, erro
 	return c, err
 }
 
-// collectAll takes what is needed most first: what comes last may find no room. It fails only where no API server answers.
+// collectAll collects the most important data first: there may be no room for the last. It fails only if no API server
+// answers.
 func (c *collector) collectAll(ctx context.Context) error {
 	report, err := check.InspectCluster(ctx, c.config, c.Options.Options, nil)
 	if err != nil {
@@ -97,7 +98,8 @@ func (c *collector) omitFailed(what string, err error) {
 	c.archive.recordOmission(what, "the request failed: "+err.Error())
 }
 
-// findAgentNamespace asks the manager where its agents are. What is not told is noted where the Deployment itself is taken.
+// findAgentNamespace reads the namespace of the agents from the manager's Deployment. If the Deployment cannot be read,
+// that is noted when the Deployment itself is collected.
 func (c *collector) findAgentNamespace(ctx context.Context) string {
 	manager := &appsv1.Deployment{}
 	if c.askServer(ctx, func(ctx context.Context) error {
@@ -108,7 +110,7 @@ func (c *collector) findAgentNamespace(ctx context.Context) string {
 	return check.FindAgentNamespace(manager, c.Namespace)
 }
 
-// plainOf is a value as JSON has it.
+// plainOf converts a value to the types of decoded JSON.
 func plainOf(v any) (any, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -121,7 +123,7 @@ func plainOf(v any) (any, error) {
 	return plain, nil
 }
 
-// objectsOfChart are the kinds that the chart makes, but secrets and roles.
+// objectsOfChart are the kinds of the chart's objects, except secrets and roles.
 func objectsOfChart() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for group, kinds := range map[string][]string{
@@ -139,8 +141,8 @@ func objectsOfChart() []schema.GroupVersionKind {
 	return out
 }
 
-// collectChart takes the objects of the chart. Those in the namespaces of the manager and its agents are taken with any owner: a quota or a
-// policy of others may be what is wrong.
+// collectChart collects the objects of the chart. In the namespaces of the manager and its agents it collects objects of any owner: a quota
+// or a policy of others may be the cause of a problem.
 func (c *collector) collectChart(ctx context.Context) {
 	ofChart := client.MatchingLabels{"app.kubernetes.io/name": "kruise"}
 	for _, gvk := range objectsOfChart() {
@@ -151,7 +153,7 @@ func (c *collector) collectChart(ctx context.Context) {
 		}
 		switch {
 		case gvk.Kind == "CustomResourceDefinition":
-			c.collectOfChart(ctx, gvk) // those of OpenKruise have no labels
+			c.collectOfChart(ctx, gvk) // the objects of OpenKruise have no labels
 		case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
 			for _, namespace := range c.namespaces {
 				c.collectOfChart(ctx, gvk, client.InNamespace(namespace))
@@ -162,7 +164,8 @@ func (c *collector) collectChart(ctx context.Context) {
 	}
 }
 
-// collectOfChart takes objects of a kind of the chart. The path of one that is not in the namespace of the manager has its own.
+// collectOfChart collects objects of a kind of the chart. The path of an object outside the manager's namespace has the
+// namespace of the object.
 func (c *collector) collectOfChart(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) {
 	c.eachObject(ctx, "chart/"+gvk.Kind, gvk, 500, func(o *unstructured.Unstructured) {
 		if gvk.Kind == "CustomResourceDefinition" {
@@ -180,7 +183,7 @@ func (c *collector) collectOfChart(ctx context.Context, gvk schema.GroupVersionK
 	}, opts...)
 }
 
-// dropSchemas leaves of the versions of a CRD what tells them apart.
+// dropSchemas removes the schemas and printer columns from the versions of a CRD.
 func dropSchemas(o *unstructured.Unstructured) {
 	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
 	for _, v := range versions {
@@ -192,7 +195,7 @@ func dropSchemas(o *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(o.Object, versions, "spec", "versions") // a spec that is none has none
 }
 
-// eachObject hands over the first objects of a kind.
+// eachObject calls take for the first objects of a kind.
 func (c *collector) eachObject(ctx context.Context, what string, gvk schema.GroupVersionKind, most int, take func(*unstructured.Unstructured), opts ...client.ListOption) {
 	const page = 100
 	for token, n := "", 0; n < most; {
@@ -206,7 +209,7 @@ func (c *collector) eachObject(ctx context.Context, what string, gvk schema.Grou
 			return
 		}
 		for k := range list.Items {
-			if n == most { // an API server need not page
+			if n == most { // an API server may ignore the limit
 				break
 			}
 			take(&list.Items[k])

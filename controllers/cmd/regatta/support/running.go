@@ -26,7 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Labels that tell the pods of the chart apart.
+// Labels that distinguish the pods of the chart.
 const (
 	plane        = "control-plane"
 	managerPlane = "controller-manager"
@@ -119,7 +119,7 @@ func (c *collector) collectSecrets(ctx context.Context) {
 	c.archive.addText(name, []byte(out.String()), nil)
 }
 
-// event is what is kept of one.
+// event has the fields of an event that are kept.
 type event struct {
 	Last      time.Time `json:"last"`
 	Type      string    `json:"type"`
@@ -131,7 +131,8 @@ type event struct {
 	Source    string    `json:"source"`
 }
 
-// collectEvents takes those of the namespaces of the manager and its agents, and those of objects of the kinds of Regatta and what these make.
+// collectEvents collects the events of the namespaces of the manager and its agents, and events about objects of Regatta's kinds and about
+// objects that these create.
 func (c *collector) collectEvents(ctx context.Context) {
 	const most = 5000
 	gvk := corev1.SchemeGroupVersion.WithKind("Event")
@@ -201,7 +202,7 @@ func (c *collector) collectLog(ctx context.Context, pod *corev1.Pod, container s
 		c.archive.recordOmission(name, "--log-bytes is 0")
 		return
 	}
-	lines := int64(50_000) // more than fit into what is kept
+	lines := int64(50_000) // more lines than are kept
 	end := &tail{most: int(c.LogBytes)}
 	err := c.askServer(ctx, func(ctx context.Context) error {
 		from, err := c.core.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}).Stream(ctx)
@@ -223,7 +224,7 @@ func (c *collector) collectLog(ctx context.Context, pod *corev1.Pod, container s
 	c.archive.addFile(name, c.archive.scrub.maskLog(end.keptBytes()))
 }
 
-// tail keeps the end of what is written.
+// tail is a writer that keeps the end of what is written.
 type tail struct {
 	most    int
 	kept    []byte
@@ -244,7 +245,8 @@ func (t *tail) dropOldest() {
 	}
 }
 
-// keptBytes are the whole lines of the end: half of one may be half of a secret that is not known by the rest.
+// keptBytes returns the whole lines at the end: a part of a line may be a part of a secret that is not
+// recognized without the rest.
 func (t *tail) keptBytes() []byte {
 	t.dropOldest()
 	if !t.dropped {
@@ -286,7 +288,7 @@ func (c *collector) collectMetrics(ctx context.Context, pods []corev1.Pod) {
 	}
 }
 
-// readBounded reads no more of an answer than a file may have, and one byte.
+// readBounded reads at most as many bytes of a response as a file may have, plus one.
 func readBounded(ctx context.Context, request *rest.Request) ([]byte, error) {
 	from, err := request.Stream(ctx)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
-// scrubber masks what is written into an archive. What it hides in an object it hides wherever else that is found, such as in a log: so all
-// objects are scrubbed first, and every text is replaced in the end.
+// scrubber masks the contents of an archive. A text that it hides in an object it hides everywhere else too, such as in a log. So all
+// objects are scrubbed first, and the hidden texts are replaced in all files at the end.
 type scrubber struct {
 	line *mask.Line
-	// hidden are texts that must not be found anywhere, public those that may though they were hidden somewhere: names, and what the chart
-	// itself gives its programs.
+	// hidden are texts that must not appear anywhere. public are texts that may appear although they were hidden somewhere: names, and the
+	// values that the chart itself sets for its programs.
 	hidden, public map[string]bool
 	// own is true for objects of the chart, whose arguments are known.
 	own bool
 }
 
-// distinctive is how long a text must be to be looked for elsewhere: a shorter one may be anything.
+// distinctive is how long a hidden text must be to be hidden elsewhere too: a shorter text may occur by chance.
 const distinctive = 6
 
 func newScrubber() (*scrubber, error) {
@@ -54,7 +54,7 @@ func (s *scrubber) addPublic(texts ...string) {
 	}
 }
 
-// maskDocument scrubs a value as JSON has it, and writes it.
+// maskDocument scrubs a value of decoded JSON, and writes it as JSON.
 func (s *scrubber) maskDocument(value any) ([]byte, error) {
 	text, err := json.Marshal(s.maskValue(value, nil))
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *scrubber) maskObject(o map[string]any) ([]byte, error) {
 	return s.maskDocument(o)
 }
 
-// withoutContents are the names of an object.
+// withoutContents returns only the metadata that names an object.
 func withoutContents(v any) any {
 	o, ok := v.(map[string]any)
 	if !ok {
@@ -114,12 +114,13 @@ func sizesOf(values map[string]any) map[string]any {
 	return out
 }
 
-// instead is what stands in place of something.
+// instead matches the texts that replace something that was left out.
 var instead = regexp.MustCompile(`^(\[(left out: [0-9]+ bytes|left out: no certificate|certificate of [^\]]*)[^\]]*\] ?)+$`)
 
 func leftOut(text string) string { return fmt.Sprintf("[left out: %d bytes]", len(text)) }
 
-// maskValue scrubs a value for where it is: path are the names above it, without those of elements of lists.
+// maskValue scrubs a value depending on its place: path are the names of the fields above it, without the
+// indices of lists.
 func (s *scrubber) maskValue(v any, path []string) any {
 	name := ""
 	if len(path) > 0 {
@@ -176,7 +177,7 @@ func (s *scrubber) maskFields(o map[string]any, name string, path []string) any 
 	return out
 }
 
-// readText is a value that is a text, or none.
+// readText returns a value if it is a text, and otherwise an empty one.
 func readText(v any) string {
 	text, _ := v.(string)
 	return text
@@ -194,7 +195,8 @@ func (s *scrubber) hideContents(v any) any {
 	return sizesOf(values)
 }
 
-// hideEnv hides the value of an environment variable or a header, but of those that the chart gives its programs.
+// hideEnv hides the value of an environment variable or a header, except of the variables that the chart sets for
+// its programs.
 func (s *scrubber) hideEnv(variable map[string]any) {
 	value, _ := variable["value"].(string)
 	name, _ := variable["name"].(string)
@@ -205,7 +207,8 @@ func (s *scrubber) hideEnv(variable map[string]any) {
 	s.addHidden(value)
 }
 
-// digestsOf names what stands in the files of a policy bundle, so that two can be compared: data of them may be anything.
+// digestsOf replaces the files of a policy bundle with their digests, so that two bundles can be compared: their data may
+// have secrets.
 func digestsOf(files map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range files {
@@ -218,7 +221,8 @@ func digestsOf(files map[string]any) map[string]any {
 // mostOfAnnotation is how many bytes of an annotation are kept.
 const mostOfAnnotation = 1024
 
-// maskAnnotation keeps those of Kubernetes, Helm, OpenKruise and Regatta: what others write into theirs is not known.
+// maskAnnotation keeps annotations of Kubernetes, Helm, OpenKruise and Regatta. The contents of other annotations are
+// not known.
 func (s *scrubber) maskAnnotation(key string, v any) any {
 	text, ok := v.(string)
 	domain, _, _ := strings.Cut(key, "/")
@@ -234,14 +238,15 @@ func (s *scrubber) maskAnnotation(key string, v any) any {
 	return s.markSecrets(text)
 }
 
-// plainFlags are those of the manager and the agent whose values are no secrets.
+// plainFlags are the flags of the manager and the agent whose values are no secrets.
 func plainFlags() []string {
 	return []string{"feature-gates", "v", "logging-format", "enable-leader-election", "leader-election-namespace", "leader-election-id", "metrics-addr", "health-probe-addr", "decisions-addr",
 		"decisions-api-service", "policy-dir", "webhook-timeout-seconds", "pod-failure-policy", "sync-period", "addr", "enable-pprof", "pprof-addr", "socket-file", "rest-config-qps", "rest-config-burst",
 		"tenant-bundle-hosts"}
 }
 
-// maskArguments keeps the names of flags, and the values of a few of the chart's own programs: others, and what is no flag, may be anything.
+// maskArguments keeps the names of flags, and the values of a few flags of the chart's own programs. Other values, and arguments that are no
+// flags, may be secrets.
 func (s *scrubber) maskArguments(list []any) []any {
 	out := make([]any, len(list))
 	for n, v := range list {
@@ -282,7 +287,8 @@ func flagName(text string) string {
 	return text[:end]
 }
 
-// describeCertificates says whose certificates a caBundle has, and until when: what else stands in it is left out.
+// describeCertificates returns the subjects and expiry dates of the certificates in a caBundle; all other contents
+// are left out.
 func describeCertificates(encoded string) string {
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {

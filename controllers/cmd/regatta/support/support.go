@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package support is the command that writes an archive for a bug report: what an installation of Regatta is, says and does, without secrets.
+// Package support is the command that writes an archive for a bug report: the objects, logs and decisions of an installation of Regatta,
+// without secrets.
 package support
 
 import (
@@ -21,12 +22,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/version"
 )
 
-// Options are what goes into an archive.
+// Options say what is collected into an archive.
 type Options struct {
 	check.Options
 	// Only is the namespace that objects and events of namespaces are taken from; empty for all.
 	Only string
-	// Objects is how many of each kind are taken, Agents the logs of how many node agents, Decisions how many of the latest.
+	// Objects is how many objects of each kind are taken, Agents how many node agents' logs, Decisions how many of the
+	// latest decisions.
 	Objects, Agents, Decisions int
 	// LogBytes is how much of the end of each log is taken, MaxSize how large the archive may become.
 	LogBytes, MaxSize int64
@@ -65,7 +67,7 @@ namespaces, images and nodes are in it: look through it before you send it.
 What you may not read is left out, and the manifest says so. It ends with 0 if the archive
 was written, 2 if the command was mistyped, and 3 otherwise.`
 
-// NewCommand makes the command. builtin are the policies of the program.
+// NewCommand makes the command. builtin has the policies of the program.
 func NewCommand(builtin fs.FS) *cobra.Command {
 	o := &command{cluster: target.NewCluster()}
 	cmd := &cobra.Command{
@@ -143,7 +145,8 @@ func (o *command) writeArchiveFile(cmd *cobra.Command) error {
 	return err
 }
 
-// writeFile writes a file that only its owner may read. It replaces none, and leaves none behind that is not whole.
+// writeFile writes a file that only its owner may read. It never overwrites a file, and leaves no incomplete file
+// behind.
 func writeFile(path string, write func(io.Writer) (int, error)) (int, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -159,7 +162,8 @@ func writeFile(path string, write func(io.Writer) (int, error)) (int, error) {
 	return n, nil
 }
 
-// WriteArchive gathers what a bug report needs, and writes it as a tar with gzip. It returns how many files are in it.
+// WriteArchive collects the data that a bug report needs, and writes it as a gzipped tar. It returns how many files
+// are in it.
 func WriteArchive(ctx context.Context, config *rest.Config, o Options, to io.Writer) (int, error) {
 	scrub, err := newScrubber()
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
-// Forms of secrets within a line.
+// Patterns of secrets within a line.
 var (
 	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)
 	endOfKey   = regexp.MustCompile(`(?s)^.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
 	webToken   = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*`)
 	header     = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:token|key|auth)[a-z-]*)(\\?["']?\s*[:=])[^\n]*`)
 	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+\\*["']?)[A-Za-z0-9._~+/=-]{6,}[^\s"'\\,]*`)
-	// Before the @ may be a token alone, or a password with any characters, if it does not begin like a port. A URL may be signed in its
-	// query, of which encoders of JSON and HTML write the & in another way.
+	// Before the @ may be a token alone, or a password with any characters that does not begin like a port. A URL may be signed in its
+	// query, whose & encoders of JSON and HTML escape.
 	userInfo   = regexp.MustCompile(`://(?:[^/\s"'?#:@]*:(?:[^\s"'0-9/]|[0-9]+[^\s"'0-9/])[^\s"']*|[^/\s"'?#]+)@`)
 	quotedInfo = regexp.MustCompile(`://[^/\s"'?#:@]*:[0-9]*[^\s/0-9@][^\s/@]*@`)        // with quotes in the password
 	source     = regexp.MustCompile(`[^\s:/@"'=]+:[^\s"'=]+@((?:tcp|tcp4|tcp6|unix)\()`) // of a database, as drivers of Go write it
@@ -33,8 +33,8 @@ var (
 	word       = regexp.MustCompile(`[^\s"'=,;(){}\[\]<>]+`)
 )
 
-// kept represent the characters before a value that is masked already, since package mask, which goes over whole documents, would take what
-// has them for a secret as a whole. They are of an area of Unicode that is for private use.
+// kept are marks that replace the characters before a value that is masked already. Without the marks package mask, which scans whole
+// documents, would take the whole text for a secret. They are from a private use area of Unicode.
 var (
 	keep    = strings.NewReplacer("=", "\uE000", ":", "\uE001", " ", "\uE002")
 	restore = strings.NewReplacer("\uE000", "=", "\uE001", ":", "\uE002", " ")
@@ -43,7 +43,7 @@ var (
 // maskText masks what looks like a secret in a text, and keeps the rest.
 func (s *scrubber) maskText(text string) string { return restore.Replace(s.markSecrets(text)) }
 
-// markSecrets does so, with marks before what is masked.
+// markSecrets masks like maskText, and leaves marks before the masked values.
 func (s *scrubber) markSecrets(text string) string {
 	if text == "" {
 		return text
@@ -55,7 +55,7 @@ func (s *scrubber) markSecrets(text string) string {
 	lower := strings.ToLower(text)
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = privateKey.ReplaceAllString(text, mask.Text)
-		text = endOfKey.ReplaceAllString(text, mask.Text) // of one whose beginning was cut off
+		text = endOfKey.ReplaceAllString(text, mask.Text) // of a key whose beginning was cut off
 	}
 	if strings.Contains(text, "eyJ") {
 		text = webToken.ReplaceAllString(text, mask.Text)
@@ -81,7 +81,7 @@ func (s *scrubber) markSecrets(text string) string {
 		})
 	}
 	text = source.ReplaceAllString(text, mask.Text+"@$1")
-	// Most lines of a log name nothing that is called like a secret.
+	// Most lines of a log have no name like that of a secret.
 	if mask.IsSecretName(text) || hasAny(lower, "pass", "pwd", "dsn", "pat") {
 		if strings.Contains(lower, "secret") {
 			text = s.replaceValues(text, contents, isContents)
@@ -106,10 +106,10 @@ func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// quoted are the texts in quotes of a list.
+// quoted matches the quoted texts of a list.
 var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'([^']*)'`)
 
-// hideValue has a value hidden wherever it is, of a list each.
+// hideValue hides a value, or each element of a list, in the whole archive.
 func (s *scrubber) hideValue(value string) {
 	texts := []string{value}
 	if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "(") {
@@ -130,13 +130,13 @@ func (s *scrubber) hideValue(value string) {
 // lastWordOf is the last word of a name.
 func lastWordOf(name string) string { return name[strings.LastIndexAny(name, "-_./")+1:] }
 
-// maskEmbedded scrubs a text that is a document of JSON by its names.
+// maskEmbedded scrubs a text that is a JSON document by the names of its fields.
 func (s *scrubber) maskEmbedded(text string) string {
 	trimmed := strings.TrimSpace(text)
 	if !strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "[") {
 		return text
 	}
-	const deepest = 10_000 // what is larger is masked by its looks alone
+	const deepest = 10_000 // a larger document is masked by patterns alone
 	var v any
 	if len(trimmed) > deepest*10 || json.Unmarshal([]byte(trimmed), &v) != nil {
 		return text
@@ -151,7 +151,7 @@ func (s *scrubber) maskEmbedded(text string) string {
 // maskLog masks a log, line by line. A private key or a document may be printed over several.
 func (s *scrubber) maskLog(text []byte) []byte {
 	text = privateKey.ReplaceAll(text, []byte(mask.Text))
-	text = endOfKey.ReplaceAll(text, []byte(mask.Text)) // of one whose beginning was cut off
+	text = endOfKey.ReplaceAll(text, []byte(mask.Text)) // of a key whose beginning was cut off
 	text = []byte(s.hideBlocks(string(text)))
 	var out bytes.Buffer
 	out.Grow(len(text))
@@ -162,7 +162,7 @@ func (s *scrubber) maskLog(text []byte) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// newReplacer replaces everything that was hidden, in the forms that programs write texts in.
+// newReplacer returns a replacer of all hidden texts, in the forms in which programs write texts.
 func (s *scrubber) newReplacer() *strings.Replacer {
 	for _, text := range s.line.HiddenTexts() {
 		s.addHidden(text)
@@ -172,7 +172,7 @@ func (s *scrubber) newReplacer() *strings.Replacer {
 		if s.public[text] {
 			continue
 		}
-		quoted, _ := json.Marshal(text) // texts always can be
+		quoted, _ := json.Marshal(text) // a text can always be marshaled
 		inner := string(quoted[1 : len(quoted)-1])
 		again, _ := json.Marshal(inner)
 		for _, form := range []string{
@@ -182,7 +182,7 @@ func (s *scrubber) newReplacer() *strings.Replacer {
 			forms[form] = true
 		}
 	}
-	// The longest first: one may have another in it.
+	// The longest first: a text may contain another one.
 	sorted := make([]string, 0, len(forms))
 	for form := range forms {
 		sorted = append(sorted, form)
@@ -195,7 +195,7 @@ func (s *scrubber) newReplacer() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// maskDecision scrubs a record of a decision, a document of JSON in a line.
+// maskDecision scrubs a record of a decision, which is a JSON document in one line.
 func (s *scrubber) maskDecision(line []byte) string {
 	var v any
 	if json.Unmarshal(line, &v) != nil {

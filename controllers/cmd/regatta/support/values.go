@@ -9,21 +9,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
-// Names and what stands between them and their values. Quotes may be those of a document in a text. A flag and its value may be elements of a
-// list.
+// Patterns of names, with the characters between them and their values. The quotes may be escaped, in a document inside a text. A flag and
+// its value may be elements of a list.
 var (
 	assigned = regexp.MustCompile(`([A-Za-z0-9_.-]+)(\\*["']?\s*(?:=>|:=|=|:)\s*)`)
 	flagged  = regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9_.-]*)(\\*["']?(?:\s*,\s*|\s+))`)
-	// variable is the name of an environment variable or of a header, which has its value beside it.
+	// variable matches the name of an environment variable or of a header, followed by the key of its value.
 	variable = regexp.MustCompile(`(?i)\bname\\*["']?\s*[:=]\s*\\*["']?([A-Za-z0-9_.-]+)(\\*["']?[,;\s]+\\*["']?value\\*["']?\s*[:=]\s*)`)
-	// account is a flag with the name and the password of a user.
+	// account matches a flag with the name and the password of a user.
 	account = regexp.MustCompile(`(?:^|[\s"'\[,])(-u|--user|--proxy-user)(\\*["']?(?:\s*,\s*|\s+)|=)`)
-	// contents are those of a Secret or a ConfigMap.
+	// contents matches the key of the contents of a Secret or a ConfigMap.
 	contents = regexp.MustCompile(`\b(data|Data|stringData|StringData|binaryData|BinaryData)(\\*["']?\s*[:=]\s*)(?:map\[|\{)`)
 )
 
-// replaceValues masks the values of what is called like a secret. The pattern has a name and what stands between. Where the end of a value is
-// not clear, it is that of the line.
+// replaceValues masks the values after names of secrets. The pattern matches a name and the characters before the value. If the end of a
+// value is not clear, it is the end of the line.
 func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret func(name, between, rest string) bool) string {
 	var out strings.Builder
 	at := 0
@@ -37,7 +37,7 @@ func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret f
 		if isSecret(text[at+m[2]:at+m[3]], text[between:value], text[value:]) {
 			end = findValueEnd(text, at+m[2], between, value)
 		}
-		if end == value { // what has no secret's name may have values with one
+		if end == value { // the value of another name may contain names of secrets
 			out.WriteString(text[at:value])
 			at = value
 			continue
@@ -49,7 +49,7 @@ func (s *scrubber) replaceValues(text string, pattern *regexp.Regexp, isSecret f
 	return out.String() + text[at:]
 }
 
-// isSecretAssigned reports whether what is assigned to a name is a secret, and not masked already.
+// isSecretAssigned reports whether the value assigned to a name is a secret, and not masked already.
 func isSecretAssigned(name, between, rest string) bool {
 	if !mask.IsSecretName(name) || strings.HasPrefix(strings.TrimLeft(rest, `"'\`), mask.Text) {
 		return false
@@ -57,7 +57,7 @@ func isSecretAssigned(name, between, rest string) bool {
 	return between != ":" || mask.IsSecretName(lastWordOf(name)) // not an image called token-service
 }
 
-// isSecretFlag reports whether what follows a flag is its value, and a secret.
+// isSecretFlag reports whether the text after a flag is its value, and a secret.
 func isSecretFlag(name, _, rest string) bool {
 	value := strings.TrimLeft(rest, `"'\`)
 	if !mask.IsSecretName(name) || strings.HasPrefix(value, mask.Text) {
@@ -67,13 +67,13 @@ func isSecretFlag(name, _, rest string) bool {
 	return !strings.HasPrefix(next, "--") && (!strings.HasPrefix(next, "-") || len(next) > 2) // another flag
 }
 
-// phrase is a name whose value a person made up, in words: they go to the end of the line.
+// phrase matches a name whose value may be a passphrase of several words, up to the end of the line.
 var phrase = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase)?|pwd)\s*:[ \t]+$`)
 
 // isFlagAlone reports whether a text is a flag whose value is the next one.
 func isFlagAlone(v any) bool { return isSecretLine(flagLine, readText(v)) }
 
-// isAccount reports whether what follows a flag has a password behind a colon.
+// isAccount reports whether the text after a flag has a password after a colon.
 func isAccount(_, _, rest string) bool {
 	user, _, _ := strings.Cut(strings.TrimLeft(rest, `"'\`), " ")
 	return strings.Contains(user, ":") && !strings.HasPrefix(user, mask.Text)
@@ -87,7 +87,8 @@ func isVariable(name, _, rest string) bool {
 // isContents reports whether contents may be those of a Secret.
 func isContents(_, _, rest string) bool { return !strings.HasPrefix(rest, mask.Text) }
 
-// findValueEnd is where a value ends. It is where it begins if there is none. name and between are where what stands before it begins.
+// findValueEnd returns where a value ends, or where it begins if there is no value. name and between are where the name, and the
+// characters between the name and the value, begin.
 func findValueEnd(text string, name, between, value int) int {
 	lineEnd := len(text)
 	if i := strings.IndexByte(text[value:], '\n'); i >= 0 {
@@ -119,15 +120,17 @@ func findValueEnd(text string, name, between, value int) int {
 // isQuote says whether a character is a quote.
 func isQuote(c byte) bool { return c == '"' || c == '\'' }
 
-// isField reports whether what stands between a name and a value is that of a field of a map or a struct of Go.
+// isField reports whether the characters between a name and a value are those that Go prints in a map or a
+// struct.
 func isField(between string) bool {
 	return between == ":" || strings.HasSuffix(strings.ToLower(between), " value:")
 }
 
-// opening is what may stand before a bracket or a quote, such as the type of a list.
+// opening matches a bracket or a quote, with what Go may print before it, such as the type of a list.
 var opening = regexp.MustCompile(`^(?:&?(?:map|[\w.]*)?(?:\[\]|\[\w+\])*[\w.]*[\[({]|\\*["'])`)
 
-// findOpening is where the bracket or the quote stands with which a value begins; the length of the text if it does not.
+// findOpening returns the index of the bracket or quote that a value begins with, or the length of the text if there is
+// none.
 func findOpening(text string) int {
 	found := opening.FindString(text)
 	if found == "" {
@@ -139,7 +142,7 @@ func findOpening(text string) int {
 	return len(found) - 1
 }
 
-// isSeparated reports whether what follows a value is not a part of it.
+// isSeparated reports whether the text after a value is not a part of the value.
 func isSeparated(rest string) bool {
 	rest = strings.TrimLeft(rest, `\`)
 	if rest == "" || strings.IndexByte(" \t\r\n,;)]}", rest[0]) >= 0 {
@@ -148,7 +151,7 @@ func isSeparated(rest string) bool {
 	return strings.IndexByte(`"'`, rest[0]) >= 0 && (len(rest) == 1 || strings.IndexByte(" \t\r\n,;)]}", rest[1]) >= 0)
 }
 
-// findPhraseEnd is where words without quotes end: where the quote does in which they are.
+// findPhraseEnd returns where words without quotes of their own end: at the end of the quotes around them.
 func findPhraseEnd(text string, from, lineEnd int) int {
 	around := findQuoteAround(text[:from])
 	for i := from; i < lineEnd; i++ {
@@ -161,7 +164,7 @@ func findPhraseEnd(text string, from, lineEnd int) int {
 	return lineEnd
 }
 
-// findWordEnd is where a value without quotes ends.
+// findWordEnd returns where a value without quotes ends.
 func findWordEnd(text string, from, lineEnd int) int {
 	for i := from; i < lineEnd; i++ {
 		switch c := text[i]; c {
@@ -179,7 +182,7 @@ func findWordEnd(text string, from, lineEnd int) int {
 				}
 				return lineEnd
 			}
-			i = behind // it represents a blank, or for itself
+			i = behind // the escaped character is a blank, or the character itself
 		case '"', '\'':
 			if i > from && isSeparated(text[i+1:]) && findQuoteAround(text[:from]) == c {
 				return i
@@ -190,10 +193,11 @@ func findWordEnd(text string, from, lineEnd int) int {
 	return lineEnd
 }
 
-// farthest is how far is looked back for a quote that is open.
+// farthest is how many bytes are searched backwards for an open quote.
 const farthest = 1 << 14
 
-// findQuoteAround is the quote in which a text ends; 0 for none, or where that is not known.
+// findQuoteAround returns the quote that is open at the end of a text; 0 if none is open, or if that is not
+// known.
 func findQuoteAround(text string) (in byte) {
 	text = text[strings.LastIndexByte(text, '\n')+1:]
 	if len(text) > farthest {
@@ -215,7 +219,7 @@ func findQuoteAround(text string) (in byte) {
 // countSlashes is how many backslashes a text begins with.
 func countSlashes(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }
 
-// findQuotedEnd is where a value in quotes ends, behind its last one; -1 if that is not clear.
+// findQuotedEnd returns the index after the closing quote of a value; -1 if that is not clear.
 func findQuotedEnd(text string, from int) int {
 	slashes := countSlashes(text[from:])
 	at := from + slashes
@@ -224,7 +228,7 @@ func findQuotedEnd(text string, from int) int {
 	for 1<<depth-1 < slashes {
 		depth++
 	}
-	if 1<<depth-1 != slashes { // of no document in a text
+	if 1<<depth-1 != slashes { // the quotes are not those of a document inside a text
 		return -1
 	}
 	for i := at + 1; i < len(text); i++ {
@@ -234,9 +238,9 @@ func findQuotedEnd(text string, from int) int {
 		}
 		switch {
 		case text[i] != quote:
-		case quote == '\'' && n > 0 && depth == 0: // a shell takes the one before for itself, others do not
+		case quote == '\'' && n > 0 && depth == 0: // a shell takes the backslash before the quote literally, other programs do not
 			return -1
-		case quote == '\'' && i+1 < len(text) && text[i+1] == quote: // of YAML
+		case quote == '\'' && i+1 < len(text) && text[i+1] == quote: // an escaped quote of YAML
 			i++
 		case closesQuote(n, depth):
 			return i + 1
@@ -245,7 +249,8 @@ func findQuotedEnd(text string, from int) int {
 	return -1
 }
 
-// closesQuote reports whether a quote behind so many backslashes ends what begins with one in a document so deep in others.
+// closesQuote reports whether a quote after that many backslashes closes a text in a document that is nested that deep in
+// others.
 func closesQuote(slashes, depth int) bool {
 	for ; slashes%2 == 1; depth-- {
 		if depth == 0 {
@@ -256,7 +261,7 @@ func closesQuote(slashes, depth int) bool {
 	return true
 }
 
-// findBracketsEnd is where a list or a map ends, behind its last bracket; -1 if that is not clear.
+// findBracketsEnd returns the index after the last bracket of a list or a map; -1 if that is not clear.
 func findBracketsEnd(text string, from int) int {
 	closing := map[byte]byte{'[': ']', '(': ')', '{': '}'}
 	var open []byte

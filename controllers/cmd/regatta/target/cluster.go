@@ -20,27 +20,26 @@ type Cluster struct {
 	watching bool
 }
 
-// NewCluster makes a Cluster of what the environment says.
+// NewCluster makes a Cluster from the environment.
 func NewCluster() *Cluster {
 	f := genericclioptions.NewConfigFlags(true)
-	f.CacheDir = nil // hardly anything is discovered
-	// The command must not send a password to a manager, and one that is asked itself knows nothing of
-	// impersonation, which kubeconfig may ask for; replay has another flag --as.
+	f.CacheDir = nil // discovery is hardly used
+	// The command must not send a password to a manager. A manager that is asked directly does not support
+	// impersonation, which a kubeconfig may set. The command replay has another flag named --as.
 	f.Username, f.Password = nil, nil
 	f.Impersonate, f.ImpersonateUID, f.ImpersonateGroup, f.ImpersonateUserExtra = nil, nil, nil, nil
-	f.Insecure = nil // kubeconfig says it, and managers.Flags has one of the name
+	f.Insecure = nil // the kubeconfig has it, and managers.Flags has a flag of that name
 	return &Cluster{flags: f}
 }
 
-// WithoutNamespace leaves out the flag for a namespace, for commands that are about the
-// cluster as a whole.
+// WithoutNamespace leaves out the flag for a namespace, for commands about the cluster as a whole.
 func (c *Cluster) WithoutNamespace() *Cluster {
 	c.flags.Namespace = nil
 	return c
 }
 
-// WithoutTimeout has the clients of Open wait for as long as it takes, for commands that
-// watch: a watch goes on for longer than a request may take.
+// WithoutTimeout removes the timeout of the clients that OpenClients makes, for commands that watch: a
+// watch lasts longer than a request may take.
 func (c *Cluster) WithoutTimeout() *Cluster {
 	c.watching = true
 	return c
@@ -49,23 +48,23 @@ func (c *Cluster) WithoutTimeout() *Cluster {
 // AddFlags adds the flags of kubectl.
 func (c *Cluster) AddFlags(fs *pflag.FlagSet) { c.flags.AddFlags(fs) }
 
-// RESTConfig is how to talk to the cluster.
+// RESTConfig is the configuration of clients of the cluster.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	if raw, err := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && clientcmdapi.IsConfigEmpty(&raw) && *c.flags.APIServer == "" && config.BearerTokenFile == "" {
-		// What is left is a default that was meant for a developer of Kubernetes.
+		// Without this error client-go would use its default, which is for developers of Kubernetes.
 		return nil, errors.New("finding the cluster: there is no kubeconfig; name one with --kubeconfig or in KUBECONFIG")
 	}
 	config.UserAgent = "regatta"
-	config.QPS, config.Burst = 50, 100 // the defaults are for what runs all day
+	config.QPS, config.Burst = 50, 100 // the defaults are for long-running programs
 	config.WarningHandler = rest.NoWarnings{}
 	return config, nil
 }
 
-// ResolveNamespace puts an object in the namespace that was asked for.
+// ResolveNamespace sets the namespace of a target to the one that the user asked for.
 func (c *Cluster) ResolveNamespace(t Target) (Target, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -75,8 +74,8 @@ func (c *Cluster) ResolveNamespace(t Target) (Target, error) {
 	return t, nil
 }
 
-// FindTarget reads KIND/NAME or KIND NAME of an object of any kind that the cluster
-// has, in the namespace that was asked for if it is in one.
+// FindTarget reads KIND/NAME or KIND NAME of an object of any kind that the cluster has. A namespaced
+// object is in the namespace that the user asked for.
 func (c *Cluster) FindTarget(args []string) (Target, error) {
 	t, err := ParseArgs(args, KnownKinds()...)
 	var other *UnknownKindError

@@ -12,7 +12,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 )
 
-// Access is what a command reads a cluster by.
+// Access has the clients that a command reads a cluster with.
 type Access struct {
 	Core    kubernetes.Interface
 	Objects dynamic.Interface

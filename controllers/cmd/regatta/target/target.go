@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target is what a command is about: an object, named as kubectl names
-// it, in a cluster, found as kubectl finds it.
+// Package target finds the object that a command is about: named as in kubectl, in the cluster that
+// kubectl would use.
 package target
 
 import (
@@ -28,13 +28,13 @@ func WorkloadKinds() []schema.GroupKind {
 	return out
 }
 
-// KnownKinds are the kinds that Parse knows: pods first, then workloads.
+// KnownKinds are the kinds that ParseArgs accepts: pods first, then workloads.
 func KnownKinds() []schema.GroupKind {
 	return append([]schema.GroupKind{{Kind: Pod}}, WorkloadKinds()...)
 }
 
-// Target is an object. Of one that is neither a pod nor a workload the Kind is
-// empty, and Resource is what kubectl calls it, such as deployments.apps.
+// Target is an object. If it is neither a pod nor a workload, Kind is empty, and Resource is its
+// kubectl name, such as deployments.apps.
 type Target struct{ Group, Kind, Resource, Namespace, Name string }
 
 // GroupKind is the kind with its group.
@@ -42,14 +42,14 @@ func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.
 
 func (t Target) String() string { return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name) }
 
-// UnknownKindError says that a word is none of the kinds that are allowed.
+// UnknownKindError says that a word names none of the allowed kinds.
 type UnknownKindError struct{ Word, Name, Want string }
 
 func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("nothing is decided about a %s; want %s", e.Word, e.Want)
 }
 
-// kindNames are what a kind goes by, the first of them in messages.
+// kindNames returns the names that are accepted for a kind. Messages use the first one.
 func kindNames(kind schema.GroupKind) []string {
 	if w, ok := kinds.FindByGroupKind(kind); ok {
 		return w.CommandLineNames()
@@ -67,7 +67,7 @@ func ArgumentForms(allowed ...schema.GroupKind) []string {
 	return out
 }
 
-// ParseArgs reads KIND/NAME or KIND NAME. Only objects of some kinds are taken.
+// ParseArgs reads KIND/NAME or KIND NAME. Only objects of the allowed kinds are accepted.
 func ParseArgs(args []string, allowed ...schema.GroupKind) (Target, error) {
 	want := strings.Join(ArgumentForms(allowed...), " or ")
 	word, name := "", ""

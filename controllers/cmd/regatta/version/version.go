@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version is the command that tells which program this is, and which
-// policies are built into it.
+// Package version is the command that prints the version of this program, and which policies are built
+// into it.
 package version
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// released is the version of the release. The linker sets it where images are built, since Go does not tell there what was built.
+// released is the version of the release. The linker sets it when images are built, since Go records no version there.
 var released string
 
 // Version is what is printed.
 type Version struct {
-	// Regatta is the version of the module: a tag, or the commit it was built of;
-	// (devel) where the build did not say.
+	// Regatta is the version of the module: a tag, or the commit it was built from; (devel) if the build
+	// recorded none.
 	Regatta string `json:"regatta"`
-	// Policies is the built-in bundle as records and explanations name it. Where a
-	// manager names another, a laptop may answer otherwise than the cluster.
+	// Policies is the revision of the built-in bundle, as records and explanations name it. If a manager
+	// has another revision, this program may answer differently from the cluster.
 	Policies string `json:"policies"`
-	// OPA is the version of the engine's OPA, empty where the build did not say.
+	// OPA is the version of the engine's OPA, empty if the build did not record it.
 	OPA      string `json:"opa,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// NewCommand makes the command. builtin are the policies of the program.
+// NewCommand makes the command. builtin has the policies of the program.
 func NewCommand(builtin fs.FS) *cobra.Command {
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func NewCommand(builtin fs.FS) *cobra.Command {
 	return cmd
 }
 
-// ReadVersion tells which program this is. builtin are its policies.
+// ReadVersion returns the version of this program. builtin has its policies.
 func ReadVersion(builtin fs.FS) (Version, error) {
 	b, err := bundle.ReadBuiltin(builtin)
 	if err != nil {
@@ -66,7 +66,7 @@ func ReadVersion(builtin fs.FS) (Version, error) {
 	return newVersion(b, info), nil
 }
 
-// newVersion makes it of what the linker kept, which may be nothing.
+// newVersion makes a Version from the build information, which may be missing.
 func newVersion(b *bundle.Bundle, info *debug.BuildInfo) Version {
 	v := Version{Regatta: cmp.Or(released, "(devel)"), Policies: b.ID(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

@@ -19,20 +19,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// lookup finds out why there is no answer: most often because there is no such
-// object, or because nothing is ever decided about it.
+// lookup finds out why there is no answer: usually because no such object exists, or because Regatta
+// decides nothing about it.
 type lookup struct {
 	pods    typedv1.PodsGetter
 	objects dynamic.Interface
 }
 
-// objectProblem is what is wrong with the object, nil if nothing is known to be.
+// objectProblem returns why there is no answer about the object, nil if that is not known.
 func (l lookup) objectProblem(ctx context.Context, t target.Target) error {
 	if t.Kind == target.Pod {
 		return l.podProblem(ctx, t)
 	}
 	w, ok := kinds.FindByGroupKind(t.GroupKind())
-	if !ok { // of other kinds only refusals are known, and most often there was none
+	if !ok { // about other kinds only refusals are remembered, and usually there was none
 		return nil
 	}
 	_, err := l.readView(ctx, w, t.Namespace, t.Name)
@@ -71,7 +71,7 @@ func (l lookup) podProblem(ctx context.Context, t target.Target) error {
 	return nil
 }
 
-// readView is what a workload says of its rollout.
+// readView returns the state of the rollout in a workload.
 func (l lookup) readView(ctx context.Context, w kinds.Workload, namespace, name string) (kinds.View, error) {
 	u, err := l.objects.Resource(w.GroupVersionResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -84,8 +84,8 @@ func (l lookup) readView(ctx context.Context, w kinds.Workload, namespace, name 
 	return w.View(object), nil
 }
 
-// readConditions are those of a workload, none if it cannot be read: they are
-// printed besides the answer.
+// readConditions returns the conditions of a workload, none if it cannot be read. They are printed in
+// addition to the answer.
 func (l lookup) readConditions(ctx context.Context, s decision.Subject) []kinds.Condition {
 	w, ok := kinds.FindByKind(schema.GroupKind{Group: s.Group, Kind: s.Kind})
 	if !ok {

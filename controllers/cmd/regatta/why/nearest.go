@@ -12,7 +12,7 @@ import (
 // conditionsTold is how many conditions of a rule are printed, the nearest first.
 const conditionsTold = 3
 
-// writeNearest tells what would have changed the answer.
+// writeNearest prints what would have changed the answer.
 func (t *text) writeNearest(n *nearest.Result) {
 	if n == nil {
 		return
@@ -53,7 +53,7 @@ func ruleText(n nearest.Rule) string {
 // conditions of its helpers follow below it.
 func (t *text) writeCondition(c nearest.Condition) { t.writeNestedCondition(c, 1) }
 
-// writeNestedCondition tells a condition so many steps to the right.
+// writeNestedCondition prints a condition, indented by its depth.
 func (t *text) writeNestedCondition(c nearest.Condition, depth int) {
 	line := c.Text
 	if c.Why != "" {
@@ -76,7 +76,7 @@ func (t *text) writeNestedCondition(c nearest.Condition, depth int) {
 	}
 }
 
-// helperText is what a helper's own conditions follow.
+// helperText is the line before the conditions of a helper.
 func helperText(h nearest.Helper) string {
 	line := h.Name
 	if h.Text != "" && h.Text != h.Name {
@@ -110,5 +110,5 @@ func (t *text) writeIndented(line string, depth int) {
 	}
 }
 
-// narrowest is how few columns a line is wrapped to.
+// narrowest is the smallest width that a line is wrapped to.
 const narrowest = 30

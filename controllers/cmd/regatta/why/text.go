@@ -28,7 +28,7 @@ type text struct {
 	lines      []string
 }
 
-// column is where the values stand: after the longest of the names.
+// column is the column of the values: after the longest name.
 const column = 16
 
 func (t text) renderReply(reply explain.Reply) string {
@@ -91,8 +91,8 @@ func (t text) renderReply(reply explain.Reply) string {
 	return strings.Join(t.lines, "\n") + "\n"
 }
 
-// writeOtherHolds are the holds besides the first; those of a workload's pods have been
-// told with how many they hold.
+// writeOtherHolds prints the holds other than the first. The holds of a workload's pods are printed
+// above, with the number of pods.
 func (t *text) writeOtherHolds(a explain.Answer) {
 	name := "also held by"
 	for _, h := range a.Others {
@@ -104,7 +104,7 @@ func (t *text) writeOtherHolds(a explain.Answer) {
 	}
 }
 
-// writeConditions are the conditions, with their messages unless these were told above.
+// writeConditions prints the conditions, with their messages unless these were printed above.
 func (t *text) writeConditions(a explain.Answer) {
 	name := "conditions"
 	for _, c := range t.conditions {
@@ -118,7 +118,7 @@ func (t *text) writeConditions(a explain.Answer) {
 	}
 }
 
-// writeRow adds a name and its value, wrapped; nothing where there is no value.
+// writeRow adds a name and its value, wrapped; nothing if there is no value.
 func (t *text) writeRow(name, value string) {
 	if value == "" {
 		return
@@ -143,8 +143,7 @@ func (t *text) writeRule(a explain.Answer) {
 	}
 }
 
-// writePods says how many of a workload's there are of which verdict, what keeps
-// them there, and how far each zone is.
+// writePods prints how many pods of a workload have each verdict, why, and the progress of each zone.
 func (t *text) writePods(a explain.Answer) {
 	var counts []string
 	for _, v := range explain.PodVerdicts() {
@@ -177,7 +176,7 @@ func (t *text) writePods(a explain.Answer) {
 	t.writeRow("zones", strings.Join(out, "; "))
 }
 
-// writeNodes are those whose pods are not up to date.
+// writeNodes prints the nodes whose pods are not up to date.
 func (t *text) writeNodes(all []explain.Node) {
 	name := "nodes"
 	for _, n := range all {
@@ -193,8 +192,8 @@ func formatRevisions(a explain.Answer) string {
 	return a.From + " -> " + a.To
 }
 
-// mayChange says when the passing of time alone may change the answer. Else a
-// policy's hold changes with the facts it looks at, and with nothing else.
+// mayChange says when the passing of time alone may change the answer. Otherwise a policy's hold
+// changes only with the facts that the policy reads.
 func (t *text) mayChange(a explain.Answer) string {
 	if at, err := time.Parse(time.RFC3339, a.Until); err == nil {
 		if left := at.Sub(t.now); left > 0 {
@@ -240,7 +239,7 @@ func (t *text) writePodTable(pods []explain.Answer) {
 	t.writeTable(rows)
 }
 
-// writeSubsets are those of a UnitedDeployment, a line each.
+// writeSubsets prints the subsets of a UnitedDeployment, a line each.
 func (t *text) writeSubsets(all []explain.Subset) {
 	rows := [][]string{{"SUBSET", "PODS", "READY", "RULE", "BECAUSE"}}
 	for _, s := range all {
@@ -249,7 +248,7 @@ func (t *text) writeSubsets(all []explain.Subset) {
 	t.writeTable(rows)
 }
 
-// writeRefusals are requests that were refused besides, a line each.
+// writeRefusals prints other requests that were refused, a line each.
 func (t *text) writeRefusals(all []explain.Answer) {
 	rows := [][]string{{"REFUSED", "OPERATION", "OBJECT", "USER", "REASON", "REQUEST"}}
 	for _, a := range all {

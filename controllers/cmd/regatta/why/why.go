@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why is the command that tells why a pod was or was not updated, how it
-// stands with a workload, and why a request was refused.
+// Package why is the command that explains why a pod was or was not updated, the state of a workload,
+// and why a request was refused.
 package why
 
 import (
@@ -109,7 +109,7 @@ func (o *options) runWhy(cmd *cobra.Command, args []string) error {
 	return wrapPrintError(o.printReply(cmd.Context(), cmd.OutOrStdout(), reply, look))
 }
 
-// fetchExplanation looks for refusals in the namespace where the whole cluster is not to be asked about.
+// fetchExplanation searches for refusals in the namespace only, if the user may not ask about the whole cluster.
 func (o *options) fetchExplanation(ctx context.Context, asker *managers.Asker, q managers.Question) (explain.Reply, []error, error) {
 	reply, warnings, err := asker.FetchExplanation(ctx, q)
 	var no *managers.RefusedError

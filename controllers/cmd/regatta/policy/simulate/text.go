@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulate reads or makes up a fleet to simulate a rollout of, and tells
-// how the rollout went.
+// Package simulate reads or generates a fleet for the simulation of a rollout, and reports the result.
 package simulate
 
 import (
@@ -19,7 +18,7 @@ import (
 // zone groups pods by where they run.
 const zone = "zone"
 
-// Text tells a report to people.
+// Text writes a report as text for people.
 type Text struct {
 	simulation.Report
 	// By groups the pods of a wave: by "zone", or by a label.
@@ -28,7 +27,7 @@ type Text struct {
 	told map[string]bool // messages
 }
 
-// WriteReport writes it.
+// WriteReport writes the report.
 func (t Text) WriteReport(w io.Writer) error {
 	t.told = map[string]bool{}
 	lines := []string{fmt.Sprintf("%s %s/%s from %s: %s -> %s", t.Workload.Kind, t.Workload.Namespace, t.Workload.Name, formatTime(t.Began), t.From, t.To)}
@@ -52,7 +51,7 @@ func (t Text) WriteReport(w io.Writer) error {
 	return err
 }
 
-// bundleNames are the bundles besides the built-in one.
+// bundleNames returns the names of the bundles other than the built-in one.
 func (t Text) bundleNames() []string {
 	var out []string
 	for _, id := range t.Bundles {
@@ -74,8 +73,8 @@ func (t Text) stepHeadline(s simulation.Step) string {
 	return fmt.Sprintf("%s  %s; %d of %d available, %d updated", formatTime(s.At), what, s.Available, s.Pods, s.Updated)
 }
 
-// groupCounts says how many of the pods are in which group; where there are no zones,
-// it names the pods if they are few.
+// groupCounts says how many of the pods are in each group. Without zones it names the pods if they are
+// few.
 func (t Text) groupCounts(moved []simulation.UpdatedPod) string {
 	in := map[string]int{}
 	for _, m := range moved {
@@ -106,7 +105,7 @@ func (t Text) groupCounts(moved []simulation.UpdatedPod) string {
 	return fmt.Sprintf(" (%s %s)", t.By, strings.Join(out, ", "))
 }
 
-// waitLines says who waits and why, and what it means the first time.
+// waitLines says which pods wait and why, and explains each message the first time.
 func (t Text) waitLines(s simulation.Step) []string {
 	var out []string
 	if s.Error != "" {
@@ -124,8 +123,8 @@ func (t Text) waitLines(s simulation.Step) []string {
 	return append(out, t.refusalLines(s)...)
 }
 
-// refusalLines are the writes that were refused and that no pod's reason tells: those of
-// pods that are to go anyway.
+// refusalLines reports refused writes that no pod's reason shows: those about pods that are to be
+// deleted anyway.
 func (t Text) refusalLines(s simulation.Step) []string {
 	type cause struct{ write, budget, rule, reason string }
 	counts := map[cause]int{}
@@ -161,7 +160,7 @@ func budgetOf(s simulation.Step, y explain.ReasonCount) string {
 	return ""
 }
 
-// explainOnce is what a message means, the first time.
+// explainOnce explains a message the first time.
 func (t Text) explainOnce(message string) []string {
 	if t.told[message] {
 		return nil
