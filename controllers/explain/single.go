@@ -10,16 +10,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Single is a Round of a workload that is explained by one decision, and whose pods, if it has
-// any, are not.
+// Single is a Round of a workload that one decision explains. It explains no pods.
 type Single struct {
-	// Answer is what there is to say but for the decision and its rule.
+	// Answer is the answer without the decision and its rule.
 	Answer Answer
-	// Record is of the decision; nil if there was none.
+	// Record is the record of the decision; nil if there was none.
 	Record *decision.Record
-	// Engine made it.
+	// Engine made the decision.
 	Engine *engine.Engine
-	// Without are facts that say nothing, by their names.
+	// Without are the names of facts to leave out, since they explain nothing.
 	Without []string
 }
 
@@ -32,8 +31,8 @@ func (s *Single) ExplainWorkload() Answer {
 		return a
 	}
 	a.Policies, a.Bundles, a.Rules, a.Outcome, a.Error = s.Record.Revision, s.Record.Bundles, s.Record.Rules, s.Record.Outcome, s.Record.Error
-	// Policies that changed since would be reported with the wrong place. Those of another
-	// namespace decide nothing here.
+	// Policies that changed since the decision would be reported with the wrong place. Policies of another
+	// namespace do not matter here.
 	if s.Engine.ActiveSnapshot().RevisionFor(s.Record.Subject) != s.Record.Revision {
 		return a
 	}

@@ -14,21 +14,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Store keeps the last round of each workload. Of those that were decided longest ago it forgets what was decided, and says so,
-// where all together would take more than its bound.
+// Store keeps the last round of each workload. If all rounds together would exceed its bound, it forgets the oldest rounds, and
+// says so in its answers.
 type Store struct {
 	max int
 
 	mu     sync.RWMutex
 	rounds map[subjectKey]*stored
 	places map[string]subjectKey // by UID
-	order  *list.List            // of *stored that are remembered, the one decided last in front
-	bytes  int                   // of those
+	order  *list.List            // of *stored whose rounds are remembered, the latest in front
+	bytes  int                   // of these rounds
 
 	refusals refusals
 }
 
-// subjectKey is what people ask by. One that was deleted and made anew is there once.
+// subjectKey is the key of a workload in questions. A workload that was deleted and created again has one entry.
 type subjectKey struct{ group, kind, namespace, name string }
 
 type stored struct {
@@ -36,16 +36,17 @@ type stored struct {
 	round   Round
 	at      time.Time
 	bytes   int
-	element *list.Element // nil once it is forgotten what was decided
+	element *list.Element // nil once the round is forgotten
 }
 
-// RoundBytes bounds what a Store keeps of rounds, in bytes. A round takes a few kilobytes, and half of one for each pod.
+// RoundBytes bounds the rounds that a Store keeps, in bytes. A round takes a few kilobytes, and half a kilobyte for each
+// pod.
 const RoundBytes = 16 << 20
 
 // StoreOption changes a Store.
 type StoreOption func(*Store)
 
-// WithMaxBytes sets how much is kept of rounds, in bytes; RoundBytes without it.
+// WithMaxBytes sets how many bytes of rounds are kept; RoundBytes if unset.
 func WithMaxBytes(n int) StoreOption { return func(s *Store) { s.max = n } }
 
 // NewStore makes an empty Store.
@@ -57,7 +58,7 @@ func NewStore(options ...StoreOption) *Store {
 	return s
 }
 
-// PutRound keeps a round in place of the one before.
+// PutRound stores a round in place of the previous one.
 func (s *Store) PutRound(subject decision.Subject, r Round) {
 	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.CountBytes()}
 	s.mu.Lock()
@@ -92,7 +93,7 @@ func (s *Store) ForgetWorkload(uid string) {
 	}
 }
 
-// removeRound takes a round out of those that are remembered.
+// removeRound removes a round from the remembered ones.
 func (s *Store) removeRound(r *stored) {
 	if r.element != nil {
 		s.order.Remove(r.element)
@@ -129,7 +130,8 @@ func (s *Store) findRound(kind schema.GroupKind, namespace, name string) (Round,
 	return r.round, true
 }
 
-// ExplainPod explains a pod of whichever workload owns it, or says that what was decided about that is forgotten.
+// ExplainPod explains a pod by the round of the workload that owns it, or says that the decisions about that
+// workload are forgotten.
 func (s *Store) ExplainPod(namespace, name string) (Answer, bool) {
 	var owner *droppedRound
 	for _, r := range s.candidateRounds(namespace, name) {
@@ -174,7 +176,7 @@ func (s *Store) ExplainPlacement(namespace, name string) (Answer, bool) {
 	return slices.MinFunc(lost, func(a, b *droppedRound) int { return strings.Compare(a.subject.Name, b.subject.Name) }).answerForgotten(namespace, name), true
 }
 
-// ExplainMissing explains what a pod should have been given and was not, by workload.
+// ExplainMissing explains what a pod should have been given but was not, by workload.
 func (s *Store) ExplainMissing(namespace, name string) (out []Answer) {
 	for _, r := range s.clusterScoped() {
 		if l, ok := r.(RoundWithMissingPods); ok {
@@ -186,8 +188,8 @@ func (s *Store) ExplainMissing(namespace, name string) (out []Answer) {
 	return sortByWorkload(out)
 }
 
-// ExplainSidecars explains what SidecarSets decided about a pod that has their containers, by workload. One whose decisions are
-// forgotten may have some in it, and says that.
+// ExplainSidecars explains what SidecarSets decided about a pod that has their containers, by workload. A SidecarSet whose
+// decisions are forgotten may have containers in the pod, and its answer says so.
 func (s *Store) ExplainSidecars(namespace, name string) (out []Answer) {
 	for _, r := range s.clusterScoped() {
 		if a, ok := r.ExplainPod(namespace, name); ok {
@@ -216,12 +218,12 @@ func sortByWorkload(answers []Answer) []Answer {
 	return answers
 }
 
-// candidateRounds are the rounds that may know a pod.
+// candidateRounds returns the rounds that may explain a pod.
 func (s *Store) candidateRounds(namespace, pod string) (rounds []Round) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, r := range s.rounds {
-		// Pods are named after their workload, so most need not be asked.
+		// Pods are named after their workload, so most rounds need not be searched.
 		if r.subject.Namespace == namespace && strings.HasPrefix(pod, r.subject.Name) {
 			rounds = append(rounds, r.round)
 		}
@@ -229,7 +231,7 @@ func (s *Store) candidateRounds(namespace, pod string) (rounds []Round) {
 	return rounds
 }
 
-// ListWorkloads lists what there are answers about, sorted.
+// ListWorkloads lists the workloads that the store has answers about, sorted.
 func (s *Store) ListWorkloads() []decision.Subject {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

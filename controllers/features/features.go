@@ -44,7 +44,7 @@ const (
 	InPlacePodVerticalScaling                 featuregate.Feature = "InPlacePodVerticalScaling"
 	DefaultHostNetworkHostPortsInPodTemplates featuregate.Feature = "DefaultHostNetworkHostPortsInPodTemplates"
 	DaemonSetPruneIneligibleNodes             featuregate.Feature = "DaemonSetPruneIneligibleNodes"
-	// LaunchPriorityNativeSidecars is not one of OpenKruise.
+	// LaunchPriorityNativeSidecars does not exist in OpenKruise.
 	LaunchPriorityNativeSidecars featuregate.Feature = "LaunchPriorityNativeSidecars"
 )
 
@@ -57,7 +57,7 @@ func gateSpecs() map[featuregate.Feature]featuregate.FeatureSpec {
 	}
 	t := map[featuregate.Feature]featuregate.FeatureSpec{
 		PodWebhook: beta(true), KruiseDaemon: beta(true), DaemonWatchingPod: beta(true),
-		// OpenKruise's documentation has it on, its code off (DP-01).
+		// In OpenKruise the documentation says on, and the code has it off (DP-01).
 		ResourcesDeletionProtection: beta(true),
 		WorkloadSpread:              beta(true), PodUnavailableBudgetDeleteGate: beta(true),
 		InPlaceUpdateEnvFromMetadata: beta(true), StatefulSetAutoDeletePVC: beta(true),
@@ -78,14 +78,15 @@ func gateSpecs() map[featuregate.Feature]featuregate.FeatureSpec {
 	return t
 }
 
-// notOfAllAlpha are alpha gates that AllAlpha=true does not turn on. EnableExternalCerts waits for
-// the certificates of another tool, which AllAlpha=true does not say is installed.
-// LaunchPriorityNativeSidecars changes what OpenKruise does, whose users may have AllAlpha=true in their values.
+// notOfAllAlpha are alpha gates that AllAlpha=true does not turn on. EnableExternalCerts waits for the
+// certificates of another tool, and AllAlpha=true does not mean that this tool is installed.
+// LaunchPriorityNativeSidecars changes OpenKruise's behavior, and users of OpenKruise may have AllAlpha=true in
+// their values.
 func notOfAllAlpha() []featuregate.Feature {
 	return []featuregate.Feature{EnableExternalCerts, LaunchPriorityNativeSidecars}
 }
 
-// dependentGates are gates that go off with another one (PL-01).
+// dependentGates are gates that are turned off with another gate (PL-01).
 func dependentGates() map[featuregate.Feature][]featuregate.Feature {
 	return map[featuregate.Feature][]featuregate.Feature{
 		PodWebhook: {

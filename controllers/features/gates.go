@@ -41,8 +41,8 @@ func New() (Gates, error) {
 }
 
 // Set reads a flag value such as "A=true,B=false". Names that do not exist are
-// refused. An alias is the gate it represents: as a gate of its own it would
-// follow AllAlpha where the flag names the gate itself.
+// refused. An alias sets the gate that it is another name of. As a separate gate it would follow
+// AllAlpha even if the flag names the gate itself.
 func (g Gates) Set(value string) error {
 	set := map[string]bool{}
 	var wrong []error

@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/review"
 )
 
-// refusedElsewhere are kinds whose own rules refuse them, in the words that OpenKruise has for it. Those do not say how to turn
-// the gates on, or that there is another one to turn on.
+// refusedElsewhere reports whether the own rules of a kind refuse it, with OpenKruise's message. That message does not say how
+// to turn the gates on, or that another gate must be on too.
 func refusedElsewhere(kind string) bool {
 	return kind == "PodUnavailableBudget" || kind == "WorkloadSpread"
 }
@@ -29,7 +29,7 @@ func startsPulls(request *admission.Request) bool {
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	// What cannot be read is refused by the rules of its kind.
+	// The rules of its kind refuse an object that cannot be read.
 	return request.Kind.Kind == "AdvancedCronJob" && json.Unmarshal(request.Object.Raw, &job) == nil && job.Spec.Template.Pull != nil
 }
 

@@ -11,8 +11,8 @@ import (
 
 // The condition and its reasons.
 const (
-	// Stalled is the condition by which kstatus, and so Argo CD, Flux and others,
-	// know that nothing will happen by itself.
+	// Stalled is the condition that tells kstatus, and so Argo CD, Flux and others, that the object makes
+	// no progress without a change.
 	Stalled = "Stalled"
 	// FeatureGateOff is its reason here.
 	FeatureGateOff = "FeatureGateOff"
@@ -48,7 +48,7 @@ func newCondition(object *unstructured.Unstructured, message string, now time.Ti
 	}
 }
 
-// withoutStalled are the conditions but Stalled, such as one that an earlier version wrote.
+// withoutStalled returns the conditions without Stalled, such as one that an earlier version wrote.
 func withoutStalled(conditions []any) []any {
 	return slices.DeleteFunc(conditions, func(c any) bool {
 		found, ok := c.(map[string]any)

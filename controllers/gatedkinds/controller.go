@@ -2,8 +2,8 @@
 
 // Package gatedkinds is for kinds whose feature gates are off. The API server stores their objects,
 // but no controller acts on them. New ones are refused at admission with the line that turns the gate on.
-// Those that exist get the condition Stalled, which kubectl wait and the health checks of GitOps tools
-// know.
+// Existing objects get the condition Stalled, which kubectl wait and the health checks of GitOps tools
+// understand.
 //
 // The controller of the kind removes the condition once its gate is on.
 package gatedkinds
@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.Kind)
 	b := r.NewController(mgr, "unserved-"+r.Kind.GroupKind().String(), nil).
-		For(object, builder.OnlyMetadata) // of any change: a v1alpha1 client that writes what it read earlier takes the condition off
+		For(object, builder.OnlyMetadata) // on any change: a v1alpha1 client that writes an object that it read earlier removes the condition
 	return r.CompleteController(b, r)
 }
 
@@ -70,9 +70,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// statusOf is the status of an object with the condition: the fields that its
-// conditions have. What the schema wants in every status is there, as zeros, if
-// the object had none.
+// statusOf returns the status of an object with the condition, in the fields that conditions of its
+// kind have. Fields that the schema requires in every status are set to zero if the object had no
+// status.
 func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message string, now time.Time) (map[string]any, error) {
 	typed, err := scheme.New(object.GroupVersionKind())
 	if err != nil {
@@ -102,7 +102,7 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message
 	return status, nil
 }
 
-// dropNulls leaves out what is not there: lists, maps and times that Go writes as null.
+// dropNulls removes missing values: lists, maps and times that Go writes as null.
 func dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:

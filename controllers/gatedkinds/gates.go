@@ -12,8 +12,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 )
 
-// requiredGates are the feature gates of each kind that has some (PL-04): of each group one has
-// to be on.
+// requiredGates are the feature gates of each kind that requires any (PL-04): one gate of each group
+// must be on.
 func requiredGates() map[string][][]featuregate.Feature {
 	agent := []featuregate.Feature{features.KruiseDaemon}
 	pods := []featuregate.Feature{features.PodWebhook}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagelistpulljob has an ImagePullJob for each image of an ImageListPullJob, and
-// sums up what became of them (IMG-11, IMG-12). How many nodes pull at once is decided for
-// each of those jobs.
+// Package imagelistpulljob creates an ImagePullJob for each image of an ImageListPullJob, and sums up
+// their results (IMG-11, IMG-12). How many nodes pull at once is decided for each of those jobs.
 package imagelistpulljob
 
 import (
@@ -34,7 +33,7 @@ type Reconciler struct {
 	reconcile.Reconciler
 }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ImageListPullJob]{
@@ -47,15 +46,15 @@ func New(deps reconcile.Deps) *Reconciler {
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	return r.CompleteController(r.NewController(mgr, component, nil).
-		For(&kruise.ImageListPullJob{}, builder.WithPredicates(reconcile.UserChanges())). // what it failed with is written in its status
+		For(&kruise.ImageListPullJob{}, builder.WithPredicates(reconcile.UserChanges())). // its status has the error of a reconcile that failed
 		Owns(&kruise.ImagePullJob{}), r)
 }
 
-// reconcileJob says when to look again; 0 for when something changes.
+// reconcileJob is one reconcile. It returns when to reconcile again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
 	switch {
 	case list.DeletionTimestamp != nil:
-		return 0, nil // its jobs go with it
+		return 0, nil // its jobs are deleted with it
 	case list.Status.CompletionTime != nil:
 		return r.deleteExpired(ctx, list)
 	}
@@ -75,7 +74,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, list *kruise.ImageListPul
 	return 0, nil
 }
 
-// deleteExpired deletes a list that has ended when its time is over.
+// deleteExpired deletes a list that has ended once its time to live is over.
 func (r *Reconciler) deleteExpired(ctx context.Context, list *kruise.ImageListPullJob) (time.Duration, error) {
 	ttl := list.Spec.CompletionPolicy.TTLSecondsAfterFinished
 	if ttl == nil {
@@ -91,7 +90,7 @@ func (r *Reconciler) deleteExpired(ctx context.Context, list *kruise.ImageListPu
 	return 0, nil
 }
 
-// listChildren are the jobs of a list, as a reader shows them.
+// listChildren returns the jobs of a list, as a reader shows them.
 func listChildren(ctx context.Context, reader client.Reader, list *kruise.ImageListPullJob) ([]*kruise.ImagePullJob, error) {
 	all := &kruise.ImagePullJobList{}
 	if err := reader.List(ctx, all, client.InNamespace(list.Namespace)); err != nil {

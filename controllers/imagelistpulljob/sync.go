@@ -23,11 +23,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// hashLabel is on a list and on its jobs: the hash of the template that they were made by.
+// hashLabel is the label of a list and its jobs with the hash of the template that the jobs were made from.
 const hashLabel = appsv1.ControllerRevisionHashLabelKey
 
-// syncJobs is IMG-11: a job for each image, by the template as it is. It returns the jobs that
-// there are then.
+// syncJobs is IMG-11: it makes a job for each image by the current template, and returns the jobs that
+// exist afterwards.
 func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob, jobs []*kruise.ImagePullJob) ([]*kruise.ImagePullJob, error) {
 	want, err := hashTemplate(&list.Spec.ImagePullJobTemplate)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob
 	}
 	keep, remove, create := planJobs(list, want, jobs)
 	if len(create) > 0 {
-		// Names are random, so a job that the cache does not show yet would be made twice.
+		// Names are random, so a job that the cache does not show yet would be created twice.
 		if jobs, err = listChildren(ctx, r.Live, list); err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func (r *Reconciler) syncJobs(ctx context.Context, list *kruise.ImageListPullJob
 	return keep, nil
 }
 
-// planJobs is which jobs stay, which go and for which images there are none. Of two jobs for
-// an image the older one stays.
+// planJobs returns which jobs to keep, which to delete and for which images to create one. Of two jobs
+// for an image the older one is kept.
 func planJobs(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePullJob) (keep, remove []*kruise.ImagePullJob, create []string) {
 	slices.SortFunc(jobs, func(a, b *kruise.ImagePullJob) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -95,8 +95,8 @@ func planJobs(list *kruise.ImageListPullJob, want string, jobs []*kruise.ImagePu
 	return keep, remove, create
 }
 
-// matchesTemplate reports whether a job was made by the template. OpenKruise hashes the memory of its
-// programs, so a job of another hash is looked at.
+// matchesTemplate reports whether a job was made from the template. OpenKruise's hash depends on
+// memory addresses, so the spec of a job with another hash is compared.
 func matchesTemplate(list *kruise.ImageListPullJob, want string, job *kruise.ImagePullJob) bool {
 	if job.Labels[hashLabel] == want {
 		return true
@@ -108,8 +108,8 @@ func matchesTemplate(list *kruise.ImageListPullJob, want string, job *kruise.Ima
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// jobOf is the job for one image of a list. The time after its end is that of the list:
-// a job that were gone before would be made again.
+// jobOf is the job for one image of a list. It has no TTL: the list's own TTL applies, since a job
+// that is deleted before the list would be created again.
 func jobOf(list *kruise.ImageListPullJob, image, hash string) *kruise.ImagePullJob {
 	job := &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: list.Namespace, GenerateName: list.Name + "-", Labels: map[string]string{hashLabel: hash},
@@ -141,6 +141,6 @@ func hashTemplate(template *kruise.ImagePullJobTemplate) (string, error) {
 		return "", fmt.Errorf("encoding the template: %w", err)
 	}
 	h := fnv.New32a()
-	h.Write(raw) // a hash never fails
+	h.Write(raw) // writing to a hash never fails
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32())), nil
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagepulljob has nodes pull the images of ImagePullJobs: it writes tags into
-// their NodeImages, as many at once as the job and the policies let it, and sums up what
-// became of them (IMG-01 to IMG-05).
+// Package imagepulljob makes nodes pull the images of ImagePullJobs: it writes tags into the
+// NodeImages of the nodes, as many at once as the job and the policies allow, and sums up the results
+// (IMG-01 to IMG-05).
 package imagepulljob
 
 import (
@@ -47,14 +47,13 @@ type Reconciler struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithRandom replaces the random numbers below n by which the ends of tags are spread.
+// WithRandom replaces the source of random numbers below n, which spread the ends of tags.
 func WithRandom(below func(n int) int) Option { return func(r *Reconciler) { r.random = below } }
 
-// WithAlwaysTTL sets how many seconds tags of jobs that end stay longer than these; 300 if
-// unset.
+// WithAlwaysTTL sets how many seconds longer than a job that ends its tags are kept; 300 if unset.
 func WithAlwaysTTL(seconds int) Option { return func(r *Reconciler) { r.alwaysTTL = seconds } }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		Deps:   deps.WithDefaults(),
@@ -77,7 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return fmt.Errorf("indexing ImagePullJobs: %w", err)
 	}
 	return r.CompleteController(r.NewController(mgr, component, r.activeRequests).
-		For(&kruise.ImagePullJob{}, builder.WithPredicates(reconcile.UserChanges())). // what it failed with is written in its status
+		For(&kruise.ImagePullJob{}, builder.WithPredicates(reconcile.UserChanges())). // its status has the error of a reconcile that failed
 		Watches(&kruise.NodeImage{}, r.onNodes()).
 		Watches(&corev1.Pod{}, r.onPods()), r)
 }

@@ -14,8 +14,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// decideNodes asks which nodes begin now, and what keeps others from it. Those that are denied
-// the image have failed in the tally.
+// decideNodes asks the policies which nodes begin now, and which holds prevent others from it. Nodes
+// that are denied the image are failed in the tally.
 func (r *Reconciler) decideNodes(ctx context.Context, job *kruise.ImagePullJob, i tags.Image, t *tally) (begin []*candidate, holds []points.Hold) {
 	if len(t.candidates) == 0 {
 		return nil, nil
@@ -59,7 +59,7 @@ func (r *Reconciler) decideNodes(ctx context.Context, job *kruise.ImagePullJob, 
 		begin = append(begin, byName[name])
 	}
 	if held != nil {
-		holds = append(out.Holds, holds...) //nolint:gocritic // those of all nodes come first
+		holds = append(out.Holds, holds...) //nolint:gocritic // the holds of all nodes come first
 	}
 	return begin, holds
 }
@@ -79,7 +79,7 @@ func neverCompletes(job *kruise.ImagePullJob) bool {
 	return job.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType
 }
 
-// parallelismOf is on how many nodes a job pulls at once. Admission refuses percentages.
+// parallelismOf returns on how many nodes a job pulls at once. Admission refuses percentages.
 func parallelismOf(job *kruise.ImagePullJob) int {
 	if job.Spec.Parallelism == nil {
 		return 1

@@ -16,16 +16,17 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// mostEdits is how many NodeImages one round writes for an edit of a job.
+// mostEdits is how many NodeImages one reconcile writes for an edit of a job.
 const mostEdits = 200
 
-// followEdit writes what an edit of a job changed into the tags of the nodes that were asked before it. The version stays, so no
-// image is pulled again: a pull that runs goes on by the policy as it is now. It reports whether nodes are left for the next round.
+// followEdit writes the changes of an edited job into the tags of the nodes that were asked before the edit. The version of a tag
+// does not change, so no image is pulled again: a running pull continues with the new policy. It reports whether nodes are left for
+// the next reconcile.
 func (r *Reconciler) followEdit(ctx context.Context, o order, asked []*kruise.NodeImage) (more bool, err error) {
 	group := recovery.NewGroup("imagepulljob", inFlight)
 	written := 0
 	for _, node := range asked {
-		changed := *node // the maps and lists of it are replaced, and not changed
+		changed := *node // a shallow copy: its maps and lists are replaced, not changed
 		if !r.applyEdit(&changed, o) {
 			continue
 		}
@@ -47,8 +48,8 @@ func (r *Reconciler) followEdit(ctx context.Context, o order, asked []*kruise.No
 	return more, group.Wait()
 }
 
-// applyEdit brings the tag of a job up to date, and reports whether that changed it. The tag of which another job is the last
-// owner is left to that one.
+// applyEdit brings the tag of a job up to date, and reports whether that changed it. If another job is the last owner of the
+// tag, the tag is left to that job.
 func (r *Reconciler) applyEdit(node *kruise.NodeImage, o order) bool {
 	spec := node.Spec.Images[o.image.Name]
 	i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == o.image.Tag })
@@ -62,12 +63,12 @@ func (r *Reconciler) applyEdit(node *kruise.NodeImage, o order) bool {
 		wanted.TTLSecondsAfterFinished = policy.TTLSecondsAfterFinished
 	}
 	sandbox := spec.SandboxConfig
-	if s := tags.Status(node, o.image.Name, &tag); s != nil && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed) { // how it was pulled is history
+	if s := tags.Status(node, o.image.Name, &tag); s != nil && (s.Phase == kruise.ImagePhaseSucceeded || s.Phase == kruise.ImagePhaseFailed) { // the pull has ended, so its settings stay
 		wanted.TimeoutSeconds, wanted.BackoffLimit, wanted.ActiveDeadlineSeconds = policy.TimeoutSeconds, policy.BackoffLimit, policy.ActiveDeadlineSeconds
 	} else {
 		tag.ImagePullPolicy = o.job.Spec.ImagePullPolicy
 		if !slices.ContainsFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return !isLastOwner(&t, o.job) }) {
-			sandbox = o.job.Spec.SandboxConfig // all tags of an image share one
+			sandbox = o.job.Spec.SandboxConfig // all tags of an image share one config
 		}
 	}
 	tag.PullPolicy = wanted
@@ -91,7 +92,7 @@ func isLastOwner(tag *kruise.ImageTagSpec, job *kruise.ImagePullJob) bool {
 	return n > 0 && tag.OwnerReferences[n-1].UID == job.UID
 }
 
-// keepsTTL reports whether the TTL of a tag is one that could have been drawn for the job. One that is longer may be that of
+// keepsTTL reports whether the TTL of a tag is in the range that the job's TTL is drawn from. A longer TTL may come from
 // another job that shares the tag.
 func (r *Reconciler) keepsTTL(ttl *int32, shared bool, job *kruise.ImagePullJob) bool {
 	if ttl == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
-// written are the NodeImages that were written and that the cache does not show yet, so
-// that no more nodes begin than may.
+// written are the NodeImages as they were written, until the cache shows them, so that no more nodes
+// begin than are allowed.
 type written struct {
 	mu    sync.Mutex
 	nodes map[string]*kruise.NodeImage
@@ -32,8 +32,8 @@ func (w *written) rememberWrite(image *kruise.NodeImage) {
 	w.nodes[image.Name] = image
 }
 
-// overlayWrites lays the writes over what a cache shows. One that the cache has caught up with, or
-// whose NodeImage is gone, is forgotten.
+// overlayWrites lays the writes over the objects of a cache. It forgets a write that the cache shows,
+// or whose NodeImage is gone.
 func (w *written) overlayWrites(cached []*kruise.NodeImage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *written) overlayWrites(cached []*kruise.NodeImage) {
 	w.nodes = still
 }
 
-// listNodeImages are all NodeImages, by name. None of them may be changed.
+// listNodeImages returns all NodeImages, sorted by name. The caller must not change them.
 func (r *Reconciler) listNodeImages(ctx context.Context) ([]*kruise.NodeImage, error) {
 	list := &kruise.NodeImageList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -68,7 +68,7 @@ func (r *Reconciler) listNodeImages(ctx context.Context) ([]*kruise.NodeImage, e
 	return out, nil
 }
 
-// selectNodes is IMG-01: which of the fleet a job is about.
+// selectNodes is IMG-01: the nodes of the fleet that a job covers.
 func (r *Reconciler) selectNodes(ctx context.Context, job *kruise.ImagePullJob, fleet []*kruise.NodeImage) ([]*kruise.NodeImage, error) {
 	var names sets.Set[string]
 	var selector labels.Selector
@@ -97,7 +97,7 @@ func (r *Reconciler) selectNodes(ctx context.Context, job *kruise.ImagePullJob, 
 	return out, nil
 }
 
-// nodesOfPods are the nodes of the active pods that a job selects.
+// nodesOfPods returns the nodes of the active pods that a job selects.
 func (r *Reconciler) nodesOfPods(ctx context.Context, job *kruise.ImagePullJob) (sets.Set[string], error) {
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.PodSelector)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Reconciler) nodesOfPods(ctx context.Context, job *kruise.ImagePullJob) 
 	return out, nil
 }
 
-// nodeOf is the node of an active pod.
+// nodeOf is the node of an active pod, empty for any other.
 func nodeOf(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return ""

@@ -12,16 +12,16 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// paced has when the status of each job was written last: a job with many nodes does not write
-// it for each of them.
+// paced has when the status of each job was written last, so that a job with many nodes does not write
+// its status for each node.
 type paced struct {
 	every time.Duration
 	mu    sync.Mutex
 	at    map[types.UID]time.Time
 }
 
-// timeToWrite is how long the status of a job is not written yet, 0 if it is to be written now. All that
-// is no mere progress is written at once.
+// timeToWrite returns how long to wait before the status of a job is written, 0 if it is to be written
+// now. A change that is more than progress is written at once.
 func (p *paced) timeToWrite(job *kruise.ImagePullJob, s kruise.ImagePullJobStatus, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *paced) timeToWrite(job *kruise.ImagePullJob, s kruise.ImagePullJobStatu
 	return max(last.Add(p.every).Sub(now), 0)
 }
 
-// recordWrite notes that the status of a job says all by now.
+// recordWrite notes that the status of a job is up to date.
 func (p *paced) recordWrite(job types.UID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,15 +21,15 @@ import (
 // batch is how many nodes are ranked at once.
 const batch = 1000
 
-// place is what policies said of a node: it does not change while the node, the job and
-// the policies do not.
+// place is the answer of the policies about a node. It does not change while the node, the job and the
+// policies do not.
 type place struct {
 	key    []float64
 	held   *points.Hold
 	denied *points.Denial
 }
 
-// places remembers what policies said of the nodes of jobs.
+// places remembers the answers of the policies about the nodes of jobs.
 type places struct {
 	engine *engine.Engine
 	mu     sync.Mutex
@@ -53,8 +53,8 @@ func (p *places) forgetJob(job types.UID) {
 	delete(p.jobs, job)
 }
 
-// rankCandidates gives each candidate its place, and sorts them. Nodes that are remembered are not
-// asked about again. The caller asks for one job at a time.
+// rankCandidates gives each candidate its place, and sorts them. Nodes whose places are remembered are
+// not ranked again. The caller must not call it for two jobs at once.
 func (p *places) rankCandidates(ctx context.Context, subject decision.Subject, job points.Job, candidates []candidate) {
 	k := p.rememberedRanks(subject, job)
 	var fresh []int
@@ -96,7 +96,7 @@ func (p *places) rankCandidates(ctx context.Context, subject decision.Subject, j
 	})
 }
 
-// rememberedRanks is what is known of a job, nothing if it or the policies have changed.
+// rememberedRanks returns what is remembered about a job, nothing if the job or the policies have changed.
 func (p *places) rememberedRanks(subject decision.Subject, job points.Job) *known {
 	revision := p.engine.ActiveSnapshot().RevisionFor(subject)
 	p.mu.Lock()

@@ -24,8 +24,8 @@ const (
 	defaultTTLAlways = 300
 )
 
-// pullPolicy is what a tag gets of a job (IMG-04). The TTL is drawn from the range of the job, so that not all tags of an image
-// end at once.
+// pullPolicy returns the pull policy of a tag for a job (IMG-04). The TTL is drawn from the range of the job, so that not all
+// tags of an image end at once.
 func (r *Reconciler) pullPolicy(job *kruise.ImagePullJob) *kruise.ImageTagPullPolicy {
 	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
 	timeout, limit := ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds), ptr.Deref(p.BackoffLimit, kruise.DefaultPullBackoffLimit)
@@ -43,7 +43,7 @@ func deadlineOf(job *kruise.ImagePullJob) *int64 {
 	return ptr.To(max(neverDeadline, int64(ptr.Deref(p.TimeoutSeconds, kruise.DefaultPullTimeoutSeconds))))
 }
 
-// ttlRange is the least TTL of a tag of a job in seconds, and by how much less than spread it may be longer.
+// ttlRange returns the least TTL of a tag of a job in seconds; the TTL is longer by less than spread.
 func (r *Reconciler) ttlRange(job *kruise.ImagePullJob) (least int64, spread int) {
 	completion := job.Spec.CompletionPolicy
 	p := ptr.Deref(job.Spec.PullPolicy, kruise.PullPolicy{})
@@ -60,8 +60,8 @@ func (r *Reconciler) ttlRange(job *kruise.ImagePullJob) (least int64, spread int
 	return least + int64(r.alwaysTTL), alwaysTTLSpread
 }
 
-// sharedPullPolicy is the policy of a job for a tag that other jobs want too. The tag of a job that never ends is not kept for
-// a shorter time than it has: it would be pulled again ahead of its day.
+// sharedPullPolicy is the policy of a job for a tag that other jobs want too. If another job never ends, the TTL of the tag is
+// not shortened: the image would be pulled again too early.
 func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePullJob, tag *kruise.ImageTagSpec, others []corev1.ObjectReference) *kruise.ImageTagPullPolicy {
 	policy := r.pullPolicy(job)
 	if tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil || *tag.PullPolicy.TTLSecondsAfterFinished <= *policy.TTLSecondsAfterFinished {
@@ -77,7 +77,7 @@ func (r *Reconciler) sharedPullPolicy(ctx context.Context, job *kruise.ImagePull
 	return policy
 }
 
-// longestPull is how long a node tries a pull at most. It orders the policies of jobs that share a tag.
+// longestPull is how long a node tries a pull at most. It compares the policies of jobs that share a tag.
 func longestPull(p *kruise.ImageTagPullPolicy) time.Duration {
 	if p == nil {
 		p = &kruise.ImageTagPullPolicy{}
@@ -90,9 +90,9 @@ func longestPull(p *kruise.ImageTagPullPolicy) time.Duration {
 	return time.Duration(min(seconds, math.MaxInt64/int64(time.Second))) * time.Second
 }
 
-// failedTooSoon reports whether the pull of a tag has failed by a policy with less patience than the job has: that of another
-// job, or that of the job before an edit. Then the job asks once more. Patience only grows from pull to pull, so jobs that share
-// a tag do not ask in turns indefinitely.
+// failedTooSoon reports whether the pull of a tag has failed by a policy that allows less time than the job does: the policy of
+// another job, or of the job before an edit. Then the job asks once more. The time only grows from pull to pull, so jobs that
+// share a tag do not ask in turns without end.
 func failedTooSoon(node *kruise.NodeImage, image string, tag *kruise.ImageTagSpec, job *kruise.ImagePullJob) bool {
 	s := tags.Status(node, image, tag)
 	if s == nil || s.Phase != kruise.ImagePhaseFailed {

@@ -17,10 +17,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// lookAgain is how soon a job that is held is looked at again.
+// lookAgain is how soon a job that is held is reconciled again.
 const lookAgain = 5 * time.Second
 
-// reconcileJob says when to look again; 0 for when something changes.
+// reconcileJob is one reconcile. It returns when to reconcile again; 0 for when something changes.
 func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
 		return r.finalizeJob(ctx, job)
@@ -52,7 +52,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob)
 		}
 	}
 	if err != nil && job.Status.CompletionTime != nil {
-		return 0, err // after a back-off: no timer is due before the end is written
+		return 0, err // retried after a backoff: no timer is due before the end is written
 	}
 	if more {
 		wait = requeue.EarliestDelay(wait, requeue.Soon)
@@ -60,8 +60,8 @@ func (r *Reconciler) reconcileJob(ctx context.Context, job *kruise.ImagePullJob)
 	return requeue.EarliestDelay(r.requeueAfter(job, holds), wait), err
 }
 
-// startPulls has more nodes pull, and tells how far all are. One job at a time counts nodes and
-// begins: counts would be old news for another one that does so meanwhile.
+// startPulls makes more nodes pull, and returns the progress of all nodes. Only one job at a time
+// counts nodes and starts pulls: otherwise the counts would be outdated when a pull starts.
 func (r *Reconciler) startPulls(ctx context.Context, o order) (*tally, []points.Hold, error) {
 	job := o.job
 	r.beginning.Lock()
@@ -86,8 +86,8 @@ func (r *Reconciler) startPulls(ctx context.Context, o order) (*tally, []points.
 	return t, holds, err
 }
 
-// reportInvalidImage tells that a job has an image that nodes cannot pull. Admission refuses it, so
-// there was none when the job was written.
+// reportInvalidImage reports that a job has an image that nodes cannot pull. Admission refuses such a
+// job, so it was written without admission.
 func (r *Reconciler) reportInvalidImage(ctx context.Context, job *kruise.ImagePullJob, err error) error {
 	s := *job.Status.DeepCopy()
 	r.setCondition(&s, kruise.ImagePullJobHeld, &why{kruise.InvalidImageReason,
@@ -95,10 +95,10 @@ func (r *Reconciler) reportInvalidImage(ctx context.Context, job *kruise.ImagePu
 	return r.patchStatus(ctx, job, s)
 }
 
-// requeueAfter is when to look at a job that goes on.
+// requeueAfter returns when to reconcile an unfinished job again.
 func (r *Reconciler) requeueAfter(job *kruise.ImagePullJob, holds []points.Hold) time.Duration {
 	if job.Status.CompletionTime != nil {
-		return requeue.Soon // what it held is released then
+		return requeue.Soon // the finished job is finalized then
 	}
 	after := r.timeToDeadline(job, job.Status.StartTime)
 	if len(holds) > 0 {
@@ -110,8 +110,8 @@ func (r *Reconciler) requeueAfter(job *kruise.ImagePullJob, holds []points.Hold)
 	return after
 }
 
-// finalizeJob lets go of what a job that has ended held, and deletes it when its time is over. The copies of its secrets stay until
-// then, and follow their sources: the tags of the job are on the nodes for as long.
+// finalizeJob releases what a job that has ended held, and deletes the job when its time to live is over. The copies of its secrets
+// stay until then, and follow their sources, since the tags of the job stay on the nodes for as long.
 func (r *Reconciler) finalizeJob(ctx context.Context, job *kruise.ImagePullJob) (time.Duration, error) {
 	r.places.forgetJob(job.UID)
 	r.paced.forgetJob(job.UID)

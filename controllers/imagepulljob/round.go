@@ -13,7 +13,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// phase is how far a node is with a job (IMG-02).
+// phase is the progress of a node in a job (IMG-02).
 type phase int
 
 const (
@@ -45,7 +45,7 @@ func isOwnedBy(tag *kruise.ImageTagSpec, job types.UID) bool {
 	return slices.ContainsFunc(tag.OwnerReferences, func(o corev1.ObjectReference) bool { return o.UID == job })
 }
 
-// missingSecrets are those of some secrets that a list does not have.
+// missingSecrets returns the secrets that a list does not have.
 func missingSecrets(list, of []kruise.ReferenceObject) (out []kruise.ReferenceObject) {
 	for _, s := range of {
 		if !slices.ContainsFunc(list, func(have kruise.ReferenceObject) bool { return have.Namespace == s.Namespace && have.Name == s.Name }) {
@@ -62,26 +62,26 @@ type candidate struct {
 	place
 }
 
-// tally is how far the nodes of a job are.
+// tally is the progress of the nodes of a job.
 type tally struct {
 	points.Nodes
 	groups     map[string]map[string]points.Nodes
 	registry   points.Registry
 	candidates []candidate
 	failed     []string // names of the nodes that failed
-	unended    []string // names of the nodes that have not
+	unended    []string // names of the nodes that have not ended
 	denied     *points.Denial
 	faults     []string // of pull secrets
-	// asked are the nodes that were asked for the image before this round.
+	// asked are the nodes that were asked for the image before this reconcile.
 	asked []*kruise.NodeImage
 }
 
-// groupsOf is where a node is, by the labels that its NodeImage has from it.
+// groupsOf returns the groups of a node, such as its zone, by the labels of the node that its NodeImage has.
 func groupsOf(node *kruise.NodeImage) map[string]string {
 	return map[string]string{"zone": node.Labels[corev1.LabelTopologyZone], "region": node.Labels[corev1.LabelTopologyRegion]}
 }
 
-// countNodes makes the tally of a job: nodes are those that it is about.
+// countNodes makes the tally of a job: nodes are the nodes that the job covers.
 func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i tags.Image, secrets []kruise.ReferenceObject) *tally {
 	t := &tally{groups: map[string]map[string]points.Nodes{"zone": {}, "region": {}}, registry: points.Registry{Name: i.Registry}}
 	for _, node := range nodes {
@@ -118,7 +118,7 @@ func countNodes(fleet, nodes []*kruise.NodeImage, job *kruise.ImagePullJob, i ta
 				busy = 1
 				registry, ok := registries[name]
 				if !ok {
-					image, _ := tags.ParseImage(name) // an invalid name is in no registry
+					image, _ := tags.ParseImage(name) // an invalid name has no registry
 					registry = image.Registry
 					registries[name] = registry
 				}

@@ -24,8 +24,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/redact"
 )
 
-// The manager gets secrets of a namespace if a RoleBinding there lets it: see the value
-// imagePullJobs.secretNamespaces of the chart. Copies are in kruise-daemon-config alone.
+// The manager may get secrets of a namespace if a RoleBinding in it allows that: see the value
+// imagePullJobs.secretNamespaces of the chart. Copies are in kruise-daemon-config only.
 //
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;patch;delete
 
@@ -33,12 +33,12 @@ import (
 const configNamespace = "kruise-daemon-config"
 
 const (
-	// freshFor is how long a copy counts as it was left, while its source stays as it is.
+	// freshFor is how long a copy counts as unchanged while its source does not change.
 	freshFor = time.Minute
-	// copyAgain is how soon the sources of a job are looked at again: a copy follows within ten seconds. Sources are not
+	// copyAgain is how soon the sources of a job are read again: a copy follows within ten seconds. Sources are not
 	// watched, since the manager may get single secrets and list none.
 	copyAgain = 5 * time.Second
-	// lookFor is how long a look at a source is shared by its jobs.
+	// lookFor is how long the jobs of a source share one read of it.
 	lookFor = 3 * time.Second
 )
 
@@ -56,14 +56,14 @@ type compared struct {
 	fault   string
 }
 
-// look is what a source was at a time.
+// look is the state of a source when it was read.
 type look struct {
 	at      time.Time
 	version string
 }
 
-// syncSecrets is IMG-09: what nodes log in with for a job. A source that cannot be read is
-// left out, and faults say why.
+// syncSecrets is IMG-09: it copies the secrets that nodes log in with for a job. A source that cannot
+// be read is left out, and faults say why.
 func (r *Reconciler) syncSecrets(ctx context.Context, job *kruise.ImagePullJob) (refs []kruise.ReferenceObject, faults []string, err error) {
 	for _, name := range job.Spec.PullSecrets {
 		key := string(job.UID) + "/" + name
@@ -92,7 +92,7 @@ func (r *Reconciler) syncSecrets(ctx context.Context, job *kruise.ImagePullJob) 
 	return refs, faults, nil
 }
 
-// sourceVersion says which version of a source there is, or why there is none, by its metadata alone.
+// sourceVersion returns the current version of a source, or why it has none, by its metadata alone.
 func (r *Reconciler) sourceVersion(ctx context.Context, source types.NamespacedName) (string, error) {
 	r.copies.mu.Lock()
 	last, ok := r.copies.sources[source]
@@ -150,7 +150,7 @@ func (r *Reconciler) copySecret(ctx context.Context, job *kruise.ImagePullJob, n
 	return out, r.writeCopy(ctx, job, source, target)
 }
 
-// writeCopy brings the copy of a source up to date, for one job more.
+// writeCopy brings the copy of a source up to date, and adds a job to those that refer to it.
 func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, source, target *corev1.Secret) (err error) {
 	key := client.ObjectKeyFromObject(source)
 	before := target.DeepCopy()
@@ -177,14 +177,14 @@ func (r *Reconciler) writeCopy(ctx context.Context, job *kruise.ImagePullJob, so
 	switch {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("copying pull secret %s: %w", key, err)
-	case err != nil: // the log is no place for what it has
+	case err != nil: // the error may contain the secret, which must not be logged
 		return redact.ContentsOf(source).Error("copying pull secret "+key.String(), err)
 	}
 	return nil
 }
 
-// dropCopy deletes the copy of a source that is gone, or holds no credentials of registries any more: no node may log in with
-// what its owner has taken away.
+// dropCopy deletes the copy of a source that is gone, or that is no pull secret any more: no node may log in with credentials
+// that their owner has removed.
 func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) error {
 	if source.Namespace == configNamespace {
 		return nil
@@ -201,13 +201,13 @@ func (r *Reconciler) dropCopy(ctx context.Context, source types.NamespacedName) 
 }
 
 // isPullSecret reports whether a Secret has one of the two types that the kubelet accepts in imagePullSecrets. A Secret of
-// another type may hold anything, and every node agent can read the copies.
+// another type may have other data, and every node agent can read the copies.
 func isPullSecret(secret *corev1.Secret) bool {
 	return secret.Type == corev1.SecretTypeDockerConfigJson || secret.Type == corev1.SecretTypeDockercfg
 }
 
-// findSecretCopy is the copy of a source, with no UID if there is none yet. Its name follows from
-// the source, so that copies need not be listed.
+// findSecretCopy is the copy of a source, with no UID if there is none yet. The name of the copy is
+// derived from the source, so that copies need not be listed.
 func (r *Reconciler) findSecretCopy(ctx context.Context, source types.NamespacedName) (*corev1.Secret, error) {
 	digest := sha256.Sum256([]byte(source.String()))
 	for _, bytes := range []int{3, 16} {
@@ -226,7 +226,7 @@ func (r *Reconciler) findSecretCopy(ctx context.Context, source types.Namespaced
 	return nil, fmt.Errorf("copying pull secret %s: secrets of other sources in namespace %s have its names", source, configNamespace)
 }
 
-// referringJobs are the jobs that refer to a copy, with one more or one less.
+// referringJobs returns the jobs that refer to a copy, with one job added or removed.
 func referringJobs(target *corev1.Secret, job *kruise.ImagePullJob, more bool) string {
 	me := client.ObjectKeyFromObject(job).String()
 	jobs := slices.DeleteFunc(strings.Split(target.Annotations[kruise.ImagePullJobReferencesKey], ","), func(j string) bool { return j == "" || j == me })
@@ -237,8 +237,8 @@ func referringJobs(target *corev1.Secret, job *kruise.ImagePullJob, more bool) s
 	return strings.Join(jobs, ",")
 }
 
-// releaseSecrets takes a job off the copies of its secrets. A copy that no job refers to
-// goes. A job without the finalizer has none.
+// releaseSecrets removes a job from the copies of its secrets. A copy that no job refers to is
+// deleted. A job without the finalizer has no copies.
 func (r *Reconciler) releaseSecrets(ctx context.Context, job *kruise.ImagePullJob) error {
 	if job.Namespace == configNamespace {
 		return nil

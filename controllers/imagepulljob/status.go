@@ -61,7 +61,8 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 	return s
 }
 
-// timeToDeadline is how long a job may go on, 0 if it has no deadline and negative if that is over.
+// timeToDeadline is how long a job may continue, 0 if it has no deadline and negative if the deadline has
+// passed.
 func (r *Reconciler) timeToDeadline(job *kruise.ImagePullJob, start *metav1.Time) time.Duration {
 	deadline := job.Spec.CompletionPolicy.ActiveDeadlineSeconds
 	if neverCompletes(job) || deadline == nil || start == nil {
@@ -74,11 +75,11 @@ func (r *Reconciler) timeToDeadline(job *kruise.ImagePullJob, start *metav1.Time
 	return left
 }
 
-// why is a reason of a policy.
+// why is a policy's reason with its message.
 type why struct{ reason, message string }
 
-// holdReason is what holds a job: the first hold by rule, of all nodes ahead of those of single
-// ones.
+// holdReason returns the reason why a job is held: the first hold by rule, with holds of all nodes
+// before holds of single nodes.
 func holdReason(holds []points.Hold) *why {
 	if len(holds) == 0 {
 		return nil
@@ -110,7 +111,7 @@ func newRuledReason(reason, text, rule string) *why {
 	return &why{reason, text}
 }
 
-// setCondition sets a condition of a status, or takes it off.
+// setCondition sets a condition of a status, or removes it.
 func (r *Reconciler) setCondition(s *kruise.ImagePullJobStatus, kind string, w *why) {
 	if w == nil {
 		meta.RemoveStatusCondition(&s.Conditions, kind)
@@ -121,7 +122,7 @@ func (r *Reconciler) setCondition(s *kruise.ImagePullJobStatus, kind string, w *
 	})
 }
 
-// patchStatus writes the status of a job if it has changed, and tells what is new of policies.
+// patchStatus writes the status of a job if it has changed, and records events about new reasons of policies.
 func (r *Reconciler) patchStatus(ctx context.Context, job *kruise.ImagePullJob, s kruise.ImagePullJobStatus) error {
 	if equality.Semantic.DeepEqual(job.Status, s) {
 		return nil

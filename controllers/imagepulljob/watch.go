@@ -23,8 +23,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// onNodes has jobs looked at whose NodeImages tell something new, and all that go on when
-// there is another node or one of them has other labels.
+// onNodes enqueues the jobs that a changed NodeImage names. If a NodeImage is created or deleted, or
+// its labels change, it enqueues all unfinished jobs.
 func (r *Reconciler) onNodes() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { r.enqueueActive(ctx, q, everyJob) },
@@ -55,7 +55,7 @@ func (r *Reconciler) onNodes() handler.EventHandler {
 	}
 }
 
-// onPods has jobs looked at that pull where pods are, when pods come to a node or go.
+// onPods enqueues the jobs that select a pod when the pod is bound to a node or leaves it.
 func (r *Reconciler) onPods() handler.EventHandler {
 	selects := func(pod client.Object) func(*kruise.ImagePullJob) bool {
 		return func(job *kruise.ImagePullJob) bool {
@@ -87,7 +87,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 
 func everyJob(*kruise.ImagePullJob) bool { return true }
 
-// enqueueActive has those jobs looked at that have not ended and are wanted.
+// enqueueActive enqueues the wanted jobs that have not ended.
 func (r *Reconciler) enqueueActive(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
 	list := &kruise.ImagePullJobList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {

@@ -23,18 +23,18 @@ import (
 const (
 	// inFlight is how many NodeImages are written at once.
 	inFlight = 16
-	// tries is how often a write is tried that meets others of the same NodeImage.
+	// tries is how often a write is tried that conflicts with other writes of the same NodeImage.
 	tries = 4
 )
 
-// order is what a job asks nodes for.
+// order is what a job asks nodes to pull.
 type order struct {
 	job     *kruise.ImagePullJob
 	image   tags.Image
 	secrets []kruise.ReferenceObject
 }
 
-// requestPulls asks nodes for the image of a job. It returns those that were asked.
+// requestPulls asks nodes for the image of a job. It returns the nodes that were asked.
 func (r *Reconciler) requestPulls(ctx context.Context, o order, begin []*candidate) (done []*candidate, err error) {
 	asked := make([]bool, len(begin))
 	group := recovery.NewGroup("imagepulljob", inFlight)
@@ -60,13 +60,13 @@ func (r *Reconciler) requestPulls(ctx context.Context, o order, begin []*candida
 	return done, err
 }
 
-// requestPull writes what a job wants into one NodeImage, nil if that is gone.
+// requestPull writes the image of a job into one NodeImage, and returns the NodeImage; nil if it is gone.
 func (r *Reconciler) requestPull(ctx context.Context, o order, node *kruise.NodeImage) (*kruise.NodeImage, error) {
 	return r.writeNode(ctx, node, func(image *kruise.NodeImage) { r.mergeOrder(ctx, image, o) })
 }
 
-// writeNode changes one NodeImage, nil if that is gone. Node agents write them too, so a conflict is tried again with what is
-// there now.
+// writeNode changes one NodeImage and returns it; nil if it is gone. Node agents write NodeImages too, so after a conflict
+// the change is tried again on the current object.
 func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, change func(*kruise.NodeImage)) (*kruise.NodeImage, error) {
 	image := node.DeepCopy()
 	for try := 1; ; try++ {
@@ -92,8 +92,8 @@ func (r *Reconciler) writeNode(ctx context.Context, node *kruise.NodeImage, chan
 	}
 }
 
-// mergeOrder writes what a job wants into a NodeImage (IMG-04). A pull is made by the policy of the job that asked for it last: that
-// job is the last owner of the tag.
+// mergeOrder writes the image of a job into a NodeImage (IMG-04). A pull uses the policy of the job that asked for it last: that job
+// is the last owner of the tag.
 func (r *Reconciler) mergeOrder(ctx context.Context, node *kruise.NodeImage, o order) {
 	if node.Spec.Images == nil {
 		node.Spec.Images = map[string]kruise.ImageSpec{}
@@ -108,7 +108,7 @@ func (r *Reconciler) mergeOrder(ctx context.Context, node *kruise.NodeImage, o o
 	}
 	now := metav1.NewTime(r.Now()).Rfc3339Copy()
 	switch {
-	case tag != nil && isOwnedBy(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // a pull secret alone is new
+	case tag != nil && isOwnedBy(tag, o.job.UID) && !failedTooSoon(node, o.image.Name, tag, o.job): // at most a pull secret is new
 	case tag == nil:
 		fresh := kruise.ImageTagSpec{
 			Tag: o.image.Tag, CreatedAt: &now, OwnerReferences: []corev1.ObjectReference{owner},

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is the table of the kinds of workloads that own pods. The manager,
-// explanations, the command line, budgets, simulations and the check before an uninstall go
-// by it: a new kind is one more entry, and one in package adapters once a controller acts on
-// it.
+// Package kinds is the table of the kinds of workloads that own pods. The manager, explanations, the
+// command line, budgets, simulations and the check before an uninstall use it. A new kind needs an
+// entry here, and one in package adapters once a controller acts on it.
 package kinds
 
 import (
@@ -26,13 +25,13 @@ import (
 // Workload describes one kind.
 type Workload struct {
 	schema.GroupVersionKind
-	// Resource is the plural that the API server knows it by.
+	// Resource is the plural name of the resource in the API server.
 	Resource string
-	// Short are the names that the command line takes besides those of the resource, the
-	// first of them in messages.
+	// Short are the names that the command line accepts besides those of the resource. Messages use the
+	// first one.
 	Short []string
-	// Counted is true for kinds whose objects say how many pods they are to have, so that a
-	// WorkloadSpread can spread these.
+	// Counted is true for kinds whose objects say how many pods they are to have, so that a WorkloadSpread
+	// can spread these pods.
 	Counted bool
 	// Acting is true for kinds that a controller of this release acts on. The others have
 	// only the fields above.
@@ -42,14 +41,14 @@ type Workload struct {
 	Component, HeldReason string
 	New                   func() client.Object
 	NewList               func() client.ObjectList
-	// Replicas is how many pods an object asks for, nil where it leaves that to the
-	// default of 1. Of a kind that has a pod on each node its status says so.
+	// Replicas returns how many pods an object asks for, nil if that is the default of 1. For a kind that
+	// has a pod on each node the number is in the status.
 	Replicas func(client.Object) *int32
-	// View reads what the spec and the status say of a rollout.
+	// View reads the state of a rollout from the spec and the status.
 	View func(client.Object) View
 }
 
-// owners is the table. Nothing changes it: it is made once, since events of pods look it up.
+// owners is the table. It never changes, and is made only once, since it is read for every event of a pod.
 var owners = [...]Workload{{
 	GroupVersionKind: kruise.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Short: []string{"clone"},
 	Counted: true, Acting: true,
@@ -79,8 +78,8 @@ var owners = [...]Workload{{
 // PodOwners are all kinds whose objects own pods.
 func PodOwners() []Workload { return slices.Clone(owners[:]) }
 
-// PodOwningResources are the resources whose objects keep pods: those of Owners, jobs whose pods go with
-// them, and what owns workloads or jobs in turn.
+// PodOwningResources are the resources whose deletion deletes pods: those of PodOwners, jobs, and
+// resources that own workloads or jobs in turn.
 func PodOwningResources() []schema.GroupVersionResource {
 	var out []schema.GroupVersionResource
 	for _, w := range owners {
@@ -108,13 +107,13 @@ func FindByObject(o client.Object) (Workload, bool) {
 	return firstMatching(func(w *Workload) bool { return reflect.TypeOf(w.New()) == of })
 }
 
-// FindByOwner is the entry of what an owner reference names, if a controller acts on it.
+// FindByOwner is the entry of the kind that an owner reference names, if a controller acts on it.
 func FindByOwner(ref metav1.OwnerReference) (Workload, bool) {
 	return FindByGroupKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
 
-// FindByKind is the entry of a group and kind that a question names. A question of an older
-// release, or of a person, may leave the group out.
+// FindByKind is the entry of a group and kind that a question names. A question by an older release,
+// or by a user, may leave the group out.
 func FindByKind(kind schema.GroupKind) (Workload, bool) {
 	return firstMatching(func(w *Workload) bool { return w.Kind == kind.Kind && (kind.Group == "" || w.Group == kind.Group) })
 }
@@ -128,9 +127,8 @@ func firstMatching(is func(*Workload) bool) (Workload, bool) {
 	return Workload{}, false
 }
 
-// ExplainedKind is the kind of a resource that is not in the table, and whose objects are explained
-// all the same: those that say in which subset of the nodes pods are, jobs, and SidecarSets,
-// which are in no namespace.
+// ExplainedKind is the kind of a resource that is not in the table, but whose objects are explained
+// all the same: kinds that place pods in subsets, jobs, and SidecarSets, which are in no namespace.
 func ExplainedKind(resource schema.GroupResource) (kind schema.GroupKind, namespaced, ok bool) {
 	name, ok := map[string]string{
 		"uniteddeployments": "UnitedDeployment", "workloadspreads": "WorkloadSpread",
@@ -142,7 +140,7 @@ func ExplainedKind(resource schema.GroupResource) (kind schema.GroupKind, namesp
 	return schema.GroupKind{Group: resource.Group, Kind: name}, name != "SidecarSet", true
 }
 
-// GroupResource is what RBAC and discovery know the kind by.
+// GroupResource is the resource of the kind in RBAC and discovery.
 func (w Workload) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: w.Group, Resource: w.Resource}
 }
@@ -152,8 +150,8 @@ func (w Workload) GroupVersionResource() schema.GroupVersionResource {
 	return w.GroupVersion().WithResource(w.Resource)
 }
 
-// CommandLineNames are all names that the command line takes for the kind, in lower case: those of
-// kubectl. A name that Kubernetes has itself, such as statefulset, needs the group.
+// CommandLineNames are all names that the command line accepts for the kind, in lower case: those of
+// kubectl. A name that a kind of Kubernetes has too, such as statefulset, needs the group.
 func (w Workload) CommandLineNames() []string {
 	singular, group := strings.ToLower(w.Kind), "."+w.Group
 	out := slices.Clone(w.Short)

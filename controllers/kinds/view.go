@@ -15,19 +15,19 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
-// View is what an object says of its rollout, the same for all kinds.
+// View is the state of an object's rollout, in the same form for all kinds.
 type View struct {
 	// Selector selects the pods.
 	Selector *metav1.LabelSelector
-	// Wanted is how many pods there should be, Target how many of them updated.
+	// Wanted is how many pods there should be, Target how many of them should be updated.
 	Wanted, Target int
 	// Observed is true when the status is of the newest spec.
 	Observed bool
-	// Pods, Available and Updated count what there is; Done are updated and available.
+	// Pods, Available and Updated count the existing pods; Done counts those that are updated and available.
 	Pods, Available, Updated, Done int
 	// UpdateRevision is the newest revision.
 	UpdateRevision string
-	// Strategy is what bounds the rollout, in a line.
+	// Strategy describes the limits of the rollout, in a line.
 	Strategy string
 	// Deadline is why the rollout takes too long, "" if it does not.
 	Deadline   string
@@ -42,13 +42,13 @@ type Condition struct {
 	LastTransitionTime metav1.Time
 }
 
-// IsComplete reports whether there is nothing left to wait for: as many pods as are wanted,
-// and of those that are to be updated all are, and available.
+// IsComplete reports whether the rollout is complete: as many pods exist as are wanted, and all pods
+// that are to be updated are updated and available.
 func (v View) IsComplete() bool {
 	return v.Observed && v.Pods == v.Wanted && v.Done >= v.Target && v.Available >= v.Target
 }
 
-// ProgressText is how far the rollout is, in a line.
+// ProgressText is the progress of the rollout, in a line.
 func (v View) ProgressText() string {
 	return fmt.Sprintf("%d of %d pods are updated, %d of them available", v.Updated, v.Target, v.Done)
 }
@@ -113,7 +113,7 @@ func daemonSet(set *kruise.DaemonSet) View {
 	case u.RollingUpdate != nil:
 		bounds = daemonSetBounds(u.RollingUpdate)
 		if u.RollingUpdate.Partition != nil {
-			partition, _ = budget.ResolveShare(*u.RollingUpdate.Partition, wanted) // admission has read it
+			partition, _ = budget.ResolveShare(*u.RollingUpdate.Partition, wanted) // admission has validated it
 		}
 	}
 	v := View{
@@ -155,7 +155,7 @@ func daemonSetBounds(r *kruise.RollingUpdateDaemonSet) []string {
 // onDelete is the strategy OnDelete in a line.
 const onDelete = "OnDelete: a pod is updated when a client deletes it"
 
-// strategyText is what bounds a rollout, in a line.
+// strategyText describes the limits of a rollout, in a line.
 func strategyText(u kruise.CloneSetUpdateStrategy) string {
 	if u.Type == kruise.OnDeleteCloneSetUpdateStrategyType {
 		return onDelete

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeversion says which versions of Kubernetes Regatta runs on, and what an older one lacks. The manager, the chart's checks and the
-// command line go by it.
+// Package kubeversion says which versions of Kubernetes Regatta runs on, and what an older version lacks. The manager, the chart's checks and
+// the command line use it.
 package kubeversion
 
 import (
@@ -21,7 +21,7 @@ const NewestTested = 36
 // resizeMinor is the minor version of Kubernetes 1 whose API servers and kubelets resize pods in place by default.
 const resizeMinor = 33
 
-// ParseMinor is the minor version of an API server. Providers add a plus to it.
+// ParseMinor returns the minor version of an API server. Some providers add a plus to it.
 func ParseMinor(server *version.Info) (int, error) {
 	minor, err := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
 	if err != nil || server.Major != "1" {
@@ -42,7 +42,7 @@ func CheckSupported(server *version.Info) error {
 	return nil
 }
 
-// ListDegraded says what does less on a supported version than on the newest one.
+// ListDegraded lists what does not work fully on an older supported version.
 func ListDegraded(minor int) []string {
 	var out []string
 	if minor < resizeMinor {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package launchpriority opens the barriers that keep containers of a pod from starting before others (CLP-02). A barrier is a key of
-// a ConfigMap that the env of the containers reads: kubelets start no container whose env they cannot read.
+// Package launchpriority opens the barriers that prevent containers of a pod from starting before others (CLP-02). A barrier is a key
+// of a ConfigMap that the env of the containers reads: kubelets start no container whose env they cannot read.
 package launchpriority
 
 import (
@@ -20,7 +20,7 @@ const (
 	prefix = "p_"
 )
 
-// BarrierEnv is the env of a container with a priority.
+// BarrierEnv is the environment variable that holds back a container with a priority.
 func BarrierEnv(pod string, priority int64) corev1.EnvVar {
 	return corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: pod + suffix}, Key: barrierKey(priority),
@@ -29,7 +29,7 @@ func BarrierEnv(pod string, priority int64) corev1.EnvVar {
 
 func barrierKey(priority int64) string { return prefix + strconv.FormatInt(priority, 10) }
 
-// PriorityOf is the priority that a container's barrier is for, if it has one.
+// PriorityOf is the priority of a container's barrier, if it has one.
 func PriorityOf(c *corev1.Container) (int64, bool) {
 	for _, env := range c.Env {
 		if env.Name != kruise.ContainerLaunchBarrierEnv || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
@@ -62,13 +62,14 @@ type step struct {
 	open string
 	// done is true when no barrier will be opened after that.
 	done bool
-	// failed is a container that has failed for good, so that those of lower priorities never start; empty if none.
+	// failed is a container that has failed for good, so that containers of lower priorities never start; empty if
+	// none.
 	failed string
 }
 
-// nextStep opens the barrier of the highest priority of which a container is not ready, so that a lower one opens only when all
-// containers of the higher ones are. One that has ended for good with success has done what the others wait for. Nothing closes a
-// barrier again.
+// nextStep chooses the barrier of the highest priority that has a container that is not ready, so that a lower barrier opens only
+// when all containers of higher priorities are ready. A container that has ended for good with success counts as ready. Nothing
+// closes a barrier again.
 func nextStep(pod *corev1.Pod, opened map[string]string) step {
 	var left []int64
 	failed := map[int64]string{}
@@ -100,8 +101,8 @@ func nextStep(pod *corev1.Pod, opened map[string]string) step {
 	return s
 }
 
-// containersBehind lists the containers of a pod that do not start since one has failed, in its order: those of lower priorities whose
-// barriers are not open, and that do not run by a barrier whose ConfigMap another client has deleted.
+// containersBehind lists, in the order of the pod, the containers that do not start since another one has failed: those of lower
+// priorities whose barriers are not open, and that were not started before another client deleted the ConfigMap of the barriers.
 func containersBehind(pod *corev1.Pod, failed string, opened map[string]string) (names []string) {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == failed })
 	if at < 0 {
@@ -119,7 +120,7 @@ func containersBehind(pod *corev1.Pod, failed string, opened map[string]string) 
 	return names
 }
 
-// hasStopped reports whether no container of a pod runs or is started any more but those that are blocked.
+// hasStopped reports whether no container of a pod, other than the blocked ones, runs or will be started.
 func hasStopped(pod *corev1.Pod, blocked []string) bool {
 	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return !slices.Contains(blocked, c.Name) && !containerstatus.HasEnded(pod, c.Name)

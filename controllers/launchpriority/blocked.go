@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// BlockedCondition is the condition of a pod whose containers wait for one that has failed for good.
+	// BlockedCondition is the condition of a pod whose containers wait for a container that has failed for good.
 	BlockedCondition corev1.PodConditionType = "ContainerLaunchBlocked"
 	// ContainerFailedReason is the reason of the condition, and of the event that goes with it.
 	ContainerFailedReason = "ContainerFailed"
 )
 
-// reportBlocked reports that containers never start, because one of a higher priority has failed and is not started again. A pod
-// none of whose other containers runs any more has failed, as if that container were an init container: else it would wait indefinitely,
-// and no Job would make another one.
+// reportBlocked reports that containers never start, because one of a higher priority has failed and is not started again. If none of
+// its other containers runs any more, the pod has failed, as if that container were an init container. Otherwise the pod would wait
+// indefinitely, and no Job would replace it.
 func (r *Reconciler) reportBlocked(ctx context.Context, pod *corev1.Pod, failed string, blocked []string) error {
 	was := conditionOf(pod)
 	if failed == "" && (was == nil || was.Status != corev1.ConditionTrue) {

@@ -33,8 +33,8 @@ import (
 // Reconciler opens the barriers of pods.
 type Reconciler struct{ reconcile.Deps }
 
-// lookAgain is when a pod is looked at again some of whose barriers are not open: no event tells that another client has deleted its
-// ConfigMap.
+// lookAgain is how soon a pod with barriers that are not open is reconciled again: no event reports that another client has deleted
+// its ConfigMap.
 const lookAgain = time.Minute
 
 // SetupWithManager starts the Reconciler with a manager.
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// openNext opens the barrier that is next in a pod. It returns when to look again, also beside an error.
+// openNext opens the next barrier of a pod. It returns when to reconcile again, also with an error.
 func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	barriers := &corev1.ConfigMap{}
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name + suffix}
@@ -72,7 +72,7 @@ func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Durati
 	there := err == nil
 	opened := barriers.Data
 	if there && belongsToOther(barriers, pod) {
-		opened = nil // these were opened for a pod that is gone
+		opened = nil // these barriers were opened for a pod that is gone
 	}
 	s := nextStep(pod, opened)
 	if s.open != "" {
@@ -86,8 +86,8 @@ func (r *Reconciler) openNext(ctx context.Context, pod *corev1.Pod) (time.Durati
 	return 0, r.markCompleted(ctx, pod)
 }
 
-// retryLostRace has a pod looked at again soon after a conflict with another client, or with another pod that has the name by now: no
-// event reports either. Else it is looked at again after a delay.
+// retryLostRace requeues a pod soon after a conflict with another client, or with another pod that has the same name by now: no event
+// reports either. Otherwise it requeues the pod after the given delay.
 func retryLostRace(ctx context.Context, after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		if again, ok := requeue.LoseRace(ctx, err); ok {
@@ -97,7 +97,7 @@ func retryLostRace(ctx context.Context, after time.Duration, err error) (reconci
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// belongsToOther reports whether the barriers are of another pod, which had the name before and whose ConfigMap is still there, or of none.
+// belongsToOther reports whether the barriers belong to an earlier pod of the same name, whose ConfigMap still exists, or to no pod.
 func belongsToOther(barriers *corev1.ConfigMap, pod *corev1.Pod) bool {
 	return len(barriers.OwnerReferences) == 0 || slices.ContainsFunc(barriers.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" && o.UID != pod.UID })
 }
@@ -121,7 +121,7 @@ func (r *Reconciler) openBarrier(ctx context.Context, pod *corev1.Pod, barriers 
 	return r.Client.Update(ctx, barriers)
 }
 
-// markCompleted says on the pod that all barriers are open.
+// markCompleted records on the pod that all barriers are open.
 func (r *Reconciler) markCompleted(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "annotations": map[string]string{kruise.ContainerLaunchPriorityCompletedKey: "true"},

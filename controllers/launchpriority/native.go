@@ -13,8 +13,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// MakeNativeSidecars makes containers, which are those of all groups but the last, init containers that restart, behind those that there
-// are, in the order of their priorities (CLP-03). The annotation keeps what the pod declared.
+// MakeNativeSidecars turns containers, which are those of all groups but the last, into init containers that restart, after the existing
+// init containers, in the order of their priorities (CLP-03). The annotation keeps the containers as the pod declared them.
 func MakeNativeSidecars(pod *corev1.Pod, containers []string, priorities map[string]int64) {
 	var names []string
 	var early, late []corev1.Container
@@ -36,13 +36,13 @@ func MakeNativeSidecars(pod *corev1.Pod, containers []string, priorities map[str
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.ContainerLaunchPriorityNativeKey, strings.Join(names, ","))
 }
 
-// WithoutBarriers is env without barriers, which a copy of a pod may have.
+// WithoutBarriers returns env without barriers, which a copy of a pod may have.
 func WithoutBarriers(env []corev1.EnvVar) []corev1.EnvVar {
 	return slices.DeleteFunc(env, func(e corev1.EnvVar) bool { return e.Name == kruise.ContainerLaunchBarrierEnv })
 }
 
-// DeclaredPod is a pod as it declared its containers: the pod itself, or a copy in which no container is an init container for the
-// sake of the order. Webhooks may see a pod again after they changed it, and users copy pods.
+// DeclaredPod returns a pod with its containers as they were declared: the pod itself, or a copy in which the containers that
+// MakeNativeSidecars moved are restored. Webhooks may see a pod again after they changed it, and users copy pods.
 func DeclaredPod(pod *corev1.Pod) *corev1.Pod {
 	text, there := pod.Annotations[kruise.ContainerLaunchPriorityNativeKey]
 	if !there {
@@ -64,10 +64,10 @@ func DeclaredPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// inOrder has containers in the order of the names, and those that are not named where they stand: behind the one before them.
+// inOrder returns containers in the order of the names. A container that is not named stays after the one before it.
 func inOrder(names []string, back map[string]corev1.Container, kept []corev1.Container) []corev1.Container {
 	out := slices.Clone(kept)
-	next := 0 // behind the container that was named last
+	next := 0 // after the container that was named last
 	for _, name := range names {
 		if at := slices.IndexFunc(out, func(c corev1.Container) bool { return c.Name == name }); at >= 0 {
 			next = at + 1

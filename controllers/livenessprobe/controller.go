@@ -48,12 +48,12 @@ type Reconciler struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithGrace sets how long a node may be without an agent before its pods say so; 20 s if
-// unset, since agents are updated.
+// WithGrace sets how long a node may have no agent before a condition on its pods reports that; 20 s
+// if unset, to allow for updates of agents.
 func WithGrace(d time.Duration) Option { return func(r *Reconciler) { r.grace = d } }
 
-// New makes a Reconciler. The client's cache must have the index nodes.Index; live reads past
-// it. The namespace is that of the node agents.
+// New makes a Reconciler. The client's cache must have the index nodes.Index. The namespace is that of
+// the node agents.
 func New(deps reconcile.Deps, namespace string, opts ...Option) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults(), namespace: namespace, grace: agents.Grace}
 	for _, opt := range opts {
@@ -78,7 +78,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// onResults has the pods looked at whose liveness probes have another result.
+// onResults enqueues the pods whose liveness probes have a new result.
 func onResults(old, fresh client.Object, q queue) {
 	before, _ := old.(*v1alpha1.NodePodProbe)
 	now, ok := fresh.(*v1alpha1.NodePodProbe)
@@ -116,7 +116,7 @@ func (r *Reconciler) isNodeAgent(o client.Object) bool {
 	return agents.Is(o, r.namespace)
 }
 
-// ofAgent are the pods on the node of an agent whose liveness probes it runs.
+// ofAgent returns requests for the pods on the node of an agent whose liveness probes it runs.
 func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	agent, ok := o.(*corev1.Pod)
 	if !ok || agent.Spec.NodeName == "" {
@@ -135,7 +135,8 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconc
 	return out
 }
 
-// Reconcile restarts what has failed in one pod, and reports whether its probes are run at all.
+// Reconcile requests the restart of the containers of a pod whose probes have failed, and reports whether the
+// probes are run at all.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {

@@ -29,19 +29,19 @@ import (
 )
 
 const (
-	// UnhealthyReason is of an event of a container that is to restart.
+	// UnhealthyReason is the reason of an event about a container that is to restart.
 	UnhealthyReason = "Unhealthy"
 	// ConditionType is the condition of a pod that reports whether its liveness probes are run.
 	ConditionType corev1.PodConditionType = "LivenessProbesRun"
-	// AgentMissingReason is its reason while the node has no agent.
+	// AgentMissingReason is the reason of the condition while the node has no agent.
 	AgentMissingReason = "NodeAgentMissing"
-	// keep is how long a request is kept when it has ended.
+	// keep is for how many seconds a request is kept after it has ended.
 	keep = 600
 )
 
-// requestRestarts asks for the restart of what has failed, and takes back what is well again before
-// it was restarted. It returns when to look at the pod again, 0 if the next result does. A container of which that
-// fails keeps no other one from its restart.
+// requestRestarts requests the restart of containers whose probes have failed, and withdraws the request if the
+// probe succeeds again before the restart. It returns when to reconcile the pod again, 0 for at the next result.
+// An error about one container does not prevent the restart of others.
 func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved []Saved) (after time.Duration, err error) {
 	o := &v1alpha1.NodePodProbe{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, o); err != nil {
@@ -60,8 +60,8 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 		)
 		switch state.State {
 		case v1alpha1.ProbeFailed:
-			// A result of the run before says nothing of this one, which is probed after a second at
-			// the earliest. Both times are in whole seconds.
+			// A result of an earlier run of the container says nothing about the current run, which is probed
+			// after a second at the earliest. Both times are in whole seconds.
 			if state.LastProbeTime != nil && state.LastProbeTime.After(status.State.Running.StartedAt.Time) {
 				wait, err = r.requestRestart(ctx, pod, &saved[i], status, state)
 			}
@@ -74,8 +74,8 @@ func (r *Reconciler) requestRestarts(ctx context.Context, pod *corev1.Pod, saved
 	return after, message.JoinErrors(failed...)
 }
 
-// runningStatus is the status of a container that runs, nil of one that does not: the kubelet
-// starts it again by itself.
+// runningStatus is the status of a container that runs, nil if it does not run: the kubelet starts
+// such a container again by itself.
 func runningStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == name && s.State.Running != nil && s.ContainerID != "" {
@@ -85,15 +85,16 @@ func runningStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// requestName is of one run of one container: it is restarted once for all its failures.
+// requestName is the name of the request for one run of one container: a run is restarted once for all its
+// failures.
 func requestName(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(string(pod.UID) + "/" + status.Name + "/" + status.ContainerID)) // a hash takes all
 	return fmt.Sprintf("%s-liveness-%x", pod.Name[:min(len(pod.Name), 200)], h.Sum64())
 }
 
-// requestRestart asks for the restart of a container, and asks again if the same run of it still fails after a request
-// has ended. It returns when to look at the pod again.
+// requestRestart requests the restart of a container, and again if the same run of it still fails after a request has
+// ended. It returns when to reconcile the pod again.
 func (r *Reconciler) requestRestart(ctx context.Context, pod *corev1.Pod, saved *Saved, status *corev1.ContainerStatus, state *v1alpha1.ContainerProbeState) (time.Duration, error) {
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
 	next := &kruise.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
@@ -128,8 +129,8 @@ func (r *Reconciler) requestRestart(ctx context.Context, pod *corev1.Pod, saved 
 	return restartrequest.PollInterval, nil
 }
 
-// takeBack removes the request of a container that is well again. One that the node may
-// carry out already goes on: it may have begun.
+// takeBack deletes the request of a container whose probe succeeds again. A request that the node is
+// already permitted to carry out stays: the restart may have begun.
 func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) error {
 	o := &kruise.ContainerRecreateRequest{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: requestName(pod, status)}
@@ -146,8 +147,8 @@ func (r *Reconciler) takeBack(ctx context.Context, pod *corev1.Pod, status *core
 	return nil
 }
 
-// updateProbeCondition says on the pod when no agent runs its probes. It says so when agents come back only
-// of pods that had lost theirs.
+// updateProbeCondition sets the condition of a pod to False when no agent runs its probes. It sets the
+// condition to True only for pods whose condition was False.
 func (r *Reconciler) updateProbeCondition(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	there, err := r.agentOf(ctx, pod.Spec.NodeName)
 	if err != nil {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package livenessprobe restarts containers whose liveness probe the node agent runs in
-// place of the kubelet (ELP-01). A failure is a ContainerRecreateRequest, so that budgets
-// and rules may hold it: a liveness probe that is wrong does not restart all pods of a
-// service at once.
+// place of the kubelet (ELP-01). A failure is a ContainerRecreateRequest, so that budgets and rules
+// may hold the restart: a wrong liveness probe does not restart all pods of a service at once.
 package livenessprobe
 
 import (
@@ -18,16 +17,17 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// prefix is before the container in names of probes on nodes. No PodProbeMarker has such a name.
+// prefix begins the names of liveness probes on nodes, before the name of the container. No PodProbeMarker has
+// such a name.
 const prefix = "LivenessProbe#"
 
-// Saved is the liveness probe of a container as the annotation of its pod has it.
+// Saved is the liveness probe of a container, as stored in the annotation of its pod.
 type Saved struct {
 	Name          string        `json:"name"`
 	LivenessProbe *corev1.Probe `json:"livenessProbe"`
 }
 
-// Read reads the probes that were taken out of a pod.
+// Read reads the probes that the webhook moved from the containers of a pod into its annotation.
 func Read(pod *corev1.Pod) ([]Saved, error) {
 	text := pod.Annotations[kruise.ContainerProbeContextKey]
 	if text == "" {
@@ -72,10 +72,10 @@ func CheckSupported(p *corev1.Probe) error {
 	return UnsupportedError("the node agent runs a command, or asks the pod itself by HTTP or TCP")
 }
 
-// ProbeName is what the probe of a container is called on nodes.
+// ProbeName is the name of the probe of a container in the NodePodProbe.
 func ProbeName(container string) string { return prefix + container }
 
-// ContainerName is the container of a probe on a node, if it is a liveness probe.
+// ContainerName is the container of a probe in a NodePodProbe, if it is a liveness probe.
 func ContainerName(probe string) (container string, ok bool) { return strings.CutPrefix(probe, prefix) }
 
 // IsContainerStarted reports whether the liveness probe of a container may run: its startup probe has

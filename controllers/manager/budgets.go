@@ -29,7 +29,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// budgetDeps is what keeps PodUnavailableBudgets.
+// budgetDeps are the parts that enforce PodUnavailableBudgets.
 type budgetDeps struct {
 	ledger *accounting.Accountant
 	finder *podunavailablebudget.Finder
@@ -54,14 +54,14 @@ func (o *Options) webhookPatience() time.Duration {
 	return time.Duration(o.WebhookTimeoutSeconds)*time.Second - 500*time.Millisecond
 }
 
-// countsBudgets reports whether any gate has budgets count for something.
+// countsBudgets reports whether any feature gate makes budgets effective.
 func (p components) countsBudgets() bool {
 	g := p.protectionGates()
 	return g.BudgetDelete || g.BudgetUpdate
 }
 
-// podsTo adds the webhooks of pods (PA-04). What is asked of policies is
-// answered once there are any.
+// podsTo adds the webhooks of pods (PA-04). Requests that need policies are answered once policies are
+// loaded.
 func (p components) podsTo(server webhook.Server, decided <-chan struct{}) {
 	if !p.Gates.Enabled(features.PodWebhook) {
 		return
@@ -71,7 +71,7 @@ func (p components) podsTo(server webhook.Server, decided <-chan struct{}) {
 	}
 }
 
-// podSteps are what these webhooks do.
+// podSteps are the steps of these webhooks.
 func (p components) podSteps() (webhookpod.Steps, error) {
 	return steps.ListEnabled(p.Gates.Enabled, steps.Needs{
 		Finder: p.budgeting.finder, Ledger: p.budgeting.ledger, Recent: p.guarding.recent, Reporter: p.guarding.reporter,
@@ -110,7 +110,7 @@ func (p components) newRestartController(_ context.Context, d reconcile.Deps) (r
 	return containerrecreaterequest.New(d, opts...), nil
 }
 
-// budgetsOf are the budgets of a pod as policies see them.
+// budgetsOf returns the budgets of a pod as policies see them.
 func (p components) budgetsOf(ctx context.Context, pod *corev1.Pod) ([]node.Budget, error) {
 	names, err := p.budgeting.finder.FindForPod(ctx, pod.Namespace, pod)
 	if err != nil {

@@ -19,27 +19,26 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread"
 )
 
-// cacheTransform drops what the caches need not keep. Of a workload of another
-// controller it keeps the owners and the number of pods, since there are many, unless it
-// is of a UnitedDeployment; of a
-// ControllerRevision with a policy bundle all but the bundle.
+// cacheTransform drops fields that the caches need not keep. Workloads of other controllers are many,
+// so it keeps only their owners and the number of their pods, unless a UnitedDeployment owns them.
+// From a ControllerRevision with a policy bundle it drops the bundle.
 func cacheTransform(o any) (any, error) {
 	o, err := cache.TransformStripManagedFields()(o)
 	if err != nil {
 		return o, err
 	}
 	switch w := o.(type) {
-	case *appsv1.ControllerRevision: // archives of policies are read past the cache
+	case *appsv1.ControllerRevision: // archives of policies are read from the API server
 		if w.Labels[bundlerevision.Label] != "" {
 			w.Data = runtime.RawExtension{}
 		}
 		return w, nil
-	case *corev1.Node: // the images that it has are most of what there is of it
+	case *corev1.Node: // the list of images is the largest part of a Node
 		w.Status.Images = nil
 		return w, nil
-	case *corev1.Service: // which pods it selects is all that is asked of it
+	case *corev1.Service: // only the selector is read
 		w.Spec, w.Status = corev1.ServiceSpec{Selector: w.Spec.Selector}, corev1.ServiceStatus{}
-	case *batchv1.Job: // how it goes is known of those of AdvancedCronJobs
+	case *batchv1.Job: // the status is kept only for the Jobs of AdvancedCronJobs
 		w.Spec = batchv1.JobSpec{Parallelism: w.Spec.Parallelism}
 		if advancedcronjob.OwnsObject(w) {
 			return w, nil
@@ -50,7 +49,7 @@ func cacheTransform(o any) (any, error) {
 			return w, nil
 		}
 		w.Spec, w.Status = appsv1.DeploymentSpec{Replicas: w.Spec.Replicas}, appsv1.DeploymentStatus{}
-	case *appsv1.ReplicaSet: // its place among the revisions of a Deployment is kept
+	case *appsv1.ReplicaSet: // its revision in the Deployment is kept
 		w.Spec, w.Status = appsv1.ReplicaSetSpec{Replicas: w.Spec.Replicas}, appsv1.ReplicaSetStatus{}
 		hash, number := w.Labels[appsv1.DefaultDeploymentUniqueLabelKey], w.Annotations[workloadspread.DeploymentRevisionKey]
 		w.Labels, w.Annotations = nil, nil

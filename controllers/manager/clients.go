@@ -10,7 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 )
 
-// newWebhookClients are those that webhooks take requests of; nil for all.
+// newWebhookClients returns the clients that webhooks accept requests from; nil for all.
 func (o *Options) newWebhookClients() (*server.Clients, error) {
 	if o.WebhookClientCAFile == "" {
 		return nil, nil
@@ -22,7 +22,7 @@ func (o *Options) newWebhookClients() (*server.Clients, error) {
 	return c, nil
 }
 
-// measuredClients are clients whose refusals are in the metrics of the manager.
+// measuredClients returns these clients, and registers the metric of their refusals.
 func (o *Options) measuredClients() (*server.Clients, error) {
 	c, err := o.newWebhookClients()
 	if err != nil {

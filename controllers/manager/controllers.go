@@ -36,12 +36,13 @@ import (
 
 // controllerRow is a controller that the manager runs.
 type controllerRow struct {
-	// name is that of the controller, and of the source of its events.
+	// name is the name of the controller, and the source of its events.
 	name string
-	// kind is the one that the controller reconciles; "" for a controller of pods. The controller is not
+	// kind is the kind that the controller reconciles; "" for a controller of pods. The controller is not
 	// added while a feature gate of the kind is off.
 	kind string
-	// needs are other kinds that it reads or makes. It is added once their CRDs and that of kind are installed.
+	// needs are other kinds that the controller reads or creates. It is added once their CRDs and that of kind are
+	// installed.
 	needs []string
 	// gate is one more feature gate that the controller needs; "" is none.
 	gate featuregate.Feature
@@ -49,10 +50,10 @@ type controllerRow struct {
 	decides bool
 	// workers is how many objects are reconciled at once; 0 is the default.
 	workers int
-	// retriesAlone is true where an object that failed is tried again whatever others did, beside the limit of the flags: containers
-	// and pods wait for what is to be written.
+	// retriesAlone is true if the retry of an object does not count against the limit of the flags for all objects: containers and
+	// pods wait for these writes.
 	retriesAlone bool
-	// without says what does not happen until the controller is added, for the log.
+	// without says for the log what does not happen until the controller is added.
 	without string
 	// build makes the controller.
 	build buildFunc
@@ -66,12 +67,12 @@ func buildsOnly(build func(reconcile.Deps) reconcile.Controller) buildFunc {
 	return func(_ context.Context, d reconcile.Deps) (reconcile.Controller, error) { return build(d), nil }
 }
 
-// listControllers lists the controllers beside those of workloads, which adapters of the rollout loop make.
+// listControllers lists the controllers except those of workloads, which listWorkloadControllers lists.
 func (p components) listControllers() []controllerRow {
 	return slices.Concat(p.listPodControllers(), p.listNodeControllers(), p.listJobControllers(), p.listPlacementControllers())
 }
 
-// listPodControllers lists those of pods: their gates, barriers, budgets and sidecars.
+// listPodControllers lists the controllers of pods: their readiness gates, barriers, budgets and sidecars.
 func (p components) listPodControllers() []controllerRow {
 	return []controllerRow{{
 		name: "container-launch-priority-controller", gate: features.PodWebhook, workers: 4, retriesAlone: true,
@@ -96,7 +97,7 @@ func (p components) listPodControllers() []controllerRow {
 	}}
 }
 
-// listNodeControllers lists those of what node agents carry out.
+// listNodeControllers lists the controllers of objects that node agents act on.
 func (p components) listNodeControllers() []controllerRow {
 	on := p.Gates.Enabled
 	return []controllerRow{{
@@ -139,7 +140,7 @@ func (p components) listNodeControllers() []controllerRow {
 	}}
 }
 
-// listJobControllers lists those of jobs.
+// listJobControllers lists the controllers of jobs.
 func (p components) listJobControllers() []controllerRow {
 	return []controllerRow{{
 		name: kruise.BroadcastJobComponent, kind: "BroadcastJob", decides: true,
@@ -159,7 +160,7 @@ func (p components) listJobControllers() []controllerRow {
 	}}
 }
 
-// listPlacementControllers lists those that say where pods and copies of objects go.
+// listPlacementControllers lists the controllers that place pods and copies of objects.
 func (p components) listPlacementControllers() []controllerRow {
 	return []controllerRow{{
 		name: kruise.UnitedDeploymentComponent, kind: "UnitedDeployment", needs: []string{"CloneSet", "StatefulSet"}, decides: true,

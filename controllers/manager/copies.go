@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// copyingClient is a client whose lists are copies of what the cache has, also where a caller asks for
+// copyingClient is a client whose lists are copies of the cached objects, even if a caller asks for
 // the cached objects themselves.
 type copyingClient struct{ client.Client }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// webhookEnv is what the chart tells by environment variables (PL-11).
+// webhookEnv has the settings that the chart passes in environment variables (PL-11).
 type webhookEnv struct {
 	port        int
 	certDir     string
@@ -19,12 +19,12 @@ type webhookEnv struct {
 	secret      string
 	namespace   string
 	agents      string // the namespace of the node agents
-	pod         string // "" outside of one
+	pod         string // "" outside a pod
 	host        string
 	renewBefore time.Duration
 }
 
-// replicaName names this process where others read it: its pod, or the host.
+// replicaName is the name of this process in statuses and answers: its pod, or the host.
 func (e webhookEnv) replicaName() (string, error) {
 	if e.pod != "" {
 		return e.pod, nil
@@ -59,7 +59,8 @@ func readEnv(get func(string) string) (webhookEnv, error) {
 	return e, errors.Join(wrong...)
 }
 
-// checkHost refuses an address where the manager makes the certificates itself: it makes them for names. Another tool may make them for addresses.
+// checkHost refuses an IP address if the manager makes the certificates itself, since it makes them for names. Another tool may make them for
+// addresses.
 func (e webhookEnv) checkHost(externalCerts bool) error {
 	if net.ParseIP(e.host) == nil || externalCerts {
 		return nil
@@ -67,8 +68,8 @@ func (e webhookEnv) checkHost(externalCerts bool) error {
 	return fmt.Errorf("environment variable WEBHOOK_HOST is %q, want a host name: certificates are made for names, not for addresses", e.host)
 }
 
-// longestRenewBefore leaves a year between one certificate and the next: they
-// are made for ten.
+// longestRenewBefore leaves a year between one certificate and the next: certificates are valid for
+// ten years.
 const longestRenewBefore = 9 * 365
 
 // renewBefore reads <n>d, <n>m or <n>y: days, months of 30 days, years of 365.

@@ -33,7 +33,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// protectionDeps is what the webhooks of protection share.
+// protectionDeps are the parts that the webhooks of protection share.
 type protectionDeps struct {
 	reporter *protection.Reporter
 	recent   *protection.Recent
@@ -66,7 +66,8 @@ func (p components) newProtectionDeps() (*protectionDeps, error) {
 	return g, nil
 }
 
-// newConfigController tells the API server what to send to the webhooks of protection.
+// newConfigController makes the controller that configures which requests the API server sends to the webhooks
+// of protection.
 func (p components) newConfigController(steps webhookpod.Steps) (*webhookconfig.Controller, error) {
 	undecided := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "regatta_protection_undecided", Help: "1 while the policies do not say what is protected, so that it stays as it was configured.",
@@ -102,14 +103,13 @@ func (p components) protectionEvents() record.EventRecorder {
 	return p.recorderFor("kruise-protection")
 }
 
-// protectionTo adds the webhooks of protection, which answer once there are
-// policies to answer by.
+// protectionTo adds the webhooks of protection, which answer once policies are loaded.
 func (p components) protectionTo(server webhook.Server, decided <-chan struct{}) {
 	server.Register(webhookconfig.ValidateDeletionPath, protection.ServeWhenReady(decided, &webhook.Admission{Handler: p.guarding.deletion}))
 }
 
-// addGuards tells the API server what to ask about, and follows the budgets once
-// there is their CRD.
+// addGuards configures which requests the API server sends, and follows the budgets once their CRD is
+// installed.
 func (s *startup) addGuards(ctx context.Context) error {
 	if err := s.p.guards.SetupWithManager(s.p.mgr); err != nil {
 		return fmt.Errorf("adding the guards of protection: %w", err)
@@ -159,7 +159,7 @@ func (s *startup) addGuards(ctx context.Context) error {
 	return nil
 }
 
-// warmSidecars has every replica read what the webhook of pods goes by before a pod waits for it.
+// warmSidecars makes every replica fill the caches that the webhook of pods reads, before a pod waits for them.
 func (p components) warmSidecars(ctx context.Context) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -171,7 +171,7 @@ func (p components) warmSidecars(ctx context.Context) error {
 	return nil
 }
 
-// watchPods has every replica see which pods go, whichever let them.
+// watchPods makes every replica watch which pods are deleted, whichever replica allowed the deletion.
 func (p components) watchPods(ctx context.Context) error {
 	informer, err := p.mgr.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -183,8 +183,8 @@ func (p components) watchPods(ctx context.Context) error {
 	return nil
 }
 
-// protectionLog is the file that refused requests are written to, nil where it
-// cannot be written: refusing is what matters, and metrics count it.
+// protectionLog is the file that refused requests are written to, nil if it cannot be written:
+// requests are refused all the same, and metrics count them.
 func (o *Options) protectionLog() *protection.Log {
 	path := filepath.Join(o.ProtectionLogPath, "protection.log")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

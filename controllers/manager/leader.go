@@ -13,8 +13,7 @@ import (
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 )
 
-// leaderGauge is the metric kruise_manager_is_leader: 1 in the replica that
-// acts, 0 in the others.
+// leaderGauge is the metric kruise_manager_is_leader: 1 in the leader, 0 in the other replicas.
 type leaderGauge struct{ prometheus.Gauge }
 
 func addLeaderGauge(mgr ctrl.Manager) error {

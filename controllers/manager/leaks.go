@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// leakCounter is the metric cloneset_scale_expectation_leakage, as OpenKruise has it (CS-19): how often a CloneSet did not go on because the
-// cache has not shown a pod that was created or deleted, longer than --expectation-timeout ago.
+// leakCounter is the metric cloneset_scale_expectation_leakage, as OpenKruise has it (CS-19): how often a CloneSet was not reconciled
+// because the cache did not show the creation or deletion of a pod longer than --expectation-timeout ago.
 type leakCounter struct{ *prometheus.CounterVec }
 
 // registerLeaks registers the metric.
@@ -26,7 +26,8 @@ func registerLeaks(to prometheus.Registerer) (leakCounter, error) {
 	return c, nil
 }
 
-// countLeaksOf has the controller of a kind count in the metric: CloneSets alone are in it.
+// countLeaksOf returns the option that makes the controller of a kind count in the metric: only CloneSets are
+// counted.
 func (c leakCounter) countLeaksOf(kind string) []rollout.Option {
 	if kind != "CloneSet" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// Parts of the container's memory that the places of pods may take, and what is kept to explain decisions. With the chart's
-// limit of 512 MiB they are the defaults, and they grow with the limit as the cache of pods does.
+// Parts of the container's memory that the places of pods and the explanations of decisions may take. With the chart's
+// limit of 512 MiB they give the defaults, and they grow with the limit, as the cache of pods does.
 const (
 	rankPart  = 32
 	roundPart = 32

@@ -32,12 +32,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// patience is how long the API server may take to answer before a manager that
-// starts goes by what is on its disk.
+// patience is how long the API server may take to answer before a manager that starts uses the
+// policies on its disk.
 const patience = 5 * time.Second
 
-// offline answers by what a manager before this one left on disk while the API
-// server cannot be asked: the certificate and the policies.
+// offline answers webhook requests while the manager cannot reach the API server. It uses the
+// certificate and the policies that an earlier process left on disk.
 type offline struct {
 	*Options
 	config *rest.Config
@@ -45,8 +45,8 @@ type offline struct {
 }
 
 // serveOffline returns when the API server answers; at once if there is nothing on disk. A
-// manager proper needs the API server to be made, for its caches, for its
-// certificate, and would end without it.
+// controller-runtime manager needs the API server to start, for its caches and its certificate, and
+// would end without it.
 func (o *offline) serveOffline(ctx context.Context, scheme *runtime.Scheme) error {
 	if o.PolicyDir == "" || o.apiServerAnswers(ctx) {
 		return nil
@@ -93,7 +93,7 @@ func (o *offline) serveOffline(ctx context.Context, scheme *runtime.Scheme) erro
 		recovery.Go("offline", func() { ended <- serveUntil(ctx, o.ProbeAddr, health, nil) }, end)
 	}
 	klog.InfoS("The API server does not answer; until it does, deletions are decided by the policies on disk", "policies", bundle.ShortRevision(o.host.Engine().ActiveSnapshot().Revision()))
-	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // the parent's end is no error
+	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { // it is no error if ctx ends
 		return o.apiServerAnswers(ctx) || len(ended) > 0, nil
 	})
 	cancel()
@@ -104,8 +104,8 @@ func (o *offline) serveOffline(ctx context.Context, scheme *runtime.Scheme) erro
 	return err
 }
 
-// newDeletionHandler is the handler of deletions. What cannot be counted without the API
-// server counts as being there.
+// newDeletionHandler makes the handler of deletions. Objects that cannot be counted without the API
+// server count as existing.
 func (o *offline) newDeletionHandler(scheme *runtime.Scheme) (*deletion.Handler, error) {
 	live, err := client.New(o.config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -122,13 +122,13 @@ func (o *offline) newDeletionHandler(scheme *runtime.Scheme) (*deletion.Handler,
 	}, nil
 }
 
-// apiServerAnswers asks the API server for something that costs it nothing.
+// apiServerAnswers reports whether the API server answers a cheap request.
 func (o *offline) apiServerAnswers(ctx context.Context) bool {
 	config := rest.CopyConfig(o.config)
 	config.Timeout = patience
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return true // the manager will say what is wrong with it
+		return true // the manager reports the error when it starts
 	}
 	err = c.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	return err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
@@ -148,7 +148,7 @@ func serveUntil(ctx context.Context, addr string, handler http.Handler, secure *
 	}
 	s := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
 	stop := context.AfterFunc(ctx, func() {
-		// Requests that are under way end; connections that wait for more do not.
+		// Requests in progress are completed; idle connections are closed.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		_ = s.Shutdown(last)

@@ -22,9 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// Options are the flags of the manager, with the names and defaults of
-// PL-10 but for the client's rates: OpenKruise's 30 and 50 requests a
-// second are what its rollouts wait for.
+// Options are the flags of the manager, with the names and defaults of PL-10 except the client's
+// rates: OpenKruise's rates of 30 and 50 requests a second slow down its rollouts.
 type Options struct {
 	Logging *logsapi.LoggingConfiguration
 	Gates   features.Gates
@@ -34,7 +33,7 @@ type Options struct {
 	MetricsAddr   string
 	ProbeAddr     string
 	DecisionsAddr string
-	// DecisionsAPI keeps the CA of the APIService that is served at DecisionsAddr.
+	// DecisionsAPI is whether the manager keeps the CA in the APIService of the API that is served at DecisionsAddr.
 	DecisionsAPI       bool
 	LeaderElection     bool
 	LeaderElectionNS   string
@@ -50,7 +49,7 @@ type Options struct {
 	CacheSyncTimeout   time.Duration
 	WebhookTimeout     time.Duration
 	ExpectationTimeout time.Duration
-	// Workers are those of the controllers of workloads, by kind.
+	// Workers is the number of workers of each controller of workloads, by kind.
 	Workers map[string]*int
 
 	PodUnavailableBudgetWorkers int
@@ -61,7 +60,7 @@ type Options struct {
 	PersistentPodStateWorkers   int
 	UnitedDeploymentWorkers     int
 	WorkloadSpreadWorkers       int
-	// VersionedSpreads are the kinds of workloads whose versions a WorkloadSpread counts by themselves.
+	// VersionedSpreads are the kinds of workloads whose versions a WorkloadSpread counts separately.
 	VersionedSpreads            string
 	CRRWorkers                  int
 	NodeImageWorkers            int
@@ -75,9 +74,9 @@ type Options struct {
 
 	ExcludePreparingDelete bool
 	PodsByScheduler        bool
-	// AllowPrivileged takes templates with privileged containers.
+	// AllowPrivileged accepts templates with privileged containers.
 	AllowPrivileged bool
-	// CopyCached has all lists copied that come from the caches.
+	// CopyCached makes the client copy all lists that come from the caches.
 	CopyCached bool
 
 	ProtectionLogPath     string
@@ -99,8 +98,8 @@ type Options struct {
 	gateMemory uint64
 }
 
-// gateMemory is what checking a policy bundle may use. It comes out of the
-// container's 512 MiB beside what the manager itself needs.
+// gateMemory is how much memory the check of a policy bundle may use. It is a part of the container's
+// 512 MiB, besides the memory that the manager itself needs.
 const gateMemory = 256 << 20
 
 // NewOptions makes options with their defaults.

@@ -39,14 +39,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// components are what the manager is made of.
+// components are the parts of the manager.
 type components struct {
 	*Options
 	mgr    ctrl.Manager
 	host   *policyhost.Host
 	rounds *explain.Store
 	ranker *rank.Ranker
-	writes *inflight.Window // of pods, by all workloads
+	writes *inflight.Window // writes of pods by all workloads
 	leaks  leakCounter
 
 	events    *policyEvents
@@ -58,8 +58,8 @@ type components struct {
 	agents    *agents.Deployed // nil without node agents
 }
 
-// addToManager adds everything to the manager. Certificates come first: what writes
-// objects that go through our webhooks waits for them.
+// addToManager adds everything to the manager. Certificates come first: controllers that write objects
+// which the manager's webhooks check wait for them.
 func (p components) addToManager(ctx context.Context) error {
 	issued := certs.Config{
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
@@ -114,7 +114,7 @@ func (p components) addToManager(ctx context.Context) error {
 	return p.mgr.Add(s)
 }
 
-// convertingCRDs are the names of the CRDs that call us to be converted.
+// convertingCRDs are the names of the CRDs whose objects the manager's webhook converts.
 func convertingCRDs(scheme *runtime.Scheme) []string {
 	var out []string
 	for _, r := range convert.ConvertibleResources(scheme) {
@@ -123,7 +123,7 @@ func convertingCRDs(scheme *runtime.Scheme) []string {
 	return out
 }
 
-// explainTo serves the reasons of decisions, on every replica. Their certificates are for name.
+// explainTo serves explanations of decisions on every replica. The certificates of replicas are for name.
 func (p components) explainTo(ctx context.Context, ready <-chan struct{}, name string) error {
 	if p.DecisionsAddr == "0" {
 		return nil
@@ -142,11 +142,11 @@ func (p components) explainTo(ctx context.Context, ready <-chan struct{}, name s
 	}))
 }
 
-// newPeerFinder lists the other replicas, which answer what this one does not know; nil for a manager
-// in no pod, which knows no other one.
+// newPeerFinder returns a function that lists the other replicas, which are asked for decisions that
+// this one does not have. It is nil for a manager outside a pod, which cannot find other replicas.
 func (p components) newPeerFinder(name string) (func(context.Context) ([]replicas.Replica, error), error) {
 	_, text, err := net.SplitHostPort(p.DecisionsAddr)
-	port, _ := strconv.Atoi(text) // validate has seen that it is a number
+	port, _ := strconv.Atoi(text) // validateFlags has checked that it is a number
 	if err != nil || port == 0 || p.webhooks.pod == "" {
 		return nil, nil
 	}
@@ -161,8 +161,8 @@ func (p components) newPeerFinder(name string) (func(context.Context) ([]replica
 	return peers.ListPeers, nil
 }
 
-// newRateLimiter makes what says how fast the objects of a controller are tried again that failed: each object slower and
-// slower, all together not faster than the flags say, but none later than they say.
+// newRateLimiter makes the rate limiter of retries of a controller. The delay of an object grows with each failure; all
+// objects together are retried at most at the rate of the flags; but no delay exceeds the maximum of the flags.
 func (p components) newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
 }

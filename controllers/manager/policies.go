@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// newBundleReconciler publishes and follows policy bundles.
+// newBundleReconciler makes the controller that publishes and follows policy bundles.
 func (p components) newBundleReconciler() (*policybundle.Reconciler, error) {
 	hosts, err := fetch.ParseHosts(p.TenantBundleHosts)
 	if err != nil {
@@ -45,10 +45,10 @@ func (p components) newBundleReconciler() (*policybundle.Reconciler, error) {
 	return r, nil
 }
 
-// serviceAccount is the name that the chart gives it.
+// serviceAccount is the name of the manager's service account in the chart.
 const serviceAccount = "kruise-manager"
 
-// listPodNames names those in our namespace, among them the other replicas.
+// listPodNames lists the pods in the manager's namespace, among them the other replicas.
 func (p components) listPodNames(ctx context.Context) ([]string, error) {
 	list := &corev1.PodList{}
 	if err := p.mgr.GetClient().List(ctx, list, client.InNamespace(p.webhooks.namespace)); err != nil {
@@ -61,8 +61,8 @@ func (p components) listPodNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// loadPolicies loads the policy bundles, and publishes and follows them from then on if
-// their CRDs are installed.
+// loadPolicies loads the policy bundles. If their CRDs are installed, it publishes and follows them
+// from then on.
 func (s *startup) loadPolicies(ctx context.Context) (loaded bool, err error) {
 	bundles, err := s.p.newBundleReconciler()
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// policyEvents passes on that other policies decide: all objects whose controllers ask policies are reconciled,
-// and the API server is configured for what is protected by then.
+// policyEvents reports changes of the active policies: all objects whose controllers ask policies are
+// reconciled, and the webhook configuration is written for the objects that the policies protect.
 type policyEvents struct {
 	guards chan event.GenericEvent
-	// writer writes what must be written before policies decide; nil before it is made.
+	// writer writes the webhook configuration before policies become active; nil before it is made.
 	writer atomic.Pointer[webhookconfig.Writer]
 
 	mu sync.Mutex
-	// controllers has a channel for each controller: an event of a channel reaches one of them alone.
+	// controllers has a channel for each controller, since only one receiver of a channel gets an event.
 	controllers []chan event.GenericEvent
 }
 
 func newPolicyEvents() *policyEvents { return &policyEvents{guards: make(chan event.GenericEvent, 1)} }
 
-// newSubscription makes a channel that has an event for each change of the policies. An event that is not received
-// yet is for all changes since.
+// newSubscription makes a channel that gets an event for each change of the policies. An event that is not
+// received yet counts for all later changes too.
 func (p *policyEvents) newSubscription() <-chan event.GenericEvent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,8 +47,8 @@ func (p *policyEvents) beforeActivation(ctx context.Context, next *engine.Snapsh
 	return nil
 }
 
-// notifyActivated is called for each revision that becomes active. One event that was not
-// received yet represents any number.
+// notifyActivated is called for each revision that becomes active. An event that is not received yet
+// counts for any number of revisions.
 func (p *policyEvents) notifyActivated(string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,17 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// failedUpdateStatus is the reason of the event. It is ours: OpenKruise has it in the log of its manager alone.
+// failedUpdateStatus is the reason of the event. Only Regatta records it: OpenKruise writes such an error only
+// to the log of its manager.
 const failedUpdateStatus = "FailedUpdateStatus"
 
-// statusReporter is a client that records an event on an object of ours whose status the API server refuses. The status cannot say so
-// itself, and what it says stays as it was.
+// statusReporter is a client that records an event on an object of Regatta's kinds if the API server refuses its status. The status
+// itself cannot show that, and stays outdated.
 type statusReporter struct {
 	client.Client
 	events *lateRecorder
 }
 
-// lateRecorder records events once there is a manager, which makes its client first.
+// lateRecorder has the event recorder once the manager exists: a manager makes its client before its recorders.
 type lateRecorder = atomic.Pointer[record.EventRecorder]
 
 // newClient makes the client of a manager.
@@ -69,7 +70,7 @@ func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.P
 	return w.reporter.reportRefusal(o, w.SubResourceWriter.Patch(ctx, o, patch, opts...))
 }
 
-// reportRefusal returns the error of a write of a status. It records it where another try of the same write would be refused, too.
+// reportRefusal returns the error of a write of a status. It records an event if a retry of the same write would be refused, too.
 func (c statusReporter) reportRefusal(o client.Object, err error) error {
 	if !isLastingRefusal(err) {
 		return err
@@ -84,9 +85,9 @@ func (c statusReporter) reportRefusal(o client.Object, err error) error {
 	return err
 }
 
-// isLastingRefusal says of the error of a write that the API server has answered and refuses what is written: it is invalid or too large, or
-// a rule, a quota or a webhook denies it. An API server that is busy or away fails the writes of all objects at once, and takes them later;
-// so it is where nobody is known to it for a moment. Where the object has changed or is gone, what is written next is another.
+// isLastingRefusal reports whether the error of a write means that the API server refuses the object: it is invalid or too large, or a rule,
+// a quota or a webhook denies it. If the API server is busy, cannot be reached, or cannot authenticate the manager for a moment, the writes
+// of all objects fail, and succeed later. If the object has changed or is gone, the next write differs.
 func isLastingRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

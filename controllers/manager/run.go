@@ -36,7 +36,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/rank"
 )
 
-// NewScheme knows every kind that the manager reads or writes.
+// NewScheme makes a scheme with every kind that the manager reads or writes.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// registerMetrics registers the metrics of what the parts share.
+// registerMetrics registers the metrics that the parts share.
 func (p *components) registerMetrics() (err error) {
 	if p.leaks, err = registerLeaks(metrics.Registry); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *components) registerMetrics() (err error) {
 	return err
 }
 
-// policyHost makes what decides in this process.
+// policyHost makes the host of the policy engine of this process.
 func (o *Options) policyHost(config *rest.Config, events *policyEvents) (*policyhost.Host, error) {
 	replica, err := o.webhooks.replicaName()
 	if err != nil {
@@ -155,7 +155,7 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 	if o.Pprof {
 		opts.PprofBindAddress = o.PprofAddr
 	}
-	if d, err := time.ParseDuration(o.SyncPeriod); err == nil && d > 0 { // Complete has refused what does not parse
+	if d, err := time.ParseDuration(o.SyncPeriod); err == nil && d > 0 { // Complete has refused values that do not parse
 		opts.Cache.SyncPeriod = &d
 	}
 	if o.Namespace != "" {
@@ -164,9 +164,9 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, clients *webhookserver.
 	return opts
 }
 
-// addHealthChecks adds the checks: alive means the process answers; ready means that the
-// certificates are in place, the webhooks are served with them, and the policies
-// are there that some of them ask.
+// addHealthChecks adds the health checks. Alive means that the process answers. Ready means that the
+// certificates are in place, the webhooks are served with them, and the policies that some webhooks
+// need are loaded.
 func (p components) addHealthChecks(s *startup) error {
 	if err := p.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding healthz: %w", err)
@@ -180,7 +180,7 @@ func (p components) addHealthChecks(s *startup) error {
 		if err := p.host.CheckReady(req); err != nil {
 			return err
 		}
-		return p.mgr.GetWebhookServer().StartedChecker()(req) // asking for it before the webhooks are there would start it
+		return p.mgr.GetWebhookServer().StartedChecker()(req) // GetWebhookServer starts the server, so it is not called before the webhooks are registered
 	}
 	if err := p.mgr.AddReadyzCheck("webhook-ready", check); err != nil {
 		return fmt.Errorf("adding readyz: %w", err)

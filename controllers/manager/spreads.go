@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
 
-// spreadDeps is what the webhook of pods and the controller of WorkloadSpreads share.
+// spreadDeps are the parts that the webhook of pods and the controller of WorkloadSpreads share.
 type spreadDeps struct {
 	targets  *spread.Targets
 	book     *spread.Recorder

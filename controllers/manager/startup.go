@@ -22,26 +22,26 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// startup adds the webhooks once there are certificates, and the controllers once
-// there are their kinds.
+// startup adds the webhooks once the certificates exist, and the controllers once their kinds are
+// installed.
 type startup struct {
 	p            components
 	certificates *certs.Certificates
-	// serving is closed when the webhooks are on their server.
+	// serving is closed when the webhooks are registered with their server.
 	serving chan struct{}
 }
 
 var _ manager.LeaderElectionRunnable = &startup{}
 
-// tryAgain is how long to wait for what another has to do first.
+// tryAgain is how soon a step that waits for another client, such as the installation of a CRD, is tried again.
 const tryAgain = 3 * time.Second
 
 // NeedLeaderElection is false: every replica serves webhooks, and the manager
 // itself lets only the leader reconcile.
 func (s *startup) NeedLeaderElection() bool { return false }
 
-// Start adds one part after the other. The webhooks that check what users write
-// come first, as they need no policies; nothing is decided before all are in.
+// Start adds one part after the other. The webhooks that validate users' objects come first, as they
+// need no policies. Nothing is decided before all bundles are loaded.
 func (s *startup) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -127,7 +127,7 @@ func (s *startup) tooLate() error {
 	return fmt.Errorf("the certificates of the webhooks were not ready after %s, which is --webhook-initialize-timeout: %w", s.p.WebhookTimeout, why)
 }
 
-// isInstalled asks the API server anew for a kind that it did not have before.
+// isInstalled asks the API server again for a kind that it did not have before.
 func (s *startup) isInstalled(kind schema.GroupVersionKind) bool {
 	found, err := s.kindExists(kind)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *startup) kindExists(kind schema.GroupVersionKind) (bool, error) {
 // waitForKind waits until a kind is installed or ctx is done.
 func (s *startup) waitForKind(ctx context.Context, kind schema.GroupVersionKind, until string) {
 	told := false
-	_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(context.Context) (bool, error) { // the caller looks at ctx
+	_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(context.Context) (bool, error) { // the caller checks ctx
 		if s.isInstalled(kind) {
 			return true, nil
 		}
@@ -160,8 +160,7 @@ func (s *startup) waitForKind(ctx context.Context, kind schema.GroupVersionKind,
 }
 
 // addGatedKinds adds the controllers that write Stalled to objects of kinds whose feature gates are off. A kind whose CRD is not
-// installed has no users; it is looked for again, ever less often, since CRDs are
-// installed one after the other.
+// installed has no users. It is checked again, less and less often, since CRDs are installed one after the other.
 func (s *startup) addGatedKinds(ctx context.Context, kinds []schema.GroupVersionKind) {
 	mgr := s.p.mgr
 	for delay := tryAgain; len(kinds) > 0; delay = min(2*delay, time.Minute) {

@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// CheckUninstall fails while there are objects whose pods would go with the
-// CRDs (PL-05). The chart runs it before an uninstall.
+// CheckUninstall fails while objects exist whose pods would be deleted with the CRDs (PL-05). The
+// chart runs it before an uninstall.
 func CheckUninstall(ctx context.Context, config *rest.Config) error {
 	c, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kubeversion"
 )
 
-// requiredGroups are the APIs of Kubernetes that no manager runs without.
+// requiredGroups are the APIs of Kubernetes that the manager requires.
 func requiredGroups() []string {
 	return []string{
 		"admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apps/v1", "authentication.k8s.io/v1", "authorization.k8s.io/v1",
@@ -22,8 +22,8 @@ func requiredGroups() []string {
 	}
 }
 
-// CheckUpgrade fails where the API server lacks what a manager needs. The chart runs it from the new image, with the flags that its manager
-// will have, before an upgrade changes anything.
+// CheckUpgrade fails if the API server lacks something that the manager requires. The chart runs it from the new image, with the flags that
+// its manager will have, before an upgrade changes anything.
 func CheckUpgrade(ctx context.Context, config *rest.Config) error {
 	asked, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

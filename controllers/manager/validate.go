@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
-// refusals are what is wrong with flags.
+// refusals are the errors of flags.
 type refusals []error
 
 func (r *refusals) requireFlag(ok bool, flag string, value any, want string) {
@@ -22,7 +22,7 @@ func (r *refusals) requireFlag(ok bool, flag string, value any, want string) {
 	}
 }
 
-// validateFlags finds all that is wrong with the flags.
+// validateFlags returns all errors of the flags.
 func (o *Options) validateFlags() error {
 	var r refusals
 	r.requireFlag(o.QPS > 0, "rest-config-qps", o.QPS, "more than 0")
@@ -69,7 +69,7 @@ func (o *Options) validateFlags() error {
 	return errors.Join(r...)
 }
 
-// validateElection finds what client-go would refuse later, in its own words.
+// validateElection finds values that client-go would refuse later, and returns client-go's messages.
 func (o *Options) validateElection(r *refusals) {
 	r.requireFlag(o.LeaderElectionLock == "leases", "leader-election-resource-lock", strconv.Quote(o.LeaderElectionLock), "leases")
 	r.requireFlag(o.LeaderElectionNS != "", "leader-election-namespace", `""`, "a namespace")

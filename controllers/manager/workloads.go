@@ -68,7 +68,7 @@ const sidecarSetController = "sidecarset-controller"
 // newSidecarSetController makes the controller of SidecarSets.
 func (p components) newSidecarSetController(ctx context.Context, d reconcile.Deps) (reconcile.Controller, error) {
 	var opts []sidecarset.Option
-	if p.Gates.Enabled(features.PodWebhook) { // else no pod is given anything
+	if p.Gates.Enabled(features.PodWebhook) { // otherwise no pod gets anything at its creation
 		missed, err := p.newMissedFinder(ctx)
 		if err != nil {
 			return nil, err
@@ -78,7 +78,8 @@ func (p components) newSidecarSetController(ctx context.Context, d reconcile.Dep
 	return p.newRolloutController(sidecarset.New(d.Client, p.webhooks.namespace, d.Events, opts...), d), nil
 }
 
-// newMissedFinder finds pods that were not given what they should have been, by the decisions of the webhook of pods.
+// newMissedFinder makes the finder of pods that were created without containers that they should have been given, by
+// the decisions of the webhook of pods.
 func (p components) newMissedFinder(ctx context.Context) (*sidecarset.MissedPodFinder, error) {
 	if err := p.mgr.GetFieldIndexer().IndexField(ctx, &kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys); err != nil {
 		return nil, fmt.Errorf("indexing SidecarSets by their selectors: %w", err)

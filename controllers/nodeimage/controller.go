@@ -47,7 +47,7 @@ type Option func(*Reconciler)
 // if unset.
 func WithCreationDelay(d time.Duration) Option { return func(r *Reconciler) { r.delay = d } }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults(), delay: 30 * time.Second}
 	for _, opt := range opts {
@@ -56,14 +56,15 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	return r
 }
 
-// SetupWithManager starts the Reconciler with a manager. A node is written to all the
-// time; only its labels and whether it is ready count.
+// SetupWithManager starts the Reconciler with a manager. Nodes are written often; only changes of the
+// labels and of readiness are reconciled.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	return r.CompleteController(r.NewController(mgr, "nodeimage-controller", nil).
 		For(&kruise.NodeImage{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
-			// What a job wants is written by its own controller. Here it counts that it is gone, or asks for another image.
+			// The controller of ImagePullJobs writes the images of a job. Here only a deleted job, or one with another
+			// image, matters.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: anotherImage,
 		})), r)

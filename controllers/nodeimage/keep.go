@@ -23,11 +23,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
-// responseTime is how long a node may say nothing of a version, and how long after its
-// deadline.
+// responseTime is how long a node may report nothing about a version, and how long it may be silent
+// after a deadline.
 const responseTime = nodes.ResponseTime
 
-// reconcileNodeImage cleans one NodeImage, and says when there is more to do, also beside an error.
+// reconcileNodeImage cleans one NodeImage, and returns when to reconcile again, also with an error.
 func (r *Reconciler) reconcileNodeImage(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
 	if node != nil && !maps.Equal(image.Labels, node.Labels) {
@@ -50,7 +50,8 @@ func (r *Reconciler) reconcileNodeImage(ctx context.Context, image *kruise.NodeI
 	return requeue.EarliestDelay(after, again), err
 }
 
-// failOverdue writes to the status what the node does not answer for, without the condition of a feature gate that was off.
+// failOverdue fails in the status the pulls that the node does not report, and removes the condition of a feature gate that
+// was off.
 func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
 	late, again := r.listOverdue(image, node)
@@ -72,9 +73,9 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, n
 	return again, nil
 }
 
-// pruneImages is IMG-06: it drops owners that are gone or ask for another image by now, tags that nothing wants any more or whose
-// time is over, and images without tags. A tag stays while a job that ends has not: it
-// would be pulled again for it.
+// pruneImages is IMG-06: it drops owners that are gone or ask for another image by now, tags without owners or whose time is
+// over, and images without tags. A tag stays while an owner that is to complete has not ended: otherwise its image would be
+// pulled again for that job.
 func (r *Reconciler) pruneImages(image *kruise.NodeImage, jobs owners) (after time.Duration) {
 	for name, spec := range image.Spec.Images {
 		spec.Tags = slices.DeleteFunc(slices.Clone(spec.Tags), func(tag kruise.ImageTagSpec) bool {
@@ -109,14 +110,14 @@ func (r *Reconciler) pruneImages(image *kruise.NodeImage, jobs owners) (after ti
 	return after
 }
 
-// late is a tag that its node should have told of.
+// late is a tag that its node should have reported.
 type late struct {
 	image string
 	tag   kruise.ImageTagSpec
 	why   string
 }
 
-// listOverdue is IMG-07: it fails what its node does not answer for.
+// listOverdue is IMG-07: it fails the tags that their node does not report in time, and returns them.
 func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (out []late, after time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(image.Spec.Images)) {
 		for _, tag := range image.Spec.Images[name].Tags {
@@ -143,8 +144,8 @@ func (r *Reconciler) listOverdue(image *kruise.NodeImage, node *corev1.Node) (ou
 	return out, after
 }
 
-// endOf is when a tag fails that its node has begun with, and why; zero for never. A node that is gone for good and is not
-// deleted never reports its end. It is given the time that a user has set.
+// endOf returns when a tag fails whose pull the node has begun, and why; zero for never. A node that is gone for good but
+// not deleted never reports the end of a pull. If the user has set a deadline, that applies.
 func endOf(tag *kruise.ImageTagSpec, node *corev1.Node) (until time.Time, why string) {
 	if p := tag.PullPolicy; p != nil && p.ActiveDeadlineSeconds != nil {
 		return tag.CreatedAt.Add(responseTime + time.Duration(*p.ActiveDeadlineSeconds)*time.Second), kruise.NodeImageDeadlineExceededMessage

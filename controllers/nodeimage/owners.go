@@ -17,15 +17,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
-// unfinishedAgain is how soon a tag is looked at again that is kept for a job that has not
-// ended.
+// unfinishedAgain is how soon a tag that is kept for an unfinished job is checked again.
 const unfinishedAgain = time.Minute
 
-// owners are the ImagePullJobs that tags name, by their UIDs; nil for those that are gone.
-// Nothing is known of owners of other kinds, so they stay.
+// owners are the ImagePullJobs that tags name, by their UIDs; nil for jobs that are gone. Owners of
+// other kinds are not in the map, so they stay.
 type owners map[types.UID]*kruise.ImagePullJob
 
-// isStillAsked reports whether an owner is there and asks for the image as it is now.
+// isStillAsked reports whether an owner exists and still asks for the image.
 func (o owners) isStillAsked(ref corev1.ObjectReference, image, tag string) bool {
 	job, known := o[ref.UID]
 	return !known || job != nil && asksFor(job, image, tag)
@@ -37,17 +36,17 @@ func asksFor(job *kruise.ImagePullJob, image, tag string) bool {
 	return err != nil || i.Name == image && i.Tag == tag
 }
 
-// isUnfinished reports whether an owner is a job that ends and has not.
+// isUnfinished reports whether an owner is a job that is to complete, but has not ended.
 func (o owners) isUnfinished(ref corev1.ObjectReference) bool {
 	job := o[ref.UID]
 	return job != nil && job.Status.CompletionTime == nil && job.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType
 }
 
-// ownersOf reads the jobs that the tags of a NodeImage name. A cache that does not have
-// one yet, or has it with another image, is no proof.
+// ownersOf reads the jobs that the tags of a NodeImage name. If the cache does not have a job, or has
+// it with another image, the API server is read.
 func (r *Reconciler) ownersOf(ctx context.Context, image *kruise.NodeImage) (owners, error) {
 	out := owners{}
-	read := map[types.UID]bool{} // past the cache
+	read := map[types.UID]bool{} // from the API server
 	for name, spec := range image.Spec.Images {
 		for i := range spec.Tags {
 			for _, ref := range spec.Tags[i].OwnerReferences {
@@ -73,7 +72,7 @@ func (r *Reconciler) ownersOf(ctx context.Context, image *kruise.NodeImage) (own
 	return out, nil
 }
 
-// ownerIn is the job that an owner reference names, nil if a reader does not have it.
+// ownerIn returns the job that an owner reference names, nil if the reader does not have it.
 func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReference) (*kruise.ImagePullJob, error) {
 	job := &kruise.ImagePullJob{}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -87,11 +86,11 @@ func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReferen
 	return job, nil
 }
 
-// ofJob are the NodeImages with tags of a job.
+// ofJob returns requests for the NodeImages with tags of a job.
 func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconcile.Request) {
 	list := &kruise.NodeImageList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // what reads the same cache reports it
+		return nil // reconciles read the same cache and report the error
 	}
 	for i := range list.Items {
 		if referencesJob(&list.Items[i], job.GetUID()) {
@@ -114,8 +113,8 @@ func referencesJob(image *kruise.NodeImage, job types.UID) bool {
 	return false
 }
 
-// dropSecrets takes pull secrets off images that are not there, but for copies, which
-// their jobs care for (IMG-06).
+// dropSecrets removes from images the pull secrets that do not exist, except copies, which the
+// controller of their jobs removes (IMG-06).
 func (r *Reconciler) dropSecrets(ctx context.Context, image *kruise.NodeImage) error {
 	for name, spec := range image.Spec.Images {
 		kept := make([]kruise.ReferenceObject, 0, len(spec.PullSecrets))
@@ -125,7 +124,7 @@ func (r *Reconciler) dropSecrets(ctx context.Context, image *kruise.NodeImage) e
 				switch err := r.Live.Get(ctx, key, &corev1.Secret{}); {
 				case apierrors.IsNotFound(err):
 					continue
-				case err != nil && !apierrors.IsForbidden(err): // what may not be read may be there
+				case err != nil && !apierrors.IsForbidden(err): // a secret that may not be read may exist
 					return fmt.Errorf("reading pull secret %s: %w", key, err)
 				}
 			}

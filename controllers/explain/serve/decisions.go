@@ -30,12 +30,13 @@ import (
 const (
 	defaultLimit = 1000
 	largestLimit = 10_000
-	// patience is how long a caller may take to read an answer.
+	// patience is how long a caller may take to read a response.
 	patience = time.Minute
 )
 
-// serveDecisions sends users records of this manager, the oldest first, and then of each other
-// one. When there are more than fit, the latest are sent, and a warning says how many are not.
+// serveDecisions sends users the records of this manager, the oldest first, and then those of each
+// other manager. If there are more than fit, the latest are sent, and a warning says how many are left
+// out.
 func (s *Server) serveDecisions(w http.ResponseWriter, req *http.Request) {
 	who, ok := s.authorizeUser(w, req, "list", explain.Decisions, "")
 	if !ok {
@@ -66,7 +67,7 @@ func (s *Server) servePeerDecisions(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// peerRecords are the records of the other managers, which are not read before they are sent.
+// peerRecords returns streams of the records of the other managers, which are read while they are sent.
 func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Values) (out []io.ReadCloser) {
 	type told struct {
 		lines    io.ReadCloser
@@ -98,7 +99,7 @@ func (s *Server) peerRecords(ctx context.Context, h http.Header, query url.Value
 	return out
 }
 
-// sendRecords sends records of this manager, and then what others sent. It waits for room.
+// sendRecords waits for a slot, and sends the records of this manager and then those of the others.
 func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query record.Query, room *slots, user string, others ...io.ReadCloser) {
 	_, turn := s.waitTimes()
 	slot, ok := room.takeSlotOf(user, req.Context().Done(), nil, turn)
@@ -112,7 +113,7 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 		writeFailure(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, schema.GroupResource{Group: explain.Group, Resource: explain.Decisions}, err.Error())
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // else it is the one of the server
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // otherwise the server's deadline applies
 	slot.startSending(w)
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
@@ -122,7 +123,7 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 	var to io.Writer = w
 	if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // it is a level that exists
+		zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 		defer zip.Close()
 		to = zip
 	}
@@ -134,12 +135,12 @@ func (s *Server) sendRecords(w http.ResponseWriter, req *http.Request, query rec
 	for _, other := range others {
 		if _, err := io.Copy(to, other); err != nil {
 			ctrl.LoggerFrom(req.Context()).Error(err, "Passing on records of another manager")
-			panic(http.ErrAbortHandler) // so that the caller sees that there is no end
+			panic(http.ErrAbortHandler) // so that the caller sees that the response is incomplete
 		}
 	}
 }
 
-// encodeRecords are the records that a query selects, the latest first.
+// encodeRecords encodes the records that a query selects, the latest first.
 func (s *Server) encodeRecords(req *http.Request, query record.Query) (lines [][]byte, omitted int, err error) {
 	limit := query.Limit
 	query.Limit = 0
@@ -164,7 +165,7 @@ func (s *Server) encodeRecords(req *http.Request, query record.Query) (lines [][
 	return lines, 0, nil
 }
 
-// readQuery reads the parameters of a request. Where one is wrong there is an answer already.
+// readQuery reads the parameters of a request. If it returns false, it has written a response.
 func (s *Server) readQuery(w http.ResponseWriter, req *http.Request) (record.Query, bool) {
 	query, err := s.parseQuery(req.URL.Query())
 	if err != nil {

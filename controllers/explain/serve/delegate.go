@@ -20,8 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// The ConfigMap in which the API server publishes the CA of client certificates,
-// and the CA of the certificate by which it is known when it passes on a user's request.
+// The ConfigMap in which the API server publishes the CA of client certificates, and the CA of the
+// certificate that it uses itself when it passes on a user's request.
 const (
 	authNamespace = "kube-system"
 	authConfigMap = "extension-apiserver-authentication"
@@ -29,17 +29,15 @@ const (
 	proxyCAKey    = "requestheader-client-ca-file"
 )
 
-// NewDelegatedAuth asks the API server who callers are, by their token or their client
-// certificate, and what they may do. Answers are cached for seconds. Who has the
-// certificate that the API server passes on requests with is taken at its word
-// about the caller.
+// NewDelegatedAuth authenticates callers by their token or their client certificate, and authorizes
+// them, by asking the API server. Answers are cached for seconds. A client with the certificate that
+// the API server passes on requests with may name the user of the request in headers.
 func NewDelegatedAuth(ctx context.Context, config *rest.Config) (authenticator.Request, authorizer.Authorizer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for reviews: %w", err)
 	}
-	// Where the API server takes no client certificates there is no CA either,
-	// and tokens are all there is.
+	// If the API server accepts no client certificates, there is no CA, and only tokens are accepted.
 	ca, err := watchCA(ctx, client, "client-ca", clientCAKey)
 	if err != nil {
 		return nil, nil, err
@@ -82,13 +80,13 @@ func NewDelegatedAuth(ctx context.Context, config *rest.Config) (authenticator.R
 	return who, may, nil
 }
 
-// reviewBackoff is how a review that failed is asked for again, as aggregated API servers do. Their package of options has it too, and
-// links a whole API server with its storage.
+// reviewBackoff is the backoff of the retries of a review that failed, as in aggregated API servers. Their package of options has it
+// too, but that package links a whole API server with its storage.
 func reviewBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }
 
-// watchCA follows a CA in the ConfigMap, which may have none.
+// watchCA follows a CA in the ConfigMap, which may be missing.
 func watchCA(ctx context.Context, client kubernetes.Interface, purpose, key string) (dynamiccertificates.CAContentProvider, error) {
 	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController(purpose, authNamespace, authConfigMap, key, client)
 	if err != nil {

@@ -20,21 +20,24 @@ import (
 )
 
 const (
-	// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they have together, but for the latest.
+	// refusalsTold is how many refusals one answer lists, and refusalBytes how many bytes they may have together. The latest is
+	// listed whatever its size.
 	refusalsTold = 20
 	refusalBytes = LargestSingle / 2
-	// largestTold is how many bytes the refusals of all managers in one answer have together, but for the latest.
+	// largestTold is how many bytes the refusals of all managers in one answer may have together. The latest is
+	// listed whatever its size.
 	largestTold = LargestSingle - 8<<10
-	// objectsChecked is for how many objects one question asks the API server whether the caller may get them.
+	// objectsChecked is about how many objects one question asks the API server whether the caller may get them.
 	objectsChecked = 500
-	// stalePages is how many pages in a row may have nothing new: refusals that come meanwhile move the others on, and a manager
-	// of an older release tells the same ones each time.
+	// stalePages is how many pages in a row may have nothing new: new refusals shift the pages, and a manager of an older
+	// release returns the same refusals each time.
 	stalePages = 3
 )
 
-// pages is what managers have told of their refusals.
+// pages records which refusals the managers have returned.
 type pages struct {
-	// skip is how many refusals each has told, by its name; failed are those that do not answer and are not asked again.
+	// skip is how many refusals each manager has returned, by its name; failed are the managers that did not answer and
+	// are not asked again.
 	skip   map[string]int
 	failed map[string]bool
 }
@@ -47,9 +50,10 @@ const (
 	tooFast       = "managers tell the same ones again, since others come meanwhile or a manager is of an older release; ask about one namespace, or one request"
 )
 
-// readableRefusals are the latest refusals of objects that the caller may get, and how many managers were asked. Managers are
-// asked for older ones until there are enough: else those that the caller may not know of would hide the others. There are enough
-// when no manager can have a later one that it has not told yet. A warning says what ended it before.
+// readableRefusals returns the latest refusals about objects that the caller may get, and how many managers were asked. Managers
+// are asked for older refusals until there are enough: otherwise refusals that the caller may not see would hide the others.
+// There are enough when no manager can have a later one that it has not returned yet. If the search ends earlier, a warning says
+// why.
 func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.Info, q explain.Question) (out []explain.Answer, asked int) {
 	limited, cancel := context.WithTimeout(ctx, 3*cmp.Or(s.PeerTimeout, peerTimeout))
 	defer cancel()
@@ -59,7 +63,7 @@ func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.I
 		replies, n := s.askAllReplicas(limited, h, q, told)
 		asked, q.Nearest = max(asked, n), false
 		page := refusalsOf(replicas.MergeReplies(replies))
-		oldest := map[string]time.Time{} // told by each manager that may have older ones
+		oldest := map[string]time.Time{} // the oldest one returned by each manager that may have older ones
 		stale++
 		for i := range page {
 			a := &page[i]
@@ -112,20 +116,21 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// sieve has what is known of refusals that were told.
+// sieve keeps track of the refusals that were returned.
 type sieve struct {
 	who user.Info
-	// mayGet says of objects whether the caller may get them.
+	// mayGet says for each object whether the caller may get it.
 	mayGet map[string]bool
-	// seen says by a hash which refusals were told: one may be told in another page too, as others come meanwhile.
+	// seen has the hashes of the refusals that were returned: one may be in a second page too, since new refusals
+	// shift the pages.
 	seen map[uint64]bool
 }
 
-// seed makes hashes that a client cannot foresee.
+// seed makes hashes that a client cannot predict.
 var seed = maphash.MakeSeed()
 
-// maySee reports whether the caller may know of a refusal, and whether it was not told before. ok is false if too many objects were
-// looked at to find out.
+// maySee reports whether the caller may see a refusal, and whether it was not returned before. ok is false if too many objects were
+// checked already.
 func (s *Server) maySee(ctx context.Context, in *sieve, a *explain.Answer) (may, isNew, ok bool) {
 	key := fmt.Sprint(a.Replica, " ", a.Request.UID, " ", a.Request.Name(), " ", a.Subject.Namespace, "/", a.Subject.Name, " ", a.Decided.UnixNano())
 	hash := maphash.String(seed, key)
@@ -147,7 +152,7 @@ func (s *Server) maySee(ctx context.Context, in *sieve, a *explain.Answer) (may,
 	return may, true, true
 }
 
-// refusalsOf are all refusals of a reply, the latest first.
+// refusalsOf returns all refusals of a reply, the latest first.
 func refusalsOf(r explain.Reply) []explain.Answer {
 	if r.Answer.Request == nil {
 		return r.Refusals

@@ -16,11 +16,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 )
 
-// Bounds of answers. Each is in memory while it is made and sent, twice at most. Those to users and those to other managers
-// have bounds of their own, or else two managers could wait for each other.
+// Bounds of answers. Each answer is in memory while it is made and sent, twice at most. Answers to users and answers to
+// other managers have separate bounds, since otherwise two managers could wait for each other.
 const (
-	// LargestAnswer is how many bytes records, or a workload with its pods, may have. AnswersAtOnce are one to a user and one
-	// to another manager.
+	// LargestAnswer is how many bytes an answer with records, or about a workload with its pods, may have. AnswersAtOnce is
+	// how many of these are made at once: one for a user and one for another manager.
 	LargestAnswer = replicas.MostPeerAnswer
 	AnswersAtOnce = 2
 	// LargestSingle is how many bytes any other answer may have, and SinglesAtOnce how many of these are made at once for
@@ -38,30 +38,30 @@ func newRoom() room {
 	return room{wholes: newSlots(AnswersAtOnce / 2), singles: newSlots(SinglesAtOnce)}
 }
 
-// slots are shared by users: one user, or the service accounts of one namespace, waits for, and has, a quarter of them at once, and one at least. What they ask beyond that
-// waits for their own, so that one user who asks without end keeps no other one waiting. Nor does one who does not read: while
-// others wait, an answer may be sent for a while only.
+// slots are shared by users: one user, or the service accounts of one namespace, waits for or has at most a quarter of them at once, and at least one. Further questions of
+// that user wait for the user's own slots, so that a user who asks without end does not make others wait. The same holds for a user who does not read: while others wait,
+// sending an answer is limited in time.
 type slots struct {
 	all chan struct{}
 
 	mu   sync.Mutex
 	each map[string]*turns
-	// sending are those whose answers are sent.
+	// sending are the slots whose answers are being sent.
 	sending map[*slot]struct{}
 }
 
-// slot is what an answer has.
+// slot is the slot of one answer.
 type slot struct {
 	of    *slots
 	user  string
 	taken []chan struct{}
 	turns *turns // of the user; nil if there is none
-	// to is where the answer is sent to, since then; of the mutex of the slots.
+	// to is where the answer is sent to, since is when that began; the mutex of the slots guards both.
 	to    http.ResponseWriter
 	since time.Time
 }
 
-// turns are the slots that one user may have, and counts those who wait for one or have it.
+// turns are the slots that one user may have; users counts the questions that wait for one or have one.
 type turns struct {
 	own   chan struct{}
 	users int
@@ -71,7 +71,7 @@ func newSlots(n int) *slots {
 	return &slots{all: make(chan struct{}, n), each: map[string]*turns{}, sending: map[*slot]struct{}{}}
 }
 
-// joinTurns counts a question of a user; leaveTurns counts it no more.
+// joinTurns counts a question of a user until leaveTurns.
 func (s *slots) joinTurns(user string) *turns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,8 @@ func (s *slots) leaveTurns(user string, t *turns) {
 	}
 }
 
-// takeSlotOf waits for a slot until done is closed or late fires. An empty user has no turns to wait for. Answers that are sent for longer
-// than turn meanwhile are cut off.
+// takeSlotOf waits for a slot until done is closed or late fires. An empty user waits for no turns. Answers of other users that take
+// longer than turn to send are cut off meanwhile.
 func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.Time, turn time.Duration) (*slot, bool) {
 	user = sharerOf(user)
 	out := &slot{of: s, user: user}
@@ -110,7 +110,7 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 		case gate <- struct{}{}:
 			out.taken = append(out.taken, gate)
 		case <-look.C:
-			if gate == s.all { // else the user waits for their own
+			if gate == s.all { // otherwise the user waits for their own slots
 				s.cutSlow(user, turn)
 			}
 		case <-late:
@@ -124,7 +124,8 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 	return out, true
 }
 
-// sharerOf is who shares slots with others: the service accounts of a namespace are one, since who may create one may create many.
+// sharerOf returns the name that a user's slots are counted under. The service accounts of a namespace count as one user, since a
+// client that may create one may create many.
 func sharerOf(user string) string {
 	if namespace, _, err := serviceaccount.SplitUsername(user); err == nil {
 		return serviceaccount.MakeNamespaceGroupName(namespace)
@@ -132,7 +133,7 @@ func sharerOf(user string) string {
 	return user
 }
 
-// startSending says that the answer is sent from now on.
+// startSending notes that the answer is being sent from now on.
 func (o *slot) startSending(w http.ResponseWriter) {
 	o.of.mu.Lock()
 	defer o.of.mu.Unlock()
@@ -140,7 +141,7 @@ func (o *slot) startSending(w http.ResponseWriter) {
 	o.of.sending[o] = struct{}{}
 }
 
-// leaveSlot gives the slot back. Nothing is cut off from then on.
+// leaveSlot releases the slot. Its answer is not cut off after that.
 func (o *slot) leaveSlot() {
 	o.of.mu.Lock()
 	delete(o.of.sending, o)
@@ -153,7 +154,7 @@ func (o *slot) leaveSlot() {
 	}
 }
 
-// cutSlow cuts off answers to others than a user that are sent for longer than turn.
+// cutSlow cuts off answers to other users that take longer than turn to send.
 func (s *slots) cutSlow(user string, turn time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,14 +166,14 @@ func (s *slots) cutSlow(user string, turn time.Duration) {
 	}
 }
 
-// waitTimes are how long a question waits for a slot, and for how long answers are sent meanwhile.
+// waitTimes returns how long a question waits for a slot, and how long sending an answer may take meanwhile.
 func (s *Server) waitTimes() (wait, turn time.Duration) {
 	wait = cmp.Or(s.RoomWait, roomWait)
 	return wait, wait / 2
 }
 
-// takeSlot waits for a slot for the answer to a question, which has to leave it. If there is none there is an answer already.
-// user is who asks, "" for another manager.
+// takeSlot waits for a slot for the answer to a question; the caller must leave the slot. If it returns false, it has written
+// a response. user is the user who asks, "" for another manager.
 func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Question, r *room, user string) (*slot, bool) {
 	slots := r.singles
 	if q.Pods {
@@ -182,7 +183,7 @@ func (s *Server) takeSlot(w http.ResponseWriter, req *http.Request, q explain.Qu
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	out, ok := slots.takeSlotOf(user, req.Context().Done(), late.C, turn)
-	if !ok && req.Context().Err() == nil { // else the caller has gone
+	if !ok && req.Context().Err() == nil { // otherwise the caller has closed the connection
 		w.Header().Set("Retry-After", "1")
 		writeFailure(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, q.APIResource(),
 			fmt.Sprintf("%s answers %d such questions at once, %d of one user, and no other one ended within %s; ask again in a moment", s.Replica, cap(slots.all), max(cap(slots.all)/4, 1), wait))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve answers over HTTPS why a manager decided something, to users that the
-// API server lets read the object. It is apart from its parent so that what only reads
-// answers, such as the command line, is not linked with an API server.
+// Package serve answers over HTTPS why a manager decided something, to users that may read the object
+// in the API server. It is separate from its parent so that programs that only read answers, such as
+// the command line, do not link an API server.
 package serve
 
 import (
@@ -26,20 +26,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Server answers over HTTPS: users in the API that the API server aggregates, and other managers
-// at the paths for these. It asks the API server whether a user may ask in the API, and whether
-// they may read the object that they ask about: who may get a pod may know why it was not updated.
+// Server answers over HTTPS: users through the API that the API server aggregates, and other managers
+// at paths of their own. It asks the API server whether a user may use the API, and whether they may
+// read the object that they ask about: a user who may get a pod may know why it was not updated.
 type Server struct {
 	Addr    string
 	CertDir string
-	// Ready is closed when there are certificates in CertDir.
+	// Ready is closed when CertDir has certificates.
 	Ready   <-chan struct{}
 	Store   *explain.Store
 	Replica string
 	Who     authenticator.Request
 	May     authorizer.Authorizer
-	// Peers lists the other managers, which a user's question is passed on to; nil where there
-	// are none.
+	// Peers lists the other managers, which a user's question is passed on to; nil if there are none.
 	Peers func(context.Context) ([]replicas.Replica, error)
 	// PeerTimeout is how long each of them may take to answer, 5 s if 0.
 	PeerTimeout time.Duration
@@ -53,12 +52,12 @@ type Server struct {
 	// RoomWait is how long a question waits for others before it is refused, 5 s if 0.
 	RoomWait time.Duration
 
-	finding chan struct{} // has room for one who looks for the nearest rule
+	finding chan struct{} // has room for one search for the nearest rule
 	// users has the slots of answers to users, managers those of answers to other managers.
 	users, managers room
 }
 
-// NeedLeaderElection is false: every replica is asked, and the one that decides has answers.
+// NeedLeaderElection is false: every replica is asked, and the leader has the answers.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx is done.
@@ -87,7 +86,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// newHTTPServer is a server that slow callers cannot hold up.
+// newHTTPServer makes a server that slow callers cannot block.
 func (s *Server) newHTTPServer(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	s.finding, s.users, s.managers = make(chan struct{}, 1), newRoom(), newRoom()
 	mux := http.NewServeMux()
@@ -118,7 +117,7 @@ func (s *Server) newHTTPServer(certificate func(*tls.ClientHelloInfo) (*tls.Cert
 // nearestTime is how long it may take to find the nearest rule.
 const nearestTime = 2 * time.Second
 
-// findNearest is worked out for one caller at a time, since it evaluates policies.
+// findNearest calls near for one caller at a time, since near evaluates policies.
 func (s *Server) findNearest(ctx context.Context, near func(context.Context) *nearest.Result) *nearest.Result {
 	ctx, cancel := context.WithTimeout(ctx, nearestTime)
 	defer cancel()
@@ -127,6 +126,6 @@ func (s *Server) findNearest(ctx context.Context, near func(context.Context) *ne
 		defer func() { <-s.finding }()
 		return near(ctx)
 	case <-ctx.Done():
-		return nil // the answer is there without it
+		return nil // the answer is complete without it
 	}
 }

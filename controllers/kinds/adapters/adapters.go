@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adapters has what the rollout loop runs for each kind of the table that a controller
-// acts on. It is apart from the table so that a program that only reads objects, such as most
-// of the command line, is not linked with controllers.
+// Package adapters has the adapters of the rollout loop for the kinds that a controller acts on. It is
+// separate from the table of kinds so that a program that only reads objects, such as most of the
+// command line, does not link controllers.
 package adapters
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
-// Settings are what feature gates and flags say of the kinds.
+// Settings are the feature gates and flags that concern the kinds.
 type Settings struct {
 	On func(featuregate.Feature) bool
 	// ExcludePreparingDelete is flag cloneset-scaling-exclude-preparing-delete.

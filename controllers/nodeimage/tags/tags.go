@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tags finds images in NodeImages, which have them by name and tag.
+// Package tags finds images in NodeImages, which list images by name and tag.
 package tags
 
 import (
@@ -11,18 +11,18 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// Image is an image as NodeImages have it.
+// Image is an image as NodeImages name it.
 type Image struct {
-	// Name as people write it, such as nginx.
+	// Name as users write it, such as nginx.
 	Name string
 	// Tag of the image, or its digest.
 	Tag string
-	// Registry is the host that has it, such as docker.io.
+	// Registry is the host of the image, such as docker.io.
 	Registry string
 }
 
-// ParseImage takes an image apart: nginx:1.28 is the tag 1.28 of nginx, a digest is a tag too,
-// and the tag is latest if there is neither. It fails if the text is no image reference.
+// ParseImage splits the name of an image: nginx:1.28 is the tag 1.28 of nginx, a digest counts as a
+// tag, and the tag is latest if there is neither. It fails if the text is no image reference.
 func ParseImage(text string) (Image, error) {
 	named, err := reference.ParseNormalizedNamed(text)
 	if err != nil {
@@ -38,7 +38,7 @@ func ParseImage(text string) (Image, error) {
 	return out, nil
 }
 
-// FindSpec is what is asked for of a tag, nil if nothing.
+// FindSpec returns the spec of a tag, nil if the image has no such tag.
 func FindSpec(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
 	if i := slices.IndexFunc(spec.Tags, func(t kruise.ImageTagSpec) bool { return t.Tag == tag }); i >= 0 {
 		return &spec.Tags[i]
@@ -46,7 +46,7 @@ func FindSpec(spec kruise.ImageSpec, tag string) *kruise.ImageTagSpec {
 	return nil
 }
 
-// Status is what a node reports of this version of a tag, nil if nothing.
+// Status returns what a node reports about this version of a tag, nil if nothing.
 func Status(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *kruise.ImageTagStatus {
 	tags := node.Status.ImageStatuses[name].Tags
 	for i := range tags {
@@ -57,7 +57,7 @@ func Status(node *kruise.NodeImage, name string, tag *kruise.ImageTagSpec) *krui
 	return nil
 }
 
-// PullPhase is how far a node is with an image that was asked for; "" before it has begun.
+// PullPhase returns the phase of an image's pull on a node; "" before the pull has begun.
 func PullPhase(node *kruise.NodeImage, i Image) kruise.ImagePullPhase {
 	tag := FindSpec(node.Spec.Images[i.Name], i.Tag)
 	if tag == nil {
