@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodepodprobe keeps the NodePodProbes: one for each node, with the probes that the
-// PodProbeMarkers ask for in the pods there, and gives pods what the results mean for them
-// (PPM-02 to PPM-05, PPM-07).
+// Package nodepodprobe keeps the NodePodProbes: one for each node, with the probes that
+// PodProbeMarkers set for the pods on the node, and writes conditions, labels and annotations onto
+// pods by the results (PPM-02 to PPM-05, PPM-07).
 //
-// What a node is to probe is worked out anew from the markers and the pods each time. So a
-// probe that a marker does not have any more is gone, whatever happened before.
+// The probes of a node are computed from the markers and the pods each time. So a probe that a marker
+// does not have any more is removed, whatever happened before.
 package nodepodprobe
 
 import (
@@ -38,12 +38,11 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// heldAgain is when pods are looked at again that a rule leaves as they are.
+	// heldAgain is how soon pods that a rule leaves unchanged are reconciled again.
 	heldAgain = 10 * time.Second
-	// behindAgain is when pods are looked at again that the cache shows as they were before the
-	// last write.
+	// behindAgain is how soon pods are reconciled again for which the cache does not show the last write.
 	behindAgain = 50 * time.Millisecond
-	// racedAgain is when pods are looked at again that were changed or deleted meanwhile.
+	// racedAgain is how soon pods that were changed or deleted meanwhile are reconciled again.
 	racedAgain = time.Second
 )
 
@@ -56,12 +55,12 @@ type Reconciler struct {
 	markers  bool
 	liveness bool
 	window   *inflight.Window
-	// working bounds the nodes that are worked on. Those that wait for writes do not count: the
+	// working bounds the nodes that are reconciled at once. Nodes that wait for writes do not count: the
 	// window bounds them.
 	working chan struct{}
 
 	mu sync.Mutex
-	// known has what is remembered of each node.
+	// known has the memory of each node.
 	known map[string]memory
 }
 
@@ -69,33 +68,32 @@ type Reconciler struct {
 type memory struct {
 	// probes is its NodePodProbe as it was written last, until the cache shows it.
 	probes *v1alpha1.NodePodProbe
-	// pods has, by UID, what was decided about and is written.
+	// pods has, by UID, the decisions about pods that were made and written.
 	pods map[string]decided
 }
 
-// decided is what was decided about a pod.
+// decided is the last decision about a pod.
 type decided struct {
 	sum uint64
-	// written has the version of the pod that was written then, until the cache shows it; nil
-	// without a write.
+	// written is the pod with the version that was written then, until the cache shows it; nil without a
+	// write.
 	written metav1.Object
 }
 
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithWindow has writes share a bound with all others of the process; without it the bound is
-// that of a Window that has just been made.
+// WithWindow makes writes share a bound with all other writes of the process. If unset, the bound is
+// that of a new Window.
 func WithWindow(w *inflight.Window) Option { return func(r *Reconciler) { r.window = w } }
 
-// WithLiveness has nodes run the liveness probes that were taken out of pods.
+// WithLiveness makes nodes run the liveness probes that the webhook moved into annotations of pods.
 func WithLiveness(on bool) Option { return func(r *Reconciler) { r.liveness = on } }
 
-// WithMarkers has nodes run the probes of PodProbeMarkers; they do if unset.
+// WithMarkers makes nodes run the probes of PodProbeMarkers; they do if unset.
 func WithMarkers(on bool) Option { return func(r *Reconciler) { r.markers = on } }
 
-// New makes a Reconciler. The client's cache must have nodes.Index; live reads past
-// it.
+// New makes a Reconciler. The client's cache must have nodes.Index.
 func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		Deps:    deps.WithDefaults(),
@@ -109,7 +107,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	return r
 }
 
-// Reconcile brings the NodePodProbe of one node up to date, and the pods that it has
+// Reconcile brings the NodePodProbe of one node up to date, and the pods that the node has reported
 // results of.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.working <- struct{}{}
@@ -135,8 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return requeue.ReconcileResult(ctx, probes, after, err)
 }
 
-// runWrites does writes of one node, as many at once as the window lets it, and waits for them.
-// Other nodes are worked on meanwhile.
+// runWrites runs the writes for one node, as many at once as the window allows, and waits for them.
+// Other nodes are reconciled meanwhile.
 func (r *Reconciler) runWrites(acts ...func() error) error {
 	if len(acts) == 0 {
 		return nil

@@ -33,15 +33,14 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// probed is a pod of the node, with its markers and the liveness probes that were taken out
-// of it.
+// probed is a pod of the node, with its markers and the liveness probes in its annotation.
 type probed struct {
 	pod      *corev1.Pod
 	markers  []podmeta.Marker
 	liveness []livenessprobe.Saved
 }
 
-// reconcileProbes writes what the node is to probe, and then what its results mean.
+// reconcileProbes writes the probes of the node, and then updates the pods by its results.
 func (r *Reconciler) reconcileProbes(ctx context.Context, o *v1alpha1.NodePodProbe) (time.Duration, error) {
 	if err := r.dropStalled(ctx, o); err != nil {
 		return 0, err
@@ -62,7 +61,7 @@ func (r *Reconciler) reconcileProbes(ctx context.Context, o *v1alpha1.NodePodPro
 		err := r.runWrites(func() error {
 			return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		})
-		if err != nil { // such as a conflict with the agent, which has written its status
+		if err != nil { // such as a conflict with the agent, which writes the status
 			return 0, fmt.Errorf("writing NodePodProbe %s: %w", o.Name, err)
 		}
 		r.rememberWrite(o)
@@ -70,7 +69,7 @@ func (r *Reconciler) reconcileProbes(ctx context.Context, o *v1alpha1.NodePodPro
 	return r.markPods(ctx, o, pods)
 }
 
-// dropStalled takes off the condition of a feature gate that was off.
+// dropStalled removes the condition of a feature gate that was off.
 func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) error {
 	before := o.DeepCopy()
 	if !meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled) {
@@ -86,7 +85,7 @@ func (r *Reconciler) dropStalled(ctx context.Context, o *v1alpha1.NodePodProbe) 
 	return nil
 }
 
-// listPods are those of a node that are probed, by namespace and name.
+// listPods returns the pods of a node that are probed, sorted by namespace and name.
 func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error) {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
@@ -112,7 +111,7 @@ func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error
 		}
 		p := probed{pod: pod}
 		if r.liveness {
-			p.liveness, _ = livenessprobe.Read(pod) // its own controller reports what cannot be read
+			p.liveness, _ = livenessprobe.Read(pod) // the controller of liveness probes reports an annotation that cannot be read
 		}
 		for _, m := range all {
 			if m.SelectsPod(pod, false) {
@@ -126,7 +125,7 @@ func (r *Reconciler) listPods(ctx context.Context, node string) ([]probed, error
 	return out, nil
 }
 
-// entryOf is what the node is to probe in a pod (PPM-02).
+// entryOf returns the probes that the node is to run for a pod (PPM-02).
 func entryOf(p probed) v1alpha1.PodProbe {
 	out := v1alpha1.PodProbe{Name: p.pod.Name, Namespace: p.pod.Namespace, UID: string(p.pod.UID), IP: p.pod.Status.PodIP}
 	for _, m := range p.markers {
@@ -149,7 +148,7 @@ func entryOf(p probed) v1alpha1.PodProbe {
 			continue
 		}
 		spec := v1alpha1.ContainerProbeSpec{Probe: *saved.LivenessProbe.DeepCopy()}
-		spec.TerminationGracePeriodSeconds = nil // the request has it
+		spec.TerminationGracePeriodSeconds = nil // the restart request has it
 		if resolvePort(c, &spec) {
 			out.Probes = append(out.Probes, v1alpha1.ContainerProbe{Name: livenessprobe.ProbeName(saved.Name), ContainerName: saved.Name, Probe: spec})
 		}
@@ -157,7 +156,7 @@ func entryOf(p probed) v1alpha1.PodProbe {
 	return out
 }
 
-// containerOf is a container of a pod that goes on running, native sidecars among them.
+// containerOf finds a container of a pod that keeps running, which may be a native sidecar.
 func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == name {
@@ -173,8 +172,8 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// resolvePort gives a port its number. A probe of a port that the container does not have is
-// left out.
+// resolvePort replaces a port name with its number. A probe of a port that the container does not have
+// is left out.
 func resolvePort(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
 	var port *intstr.IntOrString
 	switch {
@@ -195,7 +194,7 @@ func resolvePort(c *corev1.Container, probe *v1alpha1.ContainerProbeSpec) bool {
 	return false
 }
 
-// markPods gives the pods what the results of the node mean for them.
+// markPods updates the pods by the results of the node.
 func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pods []probed) (time.Duration, error) {
 	statuses := map[string]*v1alpha1.PodProbeStatus{}
 	for i := range o.Status.PodProbeStatuses {
@@ -204,10 +203,10 @@ func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pod
 	var (
 		mu    sync.Mutex
 		after time.Duration
-		again bool  // the cache is behind
+		again bool  // the cache does not show a write yet
 		raced error // of a pod that was changed or deleted meanwhile
 		acts  []func() error
-		// failed are those of pods about which nothing could be decided. They keep no other pod from its marks.
+		// failed are the errors of pods that could not be decided. They do not prevent the update of other pods.
 		failed []error
 	)
 	done := map[string]decided{}
@@ -251,7 +250,7 @@ func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pod
 		}
 		acts = append(acts, func() error {
 			now, err := r.marks.Write(ctx, p.pod, patch)
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, or another client has written to it
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the pod is gone, or another client has written to it
 				mu.Lock()
 				defer mu.Unlock()
 				raced = err
@@ -282,7 +281,7 @@ func (r *Reconciler) markPods(ctx context.Context, o *v1alpha1.NodePodProbe, pod
 	return after, err
 }
 
-// inputHasher is what a decision depends on but for the time, for any version of the pod.
+// inputHasher returns a hash of the input of a decision without the time, for any version of the pod.
 func (r *Reconciler) inputHasher(in points.MarkersInput) (func(version string) uint64, error) {
 	raw, err := json.Marshal(in.Results)
 	if err != nil {
@@ -296,8 +295,8 @@ func (r *Reconciler) inputHasher(in points.MarkersInput) (func(version string) u
 	}, nil
 }
 
-// newestProbes is the NodePodProbe of a node as the cache has it, or as it was written last: what
-// results mean is never decided from those before them.
+// newestProbes returns the NodePodProbe of a node as the cache has it, or as it was written last, so
+// that no decision is made from older results.
 func (r *Reconciler) newestProbes(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,8 +29,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager starts the Reconciler with a manager. All that is reconciled is named
-// after a node.
+// SetupWithManager starts the Reconciler with a manager. All reconciled objects are named after nodes.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, "nodepodprobe-controller", r.allRequests).
 		For(&v1alpha1.NodePodProbe{}).
@@ -38,7 +37,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&v1alpha1.PodProbeMarker{}, r.onMarkers())
 	all := r.Deps
-	all.Workers = r.window.MaxLimit() // those that wait for writes are not working, see Reconciler
+	all.Workers = r.window.MaxLimit() // workers that wait for writes do not count as working, see Reconciler
 	return all.CompleteController(b, r)
 }
 
@@ -54,7 +53,7 @@ func onNode(q queue, name string) {
 	}
 }
 
-// onPods has the node looked at whose pods change in what is probed or marked.
+// onPods enqueues the node of a pod if a change of the pod can change its probes or its marks.
 func (r *Reconciler) onPods() handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
 		pod, ok := o.(*corev1.Pod)
@@ -63,7 +62,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 		}
 		if pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness {
 			if some, err := podmeta.List(ctx, r.Client, pod.Namespace); err == nil && len(some) == 0 {
-				return // what there was of the namespace goes with its markers
+				return // without markers in the namespace there is nothing to do
 			}
 		}
 		onNode(q, pod.Spec.NodeName)
@@ -94,7 +93,7 @@ func startedContainers(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// onMarkers has the nodes looked at where pods of a marker are or were.
+// onMarkers enqueues the nodes that run, or ran, pods of a marker.
 func (r *Reconciler) onMarkers() handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
 		for _, req := range r.allRequests(ctx, nil) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persistentpodstate remembers where pods of StatefulSets run (PPS-01 to PPS-03). The
-// webhook of pods has a pod that comes back ask for it.
+// Package persistentpodstate remembers where pods of StatefulSets run (PPS-01 to PPS-03). The webhook
+// of pods adds node affinity for the remembered place to a pod that is created again.
 package persistentpodstate
 
 import (
@@ -48,10 +48,10 @@ type Finder interface {
 	FindWorkload(ctx context.Context, namespace string, ref scale.Reference) (*scale.Workload, error)
 }
 
-// Options are what these controllers need beside the Deps of all.
+// Options are what these controllers need besides the Deps of all controllers.
 type Options struct {
 	Finder Finder
-	// Configuration has the white list of kinds beside StatefulSets.
+	// Configuration has the white list of kinds besides StatefulSets.
 	Configuration rules.Configuration
 	// StartOrdinal is whether Advanced StatefulSets may begin at another ordinal than 0.
 	StartOrdinal bool
@@ -75,7 +75,7 @@ func New(deps reconcile.Deps, o Options) *Reconciler {
 }
 
 // SetupWithManager adds the controllers to a manager: one that remembers pods, and one for each kind of
-// workload whose annotations ask for that, kinds of the white list among them.
+// workload whose annotations can ask for that, including the kinds of the white list.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	err := r.CompleteController(r.NewController(mgr, "persistentpodstate-controller", nil).
 		For(&kruise.PersistentPodState{}, builder.WithPredicates(reconcile.UserChanges())).
@@ -102,7 +102,8 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 	return nil
 }
 
-// reconcileState brings what is remembered up to date. It says when to look again; 0 for when something changes.
+// reconcileState brings the remembered states up to date. It returns when to reconcile again; 0 for when
+// something changes.
 func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.PersistentPodState) (time.Duration, error) {
 	next := state.Status.DeepCopy()
 	next.ObservedGeneration = state.Generation
@@ -133,8 +134,8 @@ func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.Persisten
 	return 0, nil
 }
 
-// findTarget is the workload; nil if it is gone or on its way out. current is false while the cache
-// does not have it yet: nothing is forgotten for that.
+// findTarget returns the workload; nil if it is gone or being deleted. current is false while the
+// cache does not have the workload yet: no state is forgotten then.
 func (r *Reconciler) findTarget(ctx context.Context, state *kruise.PersistentPodState) (w *scale.Workload, current bool, err error) {
 	ref := state.Spec.TargetReference
 	w, err = r.Finder.FindWorkload(ctx, state.Namespace, scale.Reference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
@@ -228,7 +229,7 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// copyKeys adds the values of keys that there are.
+// copyKeys copies the values of the keys that exist.
 func copyKeys(into, from map[string]string, keys ...string) map[string]string {
 	for _, key := range keys {
 		if value, ok := from[key]; ok {
@@ -241,7 +242,7 @@ func copyKeys(into, from map[string]string, keys ...string) map[string]string {
 	return into
 }
 
-// desiredOrdinals are the ordinals that the workload wants.
+// desiredOrdinals returns the ordinals that the workload should have.
 func (r *Reconciler) desiredOrdinals(ctx context.Context, state *kruise.PersistentPodState, w *scale.Workload) (ordinals.Range, error) {
 	key := client.ObjectKey{Namespace: state.Namespace, Name: w.Name}
 	switch w.GroupKind() {

@@ -29,16 +29,16 @@ import (
 // listAgain is how often the white list is read.
 const listAgain = 10 * time.Second
 
-// customs runs a Generator for each kind of the white list. Of their objects the metadata alone
-// is read. The administrator who lists a kind grants the manager get, list and watch on it.
+// customs runs a Generator for each kind of the white list. Only the metadata of their objects is
+// read. The administrator who lists a kind grants the manager get, list and watch on it.
 type customs struct {
 	*Reconciler
 	mgr ctrl.Manager
-	// running ends the controller of a kind.
+	// running has the functions that end the controllers, by kind.
 	running map[schema.GroupVersionKind]context.CancelFunc
 }
 
-// Start implements manager.Runnable. It runs in the leader alone, as controllers do.
+// Start implements manager.Runnable. It runs only in the leader, as controllers do.
 func (c *customs) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.syncWhiteList(ctx); err != nil {
@@ -48,8 +48,8 @@ func (c *customs) Start(ctx context.Context) error {
 	return nil
 }
 
-// syncWhiteList starts what the white list has, and ends what it has no more. A list that cannot be
-// read changes nothing.
+// syncWhiteList starts a Generator for each kind of the white list, and ends those of kinds that are
+// no longer in it. A list that cannot be read changes nothing.
 func (c *customs) syncWhiteList(ctx context.Context) error {
 	listed, err := c.Configuration.ListedWorkloads(ctx, kruise.PersistentPodStateWhiteListKey)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *customs) syncWhiteList(ctx context.Context) error {
 			continue
 		}
 		_, err := c.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) { // its CRD may come later
+		if meta.IsNoMatchError(err) { // its CRD may be installed later
 			continue
 		}
 		if err == nil {
@@ -93,7 +93,7 @@ func (c *customs) syncWhiteList(ctx context.Context) error {
 func (c *customs) startGenerator(ctx context.Context, kind schema.GroupVersionKind) error {
 	o := c.ControllerOptions()
 	o.Reconciler = &Generator{Client: c.Client, New: func() client.Object { return newPartialObject(kind) }, Kind: kind}
-	o.SkipNameValidation = ptr.To(true) // it may be taken off the list, and put on it again
+	o.SkipNameValidation = ptr.To(true) // a kind may be removed from the list, and added again
 	o.CacheSyncTimeout = forever
 	worker, err := controller.NewUnmanaged("persistentpodstate-of-"+kind.GroupKind().String(), requeue.KeepTimers(o))
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *customs) startGenerator(ctx context.Context, kind schema.GroupVersionKi
 const forever = 100 * 365 * 24 * time.Hour
 
 // ownerOf finds the object of a kind that controls another one. The handler of controller-runtime
-// wants kinds that the scheme knows.
+// requires kinds that the scheme has.
 func ownerOf(kind schema.GroupKind) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)

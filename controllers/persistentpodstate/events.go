@@ -20,7 +20,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueStates has the PersistentPodStates of a workload looked at.
+// enqueueStates enqueues the PersistentPodStates of a workload.
 func (r *Reconciler) enqueueStates(ctx context.Context, q queue, namespace string, kind schema.GroupKind, name string) {
 	list := &kruise.PersistentPodStateList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -34,7 +34,8 @@ func (r *Reconciler) enqueueStates(ctx context.Context, q queue, namespace strin
 	}
 }
 
-// onPods has a workload looked at when a pod of it becomes ready, is on its way out or is gone.
+// onPods enqueues the PersistentPodStates of a pod's workload when the readiness of the pod changes, or it is
+// being deleted or is gone.
 func (r *Reconciler) onPods() handler.EventHandler {
 	of := func(ctx context.Context, q queue, pod client.Object) {
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != "ReplicaSet" {
@@ -58,7 +59,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 	}
 }
 
-// onWorkloads has a workload looked at when it is changed, or comes or goes.
+// onWorkloads enqueues the PersistentPodStates of a workload when it is created, changed or deleted.
 func (r *Reconciler) onWorkloads(kind schema.GroupVersionKind) handler.EventHandler {
 	of := func(ctx context.Context, q queue, o client.Object) {
 		r.enqueueStates(ctx, q, o.GetNamespace(), kind.GroupKind(), o.GetName())

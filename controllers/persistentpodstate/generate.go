@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
-// Generator keeps the PersistentPodState that annotations of a workload ask for (PPS-01).
+// Generator creates and updates the PersistentPodState that annotations of a workload ask for (PPS-01).
 type Generator struct {
 	Client client.Client
 	// New makes an object of the kind.
@@ -34,19 +34,19 @@ func RequestAnnotations(annotations map[string]string) map[string]string {
 		kruise.AutoGeneratePersistentPodStateKey, kruise.RequiredPersistentTopologyKey, kruise.PreferredPersistentTopologyKey, kruise.PersistentPodAnnotationsKey)
 }
 
-// requestPredicate passes workloads that ask for a PersistentPodState, or did.
+// requestPredicate selects workloads that ask for a PersistentPodState, or did before the change.
 func requestPredicate() predicate.Predicate {
 	is := func(o client.Object) bool { return o.GetAnnotations()[kruise.AutoGeneratePersistentPodStateKey] != "" }
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return true },  // the annotation may have gone meanwhile
-		DeleteFunc:  func(event.DeleteEvent) bool { return false }, // it goes with its owner
+		CreateFunc:  func(event.CreateEvent) bool { return true },  // the annotation may have been removed meanwhile
+		DeleteFunc:  func(event.DeleteEvent) bool { return false }, // the PersistentPodState is deleted with its owner
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc:  func(e event.UpdateEvent) bool { return is(e.ObjectOld) || is(e.ObjectNew) },
 	}
 }
 
-// Reconcile creates, changes or deletes the PersistentPodState of one workload. One that the
-// workload does not own stays as it is.
+// Reconcile creates, changes or deletes the PersistentPodState of one workload. A PersistentPodState
+// that the workload does not own stays as it is.
 func (g *Generator) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	workload := g.New()
 	if err := g.Client.Get(ctx, req.NamespacedName, workload); err != nil {
@@ -85,7 +85,7 @@ func (g *Generator) Reconcile(ctx context.Context, req reconcile.Request) (recon
 }
 
 func (g *Generator) updateState(ctx context.Context, state *kruise.PersistentPodState, spec kruise.PersistentPodStateSpec) error {
-	spec.PersistentPodStateRetentionPolicy = state.Spec.PersistentPodStateRetentionPolicy // no annotation is for it
+	spec.PersistentPodStateRetentionPolicy = state.Spec.PersistentPodStateRetentionPolicy // no annotation sets it
 	spec.TargetReference = state.Spec.TargetReference                                     // it cannot be changed
 	if equality.Semantic.DeepEqual(state.Spec, spec) {
 		return nil
@@ -109,7 +109,7 @@ func (g *Generator) createState(ctx context.Context, workload client.Object, spe
 	return err
 }
 
-// specFromAnnotations is what the annotations ask for, and whether that is any topology.
+// specFromAnnotations returns the spec that the annotations ask for, and whether they ask for any topology.
 func (g *Generator) specFromAnnotations(workload client.Object) (kruise.PersistentPodStateSpec, bool) {
 	annotations := workload.GetAnnotations()
 	required, preferred := splitKeys(annotations[kruise.RequiredPersistentTopologyKey]), splitKeys(annotations[kruise.PreferredPersistentTopologyKey])
@@ -129,7 +129,7 @@ func (g *Generator) specFromAnnotations(workload client.Object) (kruise.Persiste
 	return out, len(required)+len(preferred) > 0
 }
 
-// splitKeys are those of a list that commas separate.
+// splitKeys splits a list of keys at its commas.
 func splitKeys(text string) (out []string) {
 	for key := range strings.SplitSeq(text, ",") {
 		if key = strings.TrimSpace(key); key != "" {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podprobemarker keeps the status of PodProbeMarkers, and gives serverless pods what
-// their own conditions mean for them (PPM-01, PPM-03, PPM-05). What nodes probe is written by
-// package nodepodprobe.
+// Package podprobemarker keeps the status of PodProbeMarkers, and marks serverless pods by their own
+// conditions (PPM-01, PPM-03, PPM-05). Package nodepodprobe writes the probes of nodes.
 package podprobemarker
 
 import (
@@ -36,16 +35,16 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// lookAgain is when a marker that goes is looked at again.
+	// lookAgain is how soon a marker that is being deleted is reconciled again.
 	lookAgain = 500 * time.Millisecond
-	// heldAgain is when pods are looked at again that a rule leaves as they are.
+	// heldAgain is how soon pods that a rule leaves unchanged are reconciled again.
 	heldAgain = 10 * time.Second
 	// writers is how many pods of a marker are written at once.
 	writers = 16
 )
 
-// InvalidSelectorReason is of an event of a marker that selects nothing, since its selector
-// cannot be read.
+// InvalidSelectorReason is the reason of an event about a marker that selects nothing, since its
+// selector is invalid.
 const InvalidSelectorReason = "InvalidSelector"
 
 // Reconciler works on one PodProbeMarker at a time.
@@ -61,10 +60,10 @@ type Reconciler struct {
 // Option changes a Reconciler.
 type Option func(*Reconciler)
 
-// WithServerless gives serverless pods what their own conditions mean.
+// WithServerless makes the Reconciler mark serverless pods by their own conditions.
 func WithServerless(on bool) Option { return func(r *Reconciler) { r.serverless = on } }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	r.marks = podmeta.Writer{Client: r.Client, Engine: r.Engine, Now: r.Now}
@@ -98,7 +97,7 @@ func (r *Reconciler) reconcileMarker(ctx context.Context, o *v1alpha1.PodProbeMa
 	return after, r.patchStatus(ctx, o, matched)
 }
 
-// finalizeMarker lets a marker go that no node has probes of any more (PPM-03).
+// finalizeMarker removes the finalizer of a marker once no node has probes of it any more (PPM-03).
 func (r *Reconciler) finalizeMarker(ctx context.Context, o *v1alpha1.PodProbeMarker) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(o, kruise.NodePodProbeCleanupFinalizer) {
 		return 0, nil
@@ -124,7 +123,7 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, o *v1alpha1.PodProbeMar
 	return nil
 }
 
-// reconcilePods counts the pods of a marker, and gives the serverless ones among them their marks.
+// reconcilePods counts the pods of a marker, and marks the serverless ones among them.
 func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (matched int64, after time.Duration, err error) {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -160,7 +159,7 @@ func (r *Reconciler) reconcilePods(ctx context.Context, m podmeta.Marker) (match
 	return matched, after, err
 }
 
-// markServerlessPod gives a serverless pod what its conditions mean, by all markers that it has.
+// markServerlessPod marks a serverless pod by its conditions, for all its markers.
 func (r *Reconciler) markServerlessPod(ctx context.Context, pod *corev1.Pod, held *atomic.Bool) error {
 	all, err := podmeta.List(ctx, r.Client, pod.Namespace)
 	if err != nil {
@@ -180,10 +179,11 @@ func (r *Reconciler) markServerlessPod(ctx context.Context, pod *corev1.Pod, hel
 	if why != nil {
 		held.Store(true)
 	}
-	return client.IgnoreNotFound(err) // a conflict with another client, or since another pod has the name, is tried again
+	return client.IgnoreNotFound(err) // a conflict with another client, or with another pod of the same name, is tried again
 }
 
-// reportFailure writes why a marker could not be brought up to date. That it could is written with what was found.
+// reportFailure writes to the status why a marker could not be brought up to date. patchStatus removes that once
+// it could.
 func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMarker, cause error) error {
 	before := o.DeepCopy()
 	if cause == nil || !failure.SetCondition(&o.Status, cause, o.Generation, r.marks.Now()) {
@@ -197,7 +197,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMark
 	return err
 }
 
-// patchStatus writes what was found, if it is not there yet.
+// patchStatus writes the results to the status, if they have changed.
 func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
 	before := o.DeepCopy()
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched

@@ -21,8 +21,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 )
 
-// together is how long changes of pods are gathered before a marker counts them: each change
-// of a rollout would count all pods again.
+// together is how long changes of pods are gathered before a marker is reconciled, since each
+// reconcile counts all its pods again.
 const together = 500 * time.Millisecond
 
 // SetupWithManager starts the Reconciler with a manager.
@@ -39,8 +39,8 @@ func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconci
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// onPods has the markers looked at that select a pod which changes in what they count, or in
-// a condition that it may have from its own prober.
+// onPods enqueues the markers of a pod when a change of the pod can change their counts, or changes a
+// condition that the prober of a serverless pod may have written.
 func (r *Reconciler) onPods() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueueMarkers(ctx, q, e.Object) },

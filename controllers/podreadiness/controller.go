@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podreadiness opens the readiness gate KruisePodReady of pods that have
-// just been made (PA-02). A client that closes the gate later must open it again.
+// Package podreadiness opens the readiness gate KruisePodReady of new pods (PA-02). A client that
+// closes the gate later must open it again.
 package podreadiness
 
 import (
@@ -38,8 +38,8 @@ type Reconciler struct{ reconcile.Deps }
 // fieldOwner owns the condition in metadata.managedFields until another client writes it.
 const fieldOwner = "kruise-pod-readiness"
 
-// SetupWithManager starts the Reconciler with a manager. What it waits for is in
-// every pod that a new leader lists.
+// SetupWithManager starts the Reconciler with a manager. A new leader finds the pods to open in its
+// first list.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	return r.CompleteController(r.NewController(mgr, "pod-readiness-controller", nil).
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 }
 
 // needsGateOpened reports whether a pod's gate was never opened. The controller of a workload opens
-// those of its pods, by a write that it has to make anyway.
+// the gates of its own pods, in a write that it has to make anyway.
 func needsGateOpened(pod *corev1.Pod) bool {
 	if !availability.IsActive(pod) || !inplace.WantsKruiseReady(pod) {
 		return false
@@ -71,8 +71,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !needsGateOpened(pod) {
 		return reconcile.Result{}, nil
 	}
-	// Many clients write to a new pod, which an apply does not mind. It fails if another client has
-	// written the condition since, which may have closed the gate.
+	// Many clients write to a new pod, and an apply does not conflict with them. It fails only if another
+	// client has written the condition since, which may have closed the gate.
 	condition := applycorev1.PodCondition().WithType(kruise.KruisePodReady).WithStatus(corev1.ConditionTrue).WithLastTransitionTime(metav1.NewTime(r.Now()))
 	opened := applycorev1.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(applycorev1.PodStatus().WithConditions(condition))
 	err := r.Client.Status().Apply(ctx, opened, client.FieldOwner(fieldOwner))
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// isUIDConflict reports whether an apply failed because another pod has the name by now.
+// isUIDConflict reports whether an apply failed because another pod has the same name by now.
 func isUIDConflict(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -23,12 +23,12 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// writeStatus writes the status over the one that it was worked out from, and no other:
-// a record that was made in between is not lost.
+// writeStatus replaces the status only if it is still the one that the new status was computed from,
+// so that a record made in between is not lost.
 func (r *Reconciler) writeStatus(ctx context.Context, w *state, next outcome) error {
 	if !equality.Semantic.DeepEqual(w.budget.Status, next.status) {
 		if w.budget.Status.ObservedGeneration == 0 && r.namespaces != nil {
-			// From its first status on a budget refuses, so nothing may go past it.
+			// A budget refuses requests from its first status on, so from then on every request must reach the webhook.
 			if err := r.namespaces.CoverNamespace(ctx, w.budget.Namespace); err != nil {
 				return fmt.Errorf("having pods of namespace %s sent to the webhook: %w", w.budget.Namespace, err)
 			}
@@ -46,8 +46,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *state, next outcome) er
 	return nil
 }
 
-// repairAnnotations gives pods that were made without the webhook, or before the budget, the
-// annotations by which the webhook recognizes requests about them (PUB-08).
+// repairAnnotations adds to pods that were created without the webhook, or before the budget, the
+// annotations by which the API server selects requests about them for the webhook (PUB-08).
 func (r *Reconciler) repairAnnotations(ctx context.Context, w *state) error {
 	var acts []func() error
 	for _, pod := range w.active {
@@ -60,7 +60,7 @@ func (r *Reconciler) repairAnnotations(ctx context.Context, w *state) error {
 
 func (r *Reconciler) annotatePod(ctx context.Context, budget string, pod *corev1.Pod) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		// Another client may have given the pod another budget, which the patch must not replace.
+		// Another client may have written another budget into the annotations, which the patch must not replace.
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
 		"annotations": map[string]string{v1alpha1.PodRelatedBudgetKey: budget, v1alpha1.PodRelatedBudgetLegacyKey: budget},
 	}})

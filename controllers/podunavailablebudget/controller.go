@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podunavailablebudget keeps the status of PodUnavailableBudgets: how many
-// pods there are meant to be, how many are available, and how many of them may
-// become unavailable (PUB-04 to PUB-08). Whether a
-// pod may is asked of the ledger, which takes from that.
+// Package podunavailablebudget keeps the status of PodUnavailableBudgets: how many pods there should
+// be, how many are available, and how many of them may become unavailable (PUB-04 to PUB-08). Package
+// accounting decides whether a pod may, and subtracts it from that number.
 package podunavailablebudget
 
 import (
@@ -24,9 +23,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// Namespaces are those that the API server sends requests about pods from.
+// Namespaces are the namespaces whose requests about pods the API server sends to the webhooks.
 type Namespaces interface {
-	// CoverNamespace returns when the API server calls the webhooks for a namespace.
+	// CoverNamespace returns once the API server calls the webhooks for a namespace.
 	CoverNamespace(ctx context.Context, namespace string) error
 }
 
@@ -54,7 +53,7 @@ func WithParallelWrites(n int) Option { return func(r *Reconciler) { r.writes = 
 // WithNamespaces sets n, whose Cover is called with the namespace of a budget before the budget has an effect.
 func WithNamespaces(n Namespaces) Option { return func(r *Reconciler) { r.namespaces = n } }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps, finder *Finder, opts ...Option) *Reconciler {
 	r := &Reconciler{
 		Deps:   deps.WithDefaults(),
@@ -95,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, r.reportFailure(ctx, budget, err)
 	}
 	repaired := r.repairAnnotations(ctx, w)
-	if failure.IsReported(repaired) { // a pod that is not marked is not protected
+	if failure.IsReported(repaired) { // a pod without the annotation is not protected
 		failure.RecordFailure(r.Events, budget, repaired)
 	}
 	err = errors.Join(r.writeStatus(ctx, w, next), repaired)
@@ -107,16 +106,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: next.again}, err
 }
 
-// reportFailure writes to the status why it cannot be worked out. What the budget allows stays as it was.
+// reportFailure writes to the status why it cannot be computed. The number of allowed disruptions stays as it
+// was.
 func (r *Reconciler) reportFailure(ctx context.Context, budget *policy.PodUnavailableBudget, cause error) error {
-	if budget.Status.ObservedGeneration == 0 || !failure.IsReported(cause) { // from its first status on a budget refuses
+	if budget.Status.ObservedGeneration == 0 || !failure.IsReported(cause) { // a budget refuses requests from its first status on
 		return cause
 	}
 	return errors.Join(cause, failure.Write(ctx, r.Client, budget, func(b *policy.PodUnavailableBudget) any { return &b.Status }, cause, r.Now()))
 }
 
-// shouldReport reports whether something is new to be told of a budget; nothing is always
-// known.
+// shouldReport reports whether a report about a budget is new; an empty one never is.
 func (r *Reconciler) shouldReport(key types.NamespacedName, what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +128,7 @@ func (r *Reconciler) shouldReport(key types.NamespacedName, what string) bool {
 	return news
 }
 
-// isLostRace reports whether all errors are lost races for an object.
+// isLostRace reports whether all errors are conflicts with other writes of an object.
 func isLostRace(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

@@ -27,7 +27,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// going is when a pod that is on its way out is looked at once more.
+// going is how soon a pod that is being deleted is checked again.
 const going = 5 * time.Second
 
 // podEvents enqueues the budgets of pods whose availability changes.
@@ -53,7 +53,7 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 		return
 	}
 	moved := !maps.Equal(before.Labels, after.Labels) || controllerUID(before) != controllerUID(after)
-	if moved { // it may have had other budgets
+	if moved { // the pod may have had other budgets
 		h.enqueueBudgets(ctx, before, q, 0)
 	}
 	if moved || availability.IsActive(before) != availability.IsActive(after) || availability.IsAvailable(before) != availability.IsAvailable(after) {
@@ -92,8 +92,8 @@ func enqueueNames(q queue, namespace string, names []string, after time.Duration
 	}
 }
 
-// workloadEvents enqueues the budgets of a workload that comes, goes, or is to have
-// another number of pods.
+// workloadEvents enqueues the budgets of a workload that is created or deleted, or whose number of
+// pods changes.
 type workloadEvents struct {
 	r    *Reconciler
 	kind schema.GroupVersionKind
@@ -118,8 +118,8 @@ func (h *workloadEvents) Update(ctx context.Context, e event.UpdateEvent, q queu
 	}
 }
 
-// replicasOrGeneration changes with what a workload is to have. Of metadata alone the
-// generation is all there is.
+// replicasOrGeneration changes when the number of replicas of a workload changes. For an object of
+// which only metadata is cached it is the generation.
 func replicasOrGeneration(o client.Object) int64 {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -135,8 +135,8 @@ func replicasOrGeneration(o client.Object) int64 {
 	return o.GetGeneration()
 }
 
-// enqueueBudgets finds the budgets that target the workload, and those that select its
-// pods, by one of them.
+// enqueueBudgets enqueues the budgets that target the workload, and the budgets that select its pods,
+// which it finds by one pod.
 func (h *workloadEvents) enqueueBudgets(ctx context.Context, o client.Object, q queue) {
 	ref := scale.Reference{APIVersion: h.kind.GroupVersion().String(), Kind: h.kind.Kind, Name: o.GetName()}
 	names, err := h.r.finder.FindByTarget(ctx, o.GetNamespace(), ref)

@@ -17,15 +17,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// Indexes of budgets. Each budget has one value in one of them, so that those of a
-// pod are found without trying all of a namespace.
+// Indexes of budgets. Each budget has one value in one of them, so that the budgets of a pod are found
+// without reading all budgets of a namespace.
 const (
 	targetIndex = "budgetTarget"
 	labelIndex  = "budgetLabel"
 	anyLabel    = "*"
 )
 
-// AddIndexes adds the indexes that Finder reads by. The CRD must be installed.
+// AddIndexes adds the indexes that Finder uses. The CRD must be installed.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for field, f := range map[string]client.IndexerFunc{targetIndex: indexByTarget, labelIndex: indexByLabel} {
 		if err := indexer.IndexField(ctx, &policy.PodUnavailableBudget{}, field, f); err != nil {
@@ -50,7 +50,7 @@ func targetReference(b *policy.PodUnavailableBudget) scale.Reference {
 
 func targetKey(r scale.Reference) string { return r.GroupKind().String() + "/" + r.Name }
 
-// indexByLabel is one label that all pods of the budget have, if its selector says so.
+// indexByLabel returns one label that all pods of the budget must have, if its selector requires any.
 func indexByLabel(o client.Object) []string {
 	b, ok := o.(*policy.PodUnavailableBudget)
 	if !ok || b.Spec.Selector == nil {
@@ -79,8 +79,8 @@ func NewFinder(budgets client.Reader, workloads *scale.Finder) *Finder {
 	return &Finder{budgets: budgets, workloads: workloads, selectors: newSelectors()}
 }
 
-// FindForPod are the budgets that select a pod or target its workload, by name. The
-// namespace is that of the request where the pod does not have its own yet.
+// FindForPod returns the names of the budgets that select a pod or target its workload. namespace is
+// that of the request, since the pod may not have its own yet.
 func (f *Finder) FindForPod(ctx context.Context, namespace string, pod *corev1.Pod) ([]string, error) {
 	var names []string
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -116,13 +116,13 @@ func (f *Finder) FindForPod(ctx context.Context, namespace string, pod *corev1.P
 	return slices.Compact(names), nil
 }
 
-// FindByTarget are the budgets that target a workload.
+// FindByTarget returns the budgets that target a workload.
 func (f *Finder) FindByTarget(ctx context.Context, namespace string, ref scale.Reference) (names []string, err error) {
 	err = f.forEachBudget(ctx, namespace, targetIndex, targetKey(ref), func(b *policy.PodUnavailableBudget) { names = append(names, b.Name) })
 	return names, err
 }
 
-// forEachBudget calls for every budget of an index that is not on its way out.
+// forEachBudget calls call for every budget of an index value that is not being deleted.
 func (f *Finder) forEachBudget(ctx context.Context, namespace, index, value string, call func(*policy.PodUnavailableBudget)) error {
 	list := &policy.PodUnavailableBudgetList{}
 	if err := f.budgets.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {

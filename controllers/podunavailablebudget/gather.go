@@ -23,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 )
 
-// state is what there is to know about a budget. Its pods are shared with the cache,
-// so callers must not change them.
+// state is what one reconcile reads of a budget. Its pods are shared with the cache, so callers must
+// not change them.
 type state struct {
 	budget   *policy.PodUnavailableBudget
 	pods     map[string]*corev1.Pod
@@ -32,7 +32,7 @@ type state struct {
 	expected int32
 }
 
-// gatherState finds the pods of a budget, and how many there are meant to be (PUB-04).
+// gatherState finds the pods of a budget, and how many there should be (PUB-04).
 func (r *Reconciler) gatherState(ctx context.Context, b *policy.PodUnavailableBudget) (*state, error) {
 	w := &state{budget: b, pods: map[string]*corev1.Pod{}}
 	var err error
@@ -102,8 +102,8 @@ func (r *Reconciler) ofSelector(ctx context.Context, w *state) error {
 	return nil
 }
 
-// workloadReplicas of a workload: none if it is gone or going, and -1 if its kind has no
-// scale (PUB-04).
+// workloadReplicas returns the replicas of a workload: 0 if it is gone or being deleted, and -1 if its
+// kind has no scale (PUB-04).
 func (r *Reconciler) workloadReplicas(ctx context.Context, namespace string, ref scale.Reference) (int32, error) {
 	found, err := r.workloads.FindWorkload(ctx, namespace, ref)
 	switch {
@@ -163,7 +163,7 @@ func (r *Reconciler) ofTarget(ctx context.Context, w *state, ref scale.Reference
 	if len(w.pods) > 0 || found.Selector == "" {
 		return nil
 	}
-	// Its pods may belong to something that belongs to it.
+	// The owner of the pods may be another object that the workload owns.
 	selector, err := labels.Parse(found.Selector)
 	if err != nil {
 		return fmt.Errorf("reading status.selector of the scale of %s %s: %w", ref.Kind, ref.Name, err)

@@ -13,14 +13,14 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 )
 
-// selectors keeps what selectors mean: those of a budget never change.
+// selectors caches parsed selectors: the selector of a budget never changes.
 type selectors struct {
 	mu   sync.Mutex
 	kept map[types.UID]labels.Selector
 }
 
-// most is how many are kept. Budgets that are gone are not told of on every
-// replica, so all are forgotten at that.
+// most is how many selectors are kept. Not every replica is notified of deleted budgets, so all
+// selectors are forgotten at that number.
 const most = 20_000
 
 func newSelectors() *selectors { return &selectors{kept: map[types.UID]labels.Selector{}} }
@@ -35,7 +35,7 @@ func (s *selectors) selectorOf(b *policy.PodUnavailableBudget) (labels.Selector,
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.selector: %w", err)
 	}
-	if got.Empty() { // the schema has none: it would be of all pods
+	if got.Empty() { // an empty selector, which the schema refuses, would select all pods
 		got = labels.Nothing()
 	}
 	if len(s.kept) >= most {

@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		if w.Acting {
 			object, as = w.New(), nil
 		}
-		// A kind whose CRD is not installed has no objects that pods could be of.
+		// A kind whose CRD is not installed has no objects that could own pods.
 		if _, err := mgr.GetRESTMapper().RESTMapping(w.GroupKind(), w.Version); err == nil {
 			b = b.Watches(object, &workloadEvents{r, w.GroupVersionKind}, as...)
 		}

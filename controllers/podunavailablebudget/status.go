@@ -23,26 +23,26 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
-// How long a pod that was let go counts as unavailable though it looks available
+// How long a pod whose disruption was allowed counts as unavailable although it looks available
 // (PUB-07).
 const (
 	disruptedFor   = 20 * time.Second
 	unavailableFor = 10 * time.Second
 )
 
-// readsAtOnce bounds the pods that one round reads past the cache. What is left is
-// looked at in the next, and counts as unavailable until then.
+// readsAtOnce bounds the pods that one reconcile reads from the API server. The other pods are read in
+// the next reconcile, and count as unavailable until then.
 const readsAtOnce = 64
 
 // outcome is the status that a budget is to have.
 type outcome struct {
 	status policy.PodUnavailableBudgetStatus
 	again  time.Duration
-	// stayed are pods that were let go and are there all the same.
+	// stayed are pods whose deletion was allowed and that still exist.
 	stayed []*corev1.Pod
 }
 
-// podCount is next at work.
+// podCount computes the next status.
 type podCount struct {
 	*state
 	r     *Reconciler
@@ -51,7 +51,7 @@ type podCount struct {
 	reads int
 }
 
-// computeStatus works out the status (PUB-06, PUB-07).
+// computeStatus computes the status (PUB-06, PUB-07).
 func (r *Reconciler) computeStatus(ctx context.Context, w *state) (outcome, error) {
 	c := &podCount{state: w, r: r, now: r.Now()}
 	s := &c.out.status
@@ -100,22 +100,21 @@ func desiredAvailable(b *policy.PodUnavailableBudget, expected int) (int, error)
 		}
 		return max(n, 0), nil
 	}
-	return 0, nil // the schema has none without either
+	return 0, nil // the schema requires one of both
 }
 
-// rule reports whether a record of a pod that is not expired may go.
+// rule reports whether a record that has not expired may be removed.
 type rule func(pod *corev1.Pod) bool
 
-// isDisruptionOver records stay while the pod is there.
+// isDisruptionOver is always false: a record of a disruption stays while the pod exists.
 func (c *podCount) isDisruptionOver(*corev1.Pod) bool { return false }
 
-// isUpdateOver pods need no record once they are seen to be unavailable.
+// isUpdateOver is true once the pod is seen to be unavailable: it needs no record then.
 func (c *podCount) isUpdateOver(pod *corev1.Pod) bool { return !c.r.isAvailable(pod) }
 
-// pruneRecords are the records that still count. A record is what stands between a pod that
-// was let go and its being counted as available, so that it goes only when the
-// cache is known to show the pod as it is: caches of pods and of budgets are filled
-// by two watches, and either may be behind.
+// pruneRecords returns the records that still count. A record prevents a pod whose disruption was
+// allowed from being counted as available. So a record is removed only when the cache is known to show
+// the current pod: caches of pods and of budgets are filled by two watches, and either may be behind.
 func (c *podCount) pruneRecords(ctx context.Context, records map[string]metav1.Time, life time.Duration, over rule) (map[string]metav1.Time, error) {
 	out := maps.Clone(records)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -124,9 +123,9 @@ func (c *podCount) pruneRecords(ctx context.Context, records map[string]metav1.T
 		pod, matched := c.pods[name]
 		switch {
 		case matched && !availability.IsActive(pod):
-			delete(out, name) // it is not counted any more
+			delete(out, name) // the pod is not counted any more
 		case matched && pod.CreationTimestamp.After(at.Add(accounting.Skew)):
-			delete(out, name) // it was the record of an earlier one
+			delete(out, name) // the record is of an earlier pod
 		case !matched || expired || over(pod):
 			shown, err := c.isCacheCurrent(ctx, name, pod, at, expired)
 			if err != nil {
@@ -157,17 +156,16 @@ func (c *podCount) requeueAfter(d time.Duration) {
 	}
 }
 
-// isCacheCurrent reports whether the cache shows a pod as it is. A nil pod is none of the
-// budget's, as far as the cache knows. One that is gone may still come up in a cache
-// that is behind, alive and ready, unless the cache was seen to drop it since; so its
-// record stays until it expires.
+// isCacheCurrent reports whether the cache shows the current state of a pod. pod is nil if the budget
+// has no such pod in the cache. A pod that is gone may still appear, running and ready, in a cache
+// that is behind, unless the cache dropped the pod since. So its record stays until it expires.
 func (c *podCount) isCacheCurrent(ctx context.Context, name string, pod *corev1.Pod, recorded time.Time, expired bool) (bool, error) {
 	key := types.NamespacedName{Namespace: c.budget.Namespace, Name: name}
 	if pod == nil {
 		pod = &corev1.Pod{}
 		err := c.r.Client.Get(ctx, key, pod)
 		if err == nil {
-			return true, nil // there it is, and the budget does not select it
+			return true, nil // the pod exists, and the budget does not select it
 		}
 		if !apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("reading pod %s: %w", name, err)
@@ -188,18 +186,17 @@ func (c *podCount) isCacheCurrent(ctx context.Context, name string, pod *corev1.
 	return found.UID == pod.UID && found.ResourceVersion == pod.ResourceVersion, nil
 }
 
-// podCheck is what was found of a pod.
+// podCheck is the cached availability of a version of a pod.
 type podCheck struct {
 	version   string
 	available bool
 }
 
-// mostChecks bounds them: one of a pod that is gone may be kept, if it was made at
-// that moment.
+// mostChecks bounds the cached checks: the check of a pod may be stored just after the pod is gone.
 const mostChecks = 100_000
 
-// isAvailable remembers what it found: to look into annotations of thousands of pods
-// each time that one of them changes would be most of the work.
+// isAvailable caches its results: to parse the annotations of thousands of pods each time that one of
+// them changes would be most of the work.
 func (r *Reconciler) isAvailable(pod *corev1.Pod) bool {
 	r.mu.Lock()
 	got, ok := r.checks[pod.UID]
@@ -230,8 +227,7 @@ func (r *Reconciler) recordDrop(key types.NamespacedName, pod types.UID) {
 	maps.DeleteFunc(r.drops, func(_ types.NamespacedName, at time.Time) bool { return now.Sub(at) > disruptedFor })
 }
 
-// mostDrops is how many are remembered before those are forgotten whose records
-// have expired.
+// mostDrops is how many drops are remembered before those whose records have expired are forgotten.
 const mostDrops = 1000
 
 // wasDropped reports whether the cache dropped the pod of a name at a time or later.

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// letIn makes what passed the gate stand as the mode says.
+// letIn makes a bundle that passed the gate active, or a candidate, as the mode says.
 func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle) error {
 	kept, err := p.Store.SaveArchive(ctx, b, found.Archive, found.Reference)
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 	}
 	switch w.Mode {
 	case policy.PolicyModeShadow, policy.PolicyModeCanary:
-		// What is only tried must not go on being enforced everywhere.
+		// A revision in shadow or canary must not remain enforced everywhere.
 		if st.Active != nil && st.Active.Digest == a.Digest {
 			p.activateArtifact(st, nil)
 		}
@@ -61,7 +61,7 @@ func (p *Publisher) letIn(ctx context.Context, b policy.AnyPolicyBundle, found *
 	return nil
 }
 
-// activateArtifact makes an artifact the active one, and the active one history.
+// activateArtifact makes an artifact the active one, and moves the previous one to the history.
 func (p *Publisher) activateArtifact(st *policy.PolicyBundleStatus, a *policy.PolicyArtifact) {
 	if was := st.Active; was != nil && (a == nil || was.Digest != a.Digest) {
 		st.History = append([]policy.PolicyArtifact{*was}, st.History...)
@@ -81,7 +81,7 @@ func (p *Publisher) activateArtifact(st *policy.PolicyBundleStatus, a *policy.Po
 	st.History = st.History[:min(len(st.History), keptRevisions)]
 }
 
-// goBack enforces a revision that is kept, whatever the source has.
+// goBack enforces a stored revision, whatever the source has.
 func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
 	st := b.GetStatus()
 	st.Candidate, st.Withheld = nil, nil
@@ -93,7 +93,7 @@ func (p *Publisher) goBack(b policy.AnyPolicyBundle, a *policy.PolicyArtifact) {
 	setAccepted(b, policy.PolicyBundleRollbackReason, fmt.Sprintf(policy.PolicyBundleRollbackMessage, a.Revision))
 }
 
-// keptNames are the ControllerRevisions that are needed.
+// keptNames returns the names of the ControllerRevisions that are needed.
 func keptNames(st *policy.PolicyBundleStatus) (out []string) {
 	for _, a := range st.AllArtifacts() {
 		out = append(out, a.KeptIn)
@@ -101,7 +101,8 @@ func keptNames(st *policy.PolicyBundleStatus) (out []string) {
 	return out
 }
 
-// rolledBack is what a replica gave up of what the status names.
+// rolledBack returns the refusal of a revision that the status names and that a replica rolled back; nil if
+// there is none.
 func rolledBack(b policy.AnyPolicyBundle) *refusal {
 	st := b.GetStatus()
 	for _, r := range st.Replicas {
@@ -120,9 +121,9 @@ func rolledBack(b policy.AnyPolicyBundle) *refusal {
 	return nil
 }
 
-// rollBackArtifacts takes what a replica gave up from all of them: the one before is
-// enforced again. Where there is none all of them withhold it, also those that are started
-// later: what it takes part in is refused or held, as it was while it was late.
+// rollBackArtifacts rolls a revision that one replica rolled back, back on all of them: the previous
+// revision is enforced again. If there is none, all replicas withhold the revision, also replicas that
+// start later: decisions that it takes part in are refused or held, as they were while it timed out.
 func (p *Publisher) rollBackArtifacts(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
 	given := func(a *policy.PolicyArtifact) bool {
@@ -151,7 +152,7 @@ func (p *Publisher) rollBackArtifacts(b policy.AnyPolicyBundle) {
 	}
 }
 
-// countRevisions tells how many replicas enforce which revision.
+// countRevisions counts how many replicas enforce each revision.
 func (p *Publisher) countRevisions(st *policy.PolicyBundleStatus) {
 	n := map[string]int32{}
 	for _, r := range st.Replicas {
@@ -166,8 +167,8 @@ func (p *Publisher) countRevisions(st *policy.PolicyBundleStatus) {
 	})
 }
 
-// fetchInterval is how often a source is looked at: a tag and a URL may name
-// something else any time, and a ConfigMap is cheap to ask for.
+// fetchInterval is how often a source is fetched: the contents of a tag or a URL may change at any
+// time, and a ConfigMap is cheap to read.
 func fetchInterval(w policy.Wanted) time.Duration {
 	var said *metav1.Duration
 	switch {

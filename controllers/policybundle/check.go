@@ -19,18 +19,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 )
 
-// mostBegun is how often a check is begun that never ends. The manager may also end for another reason during a check, which is
-// not the bundle's fault.
+// mostBegun is how often a check that does not end is started. More than once, since the manager may also end during a check
+// for another reason.
 const mostBegun = 3
 
-// clearFor is how long it may take to write that a check is over whose reconcile was ended.
+// clearFor is how long the write may take that ends a check whose reconcile was canceled.
 const clearFor = 5 * time.Second
 
-// errOthersChanged is why a bundle is not checked that waited beside bundles that are others by now.
+// errOthersChanged is why a bundle is not checked: the bundles that it would be checked with have changed while
+// it waited.
 var errOthersChanged = errors.New("other bundles have changed while it waited to be checked")
 
-// runGateCheck takes a bundle through the gate when it is its turn. The status says that it waits, and that it is being checked, before
-// that is so.
+// runGateCheck takes a bundle through the gate when it is its turn. It writes to the status that the bundle waits, and that it is being
+// checked, before it does so.
 func (p *Publisher) runGateCheck(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched, candidate *bundle.Bundle, beside bundle.Set) error {
 	release, err := p.turn.acquireTurn(ctx, b.GetNamespace(), func() {
 		if err := p.writeCheck(ctx, b, found, policy.PolicyCheckWaiting, "Another bundle is being checked."); err != nil {
@@ -42,7 +43,7 @@ func (p *Publisher) runGateCheck(ctx context.Context, b policy.AnyPolicyBundle, 
 	}
 	defer release()
 	if p.Host.PeerBundles(keyOf(b)).Revision() != beside.Revision() {
-		return errOthersChanged // it is looked at anew, beside those that there are now
+		return errOthersChanged // the next reconcile checks it with the current bundles
 	}
 	if err := p.writeCheck(ctx, b, found, policy.PolicyCheckRunning, ""); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (p *Publisher) runGateCheck(ctx context.Context, b policy.AnyPolicyBundle, 
 	return err
 }
 
-// checksBegun is how often the check of an archive was begun already, by this process or by those before.
+// checksBegun is how often the check of an archive was started already, by this process or by earlier ones.
 func checksBegun(b policy.AnyPolicyBundle, found *fetch.Fetched) int32 {
 	if c := b.GetStatus().Checking; c != nil && c.Digest == found.Digest && c.Generation == b.GetGeneration() {
 		return c.Begun
@@ -95,8 +96,8 @@ func (r *Reconciler) writeCheck(ctx context.Context, b policy.AnyPolicyBundle, c
 	return r.Client.Status().Patch(ctx, asObject(after), client.MergeFrom(asObject(before)))
 }
 
-// endCheck takes a check that failed out of the status, where the rest is not written. A check that there was no memory for goes
-// on waiting: the queue tries it again.
+// endCheck removes a check that failed from the status if the rest of the status is not written. A check that failed for lack of
+// memory continues to wait: the queue tries it again.
 func (r *Reconciler) endCheck(ctx context.Context, b policy.AnyPolicyBundle, failure error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearFor)
 	defer cancel()

@@ -17,16 +17,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// refusal is why the newest policies of a bundle do not do what they should.
+// refusal is why the newest policies of a bundle do not take effect.
 type refusal struct {
 	stage  string // a condition of a stage
 	reason string
 	errors []string
-	// passing is of what time may change, not only another bundle.
+	// passing is true if the refusal may pass with time, without another bundle.
 	passing bool
 }
 
-// setStagesPassed says that all stages before one are passed.
+// setStagesPassed sets the conditions of all stages before one to passed.
 func setStagesPassed(b policy.AnyPolicyBundle, until string) {
 	for _, stage := range policy.PolicyBundleStages() {
 		if stage == until {
@@ -40,7 +40,7 @@ func setStagesPassed(b policy.AnyPolicyBundle, until string) {
 	}
 }
 
-// setRefused says which stage stopped a bundle. Those behind it are not known.
+// setRefused sets the condition of the stage that stopped a bundle. The results of later stages are not known.
 func setRefused(b policy.AnyPolicyBundle, r *refusal) {
 	st := b.GetStatus()
 	st.Errors = nil
@@ -61,7 +61,7 @@ func setRefused(b policy.AnyPolicyBundle, r *refusal) {
 	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
 }
 
-// setAccepted says that a bundle does what it should.
+// setAccepted sets the conditions of a bundle that takes effect as its spec says.
 func setAccepted(b policy.AnyPolicyBundle, reason, message string) {
 	b.GetStatus().Errors = nil
 	setStagesPassed(b, policy.PolicyBundleActive)
@@ -83,7 +83,7 @@ func setCondition(b policy.AnyPolicyBundle, name string, status metav1.Condition
 	})
 }
 
-// activeMessage tells what is enforced whatever became of the newest.
+// activeMessage says which revision is enforced in place of the newest.
 func activeMessage(active string) string {
 	if active == "" {
 		return policy.PolicyBundleNothingActiveMessage
@@ -91,8 +91,8 @@ func activeMessage(active string) string {
 	return fmt.Sprintf(policy.PolicyBundleStaysMessage, active)
 }
 
-// lackingMessage reports replicas that do not enforce what stays active, such as those
-// that were started after it was lost.
+// lackingMessage reports replicas that do not enforce the active revision, such as replicas that
+// started after its archive was lost.
 func lackingMessage(st *policy.PolicyBundleStatus) string {
 	those := lackingReplicas(st)
 	if len(those) == 0 {
@@ -101,14 +101,14 @@ func lackingMessage(st *policy.PolicyBundleStatus) string {
 	return fmt.Sprintf(policy.PolicyBundleWithoutMessage, len(those), len(st.Replicas), those[0].Name, strings.TrimSuffix(decision.TruncateText(those[0].Problem, longest), "."))
 }
 
-// lackingReplicas are the replicas that do not enforce what is active, for another reason than that they rolled it back.
+// lackingReplicas returns the replicas that do not enforce the active revision, for another reason than a rollback.
 func lackingReplicas(st *policy.PolicyBundleStatus) []policy.PolicyReplica {
 	return slices.DeleteFunc(slices.Clone(st.Replicas), func(r policy.PolicyReplica) bool {
 		return st.ActiveRevision == "" || r.Revision == st.ActiveRevision || r.Problem == "" || r.RolledBack != ""
 	})
 }
 
-// lowerFirst is a sentence that goes on after a comma.
+// lowerFirst makes the first letter of a sentence lower case, so that it can follow a comma.
 func lowerFirst(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
 // failureMessage is the message of a bundle whose newest policies were stopped.
@@ -127,9 +127,9 @@ func failureMessage(st *policy.PolicyBundleStatus) string {
 	return fmt.Sprintf(policy.PolicyBundleFailedMessage, first, instead)
 }
 
-// longest is how many bytes of an error are kept. The API server takes no condition
-// with a message of more than 32,768, and an error may quote all of a file or its
-// name. Without this limit, the status might not say why a bundle is refused.
+// longest is how many bytes of an error are kept. The API server refuses a condition with a message of
+// more than 32,768 bytes, and an error may quote a whole file or its name. Without this limit, the
+// status might not say why a bundle is refused.
 const longest = 2000
 
 // stageOf is the condition of a stage of the gate, and its reason.

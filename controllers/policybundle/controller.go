@@ -2,9 +2,9 @@
 
 // Package policybundle publishes the policies of ClusterPolicyBundles and
 // PolicyBundles. The leader fetches a bundle, takes it through the engine's gate,
-// keeps what passed, and names it in the status. Every replica, the leader among
-// them, follows what the status names, as package policyhost does in any process.
-// The last good revision stays where the newest is refused.
+// stores what passed, and names it in the status. Every replica, the leader among them, follows what
+// the status names, as package policyhost does in any process. If the newest revision is refused, the
+// last good one stays.
 package policybundle
 
 import (
@@ -33,27 +33,26 @@ import (
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/status;policybundles/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=clusterpolicybundles/finalizers;policybundles/finalizers,verbs=update
 
-// Key names a bundle. The namespace is empty for those of the platform.
+// Key names a bundle. The namespace is empty for bundles of the platform.
 type Key = policyhost.Key
 
-// Reconciler publishes bundles where this replica leads, and follows what is
-// published everywhere.
+// Reconciler publishes bundles if this replica leads, and follows published bundles in every replica.
 type Reconciler struct {
 	Client client.Client
-	// Reader is past the cache, which need not run yet.
+	// Reader reads from the API server, since the cache may not run yet.
 	Reader    client.Reader
 	Publisher *Publisher
 	Host      *policyhost.Host
 	Events    record.EventRecorder
 	// Leads is closed when this replica leads.
 	Leads <-chan struct{}
-	// Alive names the replicas that there are; without it none is taken for dead.
+	// Alive returns the names of the replicas that exist; if it is nil, all replicas count as alive.
 	Alive func(context.Context) ([]string, error)
 }
 
-// workers is how many bundles are reconciled at once: one whose registry does not
-// answer, or whose tests take long, keeps no other waiting. Most of them may wait for the turn of their check, so that there have to be
-// more: a bundle that is deleted or rolled back is not to wait behind them.
+// workers is how many bundles are reconciled at once, so that a bundle whose registry does not answer, or whose tests take long, does
+// not block the others. Most workers may wait for the turn of a check, so there are many: a bundle that is deleted or rolled back must
+// not wait behind them.
 const workers = 16
 
 // SetupWithManager starts the Reconciler with a manager, for both kinds.
@@ -92,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})))
 }
 
-// everyReplica runs whether it leads or not.
+// everyReplica is a Runnable that runs in every replica, whether it leads or not.
 type everyReplica func(context.Context) error
 
 func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
@@ -111,7 +110,7 @@ func bundleKinds() map[string]func() policy.AnyPolicyBundle {
 	}
 }
 
-// emptyBundle is an object of the kind that a key is of.
+// emptyBundle is an empty object of the kind of a key.
 func emptyBundle(key Key) policy.AnyPolicyBundle { return bundleKinds()[kindName(key)]() }
 
 func kindName(key Key) string {
@@ -121,8 +120,8 @@ func kindName(key Key) string {
 	return platformKind
 }
 
-// needsReconcile leaves out updates that only say what replicas run, unless one gave up
-// a revision.
+// needsReconcile ignores updates that only change what replicas run, unless a replica rolled a
+// revision back.
 func (r *Reconciler) needsReconcile(e event.UpdateEvent) bool {
 	old, ok := e.ObjectOld.(policy.AnyPolicyBundle)
 	now, ok2 := e.ObjectNew.(policy.AnyPolicyBundle)
@@ -133,7 +132,7 @@ func (r *Reconciler) needsReconcile(e event.UpdateEvent) bool {
 		publishedState(old) != publishedState(now) || replicaState(old) != replicaState(now)
 }
 
-// publishedState is what replicas follow.
+// publishedState is the part of a bundle that replicas follow.
 func publishedState(b policy.AnyPolicyBundle) string {
 	out := ""
 	for _, a := range []*policy.PolicyArtifact{b.GetStatus().Active, b.GetStatus().Candidate, b.GetStatus().Withheld} {
@@ -146,7 +145,7 @@ func publishedState(b policy.AnyPolicyBundle) string {
 	return out
 }
 
-// replicaState is what replicas say that the leader tells on.
+// replicaState is the part of the replicas' entries that the leader acts on.
 func replicaState(b policy.AnyPolicyBundle) string {
 	out := ""
 	for _, p := range b.GetStatus().Replicas {
@@ -155,7 +154,7 @@ func replicaState(b policy.AnyPolicyBundle) string {
 	return out
 }
 
-// Reconcile brings one bundle up to date, or takes it out when it is gone.
+// Reconcile brings one bundle up to date, or removes it when it is gone.
 func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
 	b := emptyBundle(key)
 	err := r.Client.Get(ctx, key, asObject(b))
@@ -172,7 +171,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 			return reconcile.Result{}, err
 		}
 	}
-	// Who leads acts, so what the status says is so here before it says it.
+	// The leader decides, so it follows a bundle before it writes the status.
 	me, failed := r.Host.SyncBundle(ctx, b)
 	if leads {
 		r.notePoints(b)
@@ -185,9 +184,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 	return reconcile.Result{RequeueAfter: requeueAfter(b.DesiredSpec())}, errors.Join(failed, r.writeReplica(ctx, b, me))
 }
 
-// publishStatus works out the status of a bundle, and returns it as it was.
+// publishStatus computes the status of a bundle, and returns the bundle as it was before.
 func (r *Reconciler) publishStatus(ctx context.Context, b policy.AnyPolicyBundle) (before policy.AnyPolicyBundle, err error) {
-	// Read anew: what was published a moment ago must not be published once more.
+	// Read from the API server: a bundle that was published a moment ago must not be published again.
 	if err := r.Reader.Get(ctx, keyOf(b), asObject(b)); err != nil {
 		return nil, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
 	}
@@ -196,7 +195,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, b policy.AnyPolicyBundle
 	}
 	before = copyBundle(b)
 	err = r.Publisher.PublishStatus(ctx, b)
-	// A check has ended, whatever came of it. What was written of it meanwhile is what the status is compared with.
+	// The check has ended, whatever its result. The status is compared with the one that has the check as it was
+	// written meanwhile.
 	ready := findCondition(b, policy.PolicyBundleReady)
 	if c := b.GetStatus().Checking; c != nil && (c.Phase != policy.PolicyCheckGivenUp || ready == nil || ready.Reason != policy.PolicyBundleCheckNeverEndedReason) {
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// canaryKindsMessage tells which kinds a canary would protect that are not protected as it
-// says now, and nothing if there are none. Which kinds are protected is the same in
-// all namespaces, because a webhook configuration applies to the whole cluster.
+// canaryKindsMessage says which kinds a canary would protect that are not protected that way now; it
+// is empty if there are none. Which kinds are protected is the same in all namespaces, because a
+// webhook configuration applies to the whole cluster.
 func (p *Publisher) canaryKindsMessage(ctx context.Context, key Key, canary *bundle.Bundle) (string, error) {
 	promoted, err := p.Host.Engine().CompileBundles(ctx, append(p.Host.PeerBundles(key), canary))
 	if err != nil {
@@ -37,8 +37,8 @@ func (p *Publisher) canaryKindsMessage(ctx context.Context, key Key, canary *bun
 	return " " + fmt.Sprintf(policy.PolicyBundleCanaryKindsMessage, strings.Join(names, ", ")), nil
 }
 
-// protectedKinds are those that the policies of the whole cluster protect where all
-// features are on; none where they have no answer.
+// protectedKinds returns the kinds that the policies of the whole cluster protect if all features are
+// on; none if the policies have no answer.
 func (p *Publisher) protectedKinds(ctx context.Context, s *engine.Snapshot) []protection.ProtectedKind {
 	in := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
 	out, _ := engine.DecideOn(ctx, p.Host.Engine(), s, protection.GuardsPoint().EraseTypes(), decision.Subject{}, in)

@@ -10,7 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/policybundle/fetch"
 )
 
-// fetchIfDue asks the source, unless it was asked a short while ago.
+// fetchIfDue fetches the source, unless it was fetched a short while ago.
 func (p *Publisher) fetchIfDue(ctx context.Context, b policy.AnyPolicyBundle, s *seen) (*fetch.Fetched, error) {
 	w := b.DesiredSpec()
 	now := p.Clock()
@@ -29,7 +29,7 @@ func (p *Publisher) fetchIfDue(ctx context.Context, b policy.AnyPolicyBundle, s 
 	return found, nil
 }
 
-// bundleSource says where a bundle is from.
+// bundleSource returns the source of a bundle.
 func (p *Publisher) bundleSource(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
 	ns := p.Store.NamespaceOf(b)
 	switch {
@@ -55,7 +55,7 @@ func (p *Publisher) bundleSource(b policy.AnyPolicyBundle, w policy.Wanted) fetc
 	return fetch.Source{Files: files}
 }
 
-// setFetchFailed says that the source has nothing to give. What stands does so still.
+// setFetchFailed reports that the source could not be fetched. The active revision stays.
 func (p *Publisher) setFetchFailed(ctx context.Context, b policy.AnyPolicyBundle, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -66,16 +66,16 @@ func (p *Publisher) setFetchFailed(ctx context.Context, b policy.AnyPolicyBundle
 	}
 	st := b.GetStatus()
 	if c := findCondition(b, policy.PolicyBundleReady); st.ObservedGeneration == b.GetGeneration() && c != nil && c.Reason == policy.PolicyBundleRolledBackReason {
-		return nil // that is the greater news
+		return nil // the rollback is more important
 	}
 	setRefused(b, r)
 	st.ObservedGeneration = b.GetGeneration()
 	return nil
 }
 
-// requeueAfter is when a bundle is to be looked at without a change of its own: its
-// source may have another, a bundle that was in its way may be gone, and a
-// replica may lead by then and write what the leader before it has not written.
+// requeueAfter returns when to reconcile a bundle that does not change: its source may have new
+// contents, a bundle that it conflicts with may be gone, and a new leader may have to write a status
+// that the previous one did not write.
 func requeueAfter(w policy.Wanted) time.Duration {
 	if d := fetchInterval(w); d > 0 {
 		return min(d, lookAgain)

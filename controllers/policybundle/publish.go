@@ -23,15 +23,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Publisher works out what every replica should run of a bundle, and writes it
-// into the bundle's status. Only the leader has one at work.
+// Publisher computes what every replica should run of a bundle, and sets it in the bundle's status.
+// Only the leader uses it.
 type Publisher struct {
 	// Platform fetches for ClusterPolicyBundles, Tenants for PolicyBundles.
 	Platform, Tenants *fetch.Fetcher
 	Gate              *gate.Gate
 	Store             bundlerevision.Store
 	Host              *policyhost.Host
-	// Records are recent decisions that a new bundle makes again.
+	// Records returns recent decisions, which the gate makes again with a new bundle.
 	Records func() []decision.Record
 	Clock   func() time.Time
 	// WriteStatus writes the check of a bundle before it begins.
@@ -42,32 +42,32 @@ type Publisher struct {
 	seen map[Key]*seen
 }
 
-// seen is what is remembered of a bundle between two looks, so that looking
-// again costs nothing while nothing changes.
+// seen is what is remembered of a bundle between reconciles, so that a reconcile without changes is
+// cheap.
 type seen struct {
 	generation int64
-	at         time.Time // of the last look at the source
+	at         time.Time // of the last fetch of the source
 	fetched    *fetch.Fetched
 
-	// What was refused, beside which others, and until when if that may pass.
+	// The archive that was refused, the other bundles at that time, and until when if the refusal may pass.
 	digest, beside string
 	until          time.Time
 	refused        *refusal
 
-	// unpruned is true while archives may be kept that the status names no more.
+	// unpruned is true while archives may be stored that the status does not name any more.
 	unpruned bool
 }
 
-// passingHold is how long a bundle counts as too slow or too large to be checked,
-// or as one with which recent decisions are not made: the machine may have been busy,
-// and recent decisions are others by then.
+// passingHold is how long a refusal of a bundle counts that was too slow or too large to be checked,
+// or that could not make recent decisions: the machine may have been busy, and the recent decisions
+// change.
 const passingHold = 10 * time.Minute
 
-// keptRevisions is how many revisions before the active one can be gone back to.
+// keptRevisions is how many revisions before the active one are kept for a rollback.
 const keptRevisions = 5
 
-// PublishStatus brings the status of a bundle up to its spec and its source. An error is not
-// of the bundle, and is worth trying again.
+// PublishStatus brings the status of a bundle up to its spec and its source. An error is not about the
+// bundle, and should be retried.
 func (p *Publisher) PublishStatus(ctx context.Context, b policy.AnyPolicyBundle) error {
 	before := keptNames(b.GetStatus())
 	if err := p.computeStatus(ctx, b); err != nil {
@@ -79,7 +79,7 @@ func (p *Publisher) PublishStatus(ctx context.Context, b policy.AnyPolicyBundle)
 	return nil
 }
 
-// PruneArchives drops what is kept of a bundle and is needed no more, once its status is written.
+// PruneArchives deletes the archives of a bundle that are not needed any more, once its status is written.
 func (p *Publisher) PruneArchives(ctx context.Context, b policy.AnyPolicyBundle) error {
 	s := p.bundleState(keyOf(b), b.GetGeneration())
 	if !s.unpruned {
@@ -146,8 +146,9 @@ func (p *Publisher) computeStatus(ctx context.Context, b policy.AnyPolicyBundle)
 	return nil
 }
 
-// rollbackArtifact is what is to be gone back to, or nil if it is lost, as after the namespace
-// of the manager was deleted: replicas could not run it. It is history no more then.
+// rollbackArtifact returns the artifact to roll back to, or nil if its archive is lost, such as after
+// the manager's namespace was deleted: replicas could not run it. A lost artifact is removed from the
+// history.
 func (p *Publisher) rollbackArtifact(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) (*policy.PolicyArtifact, error) {
 	st := b.GetStatus()
 	if a == nil || st.Active != nil && st.Active.Digest == a.Digest {
@@ -162,8 +163,8 @@ func (p *Publisher) rollbackArtifact(ctx context.Context, b policy.AnyPolicyBund
 	return a, err
 }
 
-// refuseDisplaced is why a bundle that was let in may not stay: the platform has one of
-// its packages by now.
+// refuseDisplaced returns why a bundle that was accepted may not stay: a bundle of the platform has
+// one of its packages by now.
 func (p *Publisher) refuseDisplaced(b policy.AnyPolicyBundle, found *fetch.Fetched, beside bundle.Set) *refusal {
 	key := keyOf(b)
 	if st := b.GetStatus(); st.Active == nil || st.Active.Digest != found.Digest || key.Namespace == "" || p.Host.EnforcedBundle(key) != nil {
@@ -184,8 +185,7 @@ func refuseConflicting(b *bundle.Bundle, beside bundle.Set) *refusal {
 	return nil
 }
 
-// restoreArchive keeps once more what a replica has not found, if it is what the source
-// has.
+// restoreArchive stores an archive again that a replica did not find, if the source still has it.
 func (p *Publisher) restoreArchive(ctx context.Context, b policy.AnyPolicyBundle, found *fetch.Fetched) error {
 	st := b.GetStatus()
 	if !slices.ContainsFunc(st.Replicas, func(r policy.PolicyReplica) bool { return r.Problem != "" && r.RolledBack == "" }) {
@@ -211,8 +211,8 @@ func keyOf(b policy.AnyPolicyBundle) Key {
 	return Key{Namespace: b.GetNamespace(), Name: b.GetName()}
 }
 
-// bundleState is what is remembered of a bundle. With another spec it is looked at
-// anew, but nothing is fetched that is there.
+// bundleState returns what is remembered of a bundle. After a change of the spec the bundle is checked
+// again, but an archive that was fetched is not fetched again.
 func (p *Publisher) bundleState(key Key, generation int64) *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +231,7 @@ func (p *Publisher) bundleState(key Key, generation int64) *seen {
 	return s
 }
 
-// isStatusFinal reports whether the status is of what the source has, and final.
+// isStatusFinal reports whether the status is about the current contents of the source, and final.
 func isStatusFinal(b policy.AnyPolicyBundle, found *fetch.Fetched) bool {
 	st := b.GetStatus()
 	if st.ObservedGeneration != b.GetGeneration() || st.Fetched == nil || st.Fetched.Digest != found.Digest {
@@ -259,7 +259,7 @@ func findCondition(b policy.AnyPolicyBundle, name string) *metav1.Condition {
 	return nil
 }
 
-// recordFetched tells what the source has.
+// recordFetched writes to the status what the source has.
 func recordFetched(st *policy.PolicyBundleStatus, found *fetch.Fetched, b *bundle.Bundle, now time.Time) {
 	if st.Fetched == nil || st.Fetched.Digest != found.Digest {
 		st.Fetched = &policy.FetchedPolicy{Digest: found.Digest, Time: metav1.NewTime(now)}
@@ -294,7 +294,7 @@ func (p *Publisher) admitFetched(ctx context.Context, b policy.AnyPolicyBundle, 
 		return candidate, r, nil
 	}
 	if r := refuseConflicting(candidate, p.Host.WithheldBeside(keyOf(b))); r != nil {
-		r.passing = true // it is gone when the bundle that has the package is changed or deleted
+		r.passing = true // the refusal ends when the bundle that has the package is changed or deleted
 		return candidate, r, nil
 	}
 	if r := refuseEndless(b, found); r != nil {
@@ -302,7 +302,7 @@ func (p *Publisher) admitFetched(ctx context.Context, b policy.AnyPolicyBundle, 
 		return candidate, r, nil
 	}
 	err = p.runGateCheck(ctx, b, found, candidate, beside)
-	if ctx.Err() != nil { // the gate takes our own end for one that took too long
+	if ctx.Err() != nil { // the gate takes the end of this process for a timeout
 		return nil, nil, fmt.Errorf("admitting bundle %s: %w", keyOf(b), ctx.Err())
 	}
 	var refused *gate.RefusedError
@@ -319,7 +319,7 @@ func (p *Publisher) admitFetched(ctx context.Context, b policy.AnyPolicyBundle, 
 	return candidate, nil, err
 }
 
-// orNothing makes an empty prefix one that nothing begins with.
+// orNothing replaces an empty prefix with one that nothing begins with.
 func orNothing(prefix string) string {
 	if prefix == "" {
 		return "-"
@@ -327,7 +327,7 @@ func orNothing(prefix string) string {
 	return prefix
 }
 
-// refuseUnreadable is why an archive is no bundle.
+// refuseUnreadable returns why an archive is no valid bundle.
 func refuseUnreadable(err error) *refusal {
 	var unsigned bundle.SignatureError
 	var problems module.Problems

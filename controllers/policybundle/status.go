@@ -17,8 +17,7 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// writeStatus writes what the leader worked out, and an event when the reason is
-// another.
+// writeStatus writes the status that the leader computed, and records an event if the reason changed.
 func (r *Reconciler) writeStatus(ctx context.Context, before, b policy.AnyPolicyBundle) error {
 	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
 		return nil
@@ -37,7 +36,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, b policy.AnyPolicy
 	return nil
 }
 
-// writeReplica writes the entry of this replica, if it is another than the one there.
+// writeReplica writes the entry of this replica, if it changed.
 func (r *Reconciler) writeReplica(ctx context.Context, b policy.AnyPolicyBundle, me policy.PolicyReplica) error {
 	for _, there := range b.GetStatus().Replicas {
 		if there.Name == me.Name && equality.Semantic.DeepEqual(there, me) {
@@ -59,8 +58,8 @@ func (r *Reconciler) writeReplica(ctx context.Context, b policy.AnyPolicyBundle,
 	return nil
 }
 
-// pruneReplicas takes out the entries of replicas that are gone. All others are theirs
-// to write, so it does so only if none has written meanwhile.
+// pruneReplicas removes the entries of replicas that are gone. Replicas write their own entries, so
+// the removal fails if one has written meanwhile.
 func (r *Reconciler) pruneReplicas(ctx context.Context, b policy.AnyPolicyBundle) error {
 	if r.Alive == nil || len(b.GetStatus().Replicas) == 0 {
 		return nil
@@ -76,7 +75,7 @@ func (r *Reconciler) pruneReplicas(ctx context.Context, b policy.AnyPolicyBundle
 	}
 	err = r.Client.Status().Patch(ctx, asObject(b), client.MergeFromWithOptions(asObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return r.Reader.Get(ctx, keyOf(b), asObject(b)) // the next look will do
+		return r.Reader.Get(ctx, keyOf(b), asObject(b)) // the next reconcile tries again
 	}
 	if err != nil {
 		return fmt.Errorf("taking replicas that are gone out of policy bundle %s: %w", keyOf(b), err)

@@ -13,9 +13,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// notePoints writes which points the revisions take part in that this replica runs, for
-// a replica that cannot. Other bundles may refer to what a bundle has at any time, so the
-// points are noted again each time, and none is taken back.
+// notePoints records which points the revisions that this replica runs take part in, for replicas that
+// cannot load them. Other bundles may begin to refer to a bundle at any time, so the points are
+// recorded again each time, and none is removed.
 func (r *Reconciler) notePoints(b policy.AnyPolicyBundle) {
 	st := b.GetStatus()
 	for _, a := range []*policy.PolicyArtifact{st.Active, st.Candidate} {
@@ -26,7 +26,7 @@ func (r *Reconciler) notePoints(b policy.AnyPolicyBundle) {
 	}
 }
 
-// joinPoints are those that were noted and those that there are now, sorted; nil, which represents all, until some are known.
+// joinPoints returns the recorded points and the current ones, sorted; nil, which means all points, until some are known.
 func joinPoints(noted, now []string) []string {
 	if now == nil {
 		return noted
@@ -34,16 +34,15 @@ func joinPoints(noted, now []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(noted, now))))
 }
 
-// isStrictReason reports whether Ready is False only because some replicas cannot run
-// what was let in.
+// isStrictReason reports whether Ready is False only because some replicas cannot run the accepted
+// revision.
 func isStrictReason(reason string) bool {
 	return reason == policy.PolicyBundleNotLoadedReason || reason == policy.PolicyBundleSignatureRevokedReason || reason == policy.PolicyBundleEndsProcessReason
 }
 
-// judgeReplicas makes Ready False where replicas, this one as it is now among them,
-// cannot run what was let in and answer its points by their strict fallbacks; and True
-// again when all can. A refusal of the newest files is the greater news, unless it is
-// for the same keys.
+// judgeReplicas sets Ready to False if replicas, including this one in its current state, cannot run
+// the accepted revision and answer its points by their strict fallbacks, and to True again when all
+// replicas can. A refusal of the newest files takes precedence, unless it is because of the same keys.
 func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	st, ready := b.GetStatus(), findCondition(b, policy.PolicyBundleReady)
 	if ready == nil {
@@ -53,7 +52,7 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	strict := slices.DeleteFunc(slices.Clone(replicas), func(r policy.PolicyReplica) bool { return r.Strict == "" })
 	told := st.Replicas
 	st.Replicas = replicas
-	defer func() { st.Replicas = told }() // each replica writes its own
+	defer func() { st.Replicas = told }() // each replica writes its own entry
 	ours := isStrictReason(ready.Reason) || ready.Reason == policy.PolicyBundleNotEnforcedReason
 	waits := ready.Status == metav1.ConditionTrue || ours
 	if len(strict) == 0 {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turn lets one bundle through the gate at a time: each check may take as much memory as the container has to spare. Bundles of
-// the platform go first, and then the namespace that was let through longest ago. The zero value is free.
+// turn admits one bundle at a time to the gate: each check may take all memory that the container has to spare. Bundles of the
+// platform come first, and then the namespace whose last turn was longest ago. The zero value is free.
 type turn struct {
 	mu      sync.Mutex
 	taken   bool
@@ -26,7 +26,7 @@ type waiter struct {
 const mostServed = 1000
 
 // acquireTurn returns when it is the turn of a bundle of a namespace, or of the platform if that is empty. It calls onWait once if the
-// bundle has to wait. The caller has to call the function that it gets.
+// bundle must wait. The caller must call release.
 func (t *turn) acquireTurn(ctx context.Context, namespace string, onWait func()) (release func(), err error) {
 	t.mu.Lock()
 	if !t.taken {
@@ -38,7 +38,7 @@ func (t *turn) acquireTurn(ctx context.Context, namespace string, onWait func())
 	t.waiting = append(t.waiting, w)
 	t.mu.Unlock()
 	left := true
-	defer func() { // of a panic too
+	defer func() { // after a panic too
 		if left {
 			t.leaveQueue(w)
 		}
@@ -53,14 +53,14 @@ func (t *turn) acquireTurn(ctx context.Context, namespace string, onWait func())
 	}
 }
 
-// leaveQueue takes out one who does not wait any longer.
+// leaveQueue removes a waiter that does not wait any longer.
 func (t *turn) leaveQueue(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at := slices.Index(t.waiting, w); at >= 0 {
 		t.waiting = slices.Delete(t.waiting, at, at+1)
 	} else {
-		t.grantNext() // it was given the turn meanwhile
+		t.grantNext() // the waiter was given the turn meanwhile
 	}
 }
 
@@ -72,7 +72,7 @@ func (t *turn) releaseTurn(namespace string) {
 	t.grantNext()
 }
 
-// grantNext gives the turn to the one who is to have it.
+// grantNext gives the turn to the waiter that is next.
 func (t *turn) grantNext() {
 	if t.taken = len(t.waiting) > 0; !t.taken {
 		return
@@ -81,7 +81,7 @@ func (t *turn) grantNext() {
 		if w.namespace == "" {
 			return -2 // the platform
 		}
-		return slices.Index(t.served, w.namespace) // -1 if it was never let through
+		return slices.Index(t.served, w.namespace) // -1 if the namespace had no turn yet
 	}
 	first := slices.MinFunc(t.waiting, func(a, b *waiter) int { return order(a) - order(b) })
 	t.waiting = slices.DeleteFunc(t.waiting, func(w *waiter) bool { return w == first })

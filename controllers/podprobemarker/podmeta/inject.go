@@ -8,8 +8,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 )
 
-// InjectedProbes is what a serverless pod gets when it is created (PPM-06): the
-// probes that it is to run itself, and the names of their markers.
+// InjectedProbes returns what is added to a serverless pod when it is created (PPM-06): the probes
+// that it runs itself, and the names of their markers.
 func InjectedProbes(markers []Marker, pod *corev1.Pod) (probes []v1alpha1.PodContainerProbe, names []string) {
 	containers, types, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range pod.Spec.Containers {

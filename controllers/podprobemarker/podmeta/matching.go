@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmeta has which pods a PodProbeMarker probes, and what the results of the
-// probes mean for a pod.
+// Package podmeta determines which pods a PodProbeMarker probes, and writes the conditions, labels and
+// annotations of a pod that the results of the probes call for.
 package podmeta
 
 import (
@@ -44,8 +44,8 @@ func Read(m *v1alpha1.PodProbeMarker) (Marker, error) {
 	return Marker{m, selector}, nil
 }
 
-// List are the markers of a namespace that are not terminating, by name. One whose selector
-// cannot be read probes nothing; its own controller says so.
+// List returns the markers of a namespace that are not terminating, sorted by name. A marker with an
+// invalid selector probes nothing; its controller reports that.
 func List(ctx context.Context, c client.Reader, namespace string) ([]Marker, error) {
 	list := &v1alpha1.PodProbeMarkerList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -61,8 +61,8 @@ func List(ctx context.Context, c client.Reader, namespace string) ([]Marker, err
 	return out, nil
 }
 
-// SelectsPod reports whether a marker is for a pod. A serverless pod has a list of its markers
-// from when it was created.
+// SelectsPod reports whether a marker selects a pod. A serverless pod has had a list of its markers
+// since it was created.
 func (m Marker) SelectsPod(pod *corev1.Pod, serverless bool) bool {
 	if m.Namespace != pod.Namespace {
 		return false
@@ -78,5 +78,5 @@ func (m Marker) SelectsPod(pod *corev1.Pod, serverless bool) bool {
 	return m.selector.Matches(labels.Set(pod.Labels))
 }
 
-// Name is what a probe of a marker is called on nodes.
+// Name is the name of a marker's probe in a NodePodProbe.
 func Name(marker, probe string) string { return marker + "#" + probe }

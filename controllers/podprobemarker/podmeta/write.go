@@ -26,20 +26,20 @@ type Result struct {
 	Marker Marker
 	Probe  *v1alpha1.PodContainerProbe
 	State  v1alpha1.ProbeState
-	// Message is what the probe answered.
+	// Message is the output of the probe.
 	Message string
 	// Probed is when it was probed last, and Since when the state last changed.
 	Probed, Since *metav1.Time
 }
 
-// Writer gives pods what results mean for them.
+// Writer writes the conditions, labels and annotations onto pods that results call for.
 type Writer struct {
 	Client client.Client
 	Engine *engine.Engine
 	Now    func() time.Time
 }
 
-// BuildInput are what the decision about a pod is made from.
+// BuildInput returns the input of the decision about a pod.
 func (w Writer) BuildInput(pod *corev1.Pod, serverless bool, results []Result) points.MarkersInput {
 	in := points.MarkersInput{
 		Now: w.Now().UnixNano(), Namespace: pod.Namespace, Serverless: serverless, Results: []points.ProbeResult{},
@@ -67,8 +67,8 @@ func (w Writer) BuildInput(pod *corev1.Pod, serverless bool, results []Result) p
 	return in
 }
 
-// ApplyResults decides what the results mean for a pod, and writes what is not there yet. held is
-// the first reason why the pod stays as it is.
+// ApplyResults decides how a pod is marked by the results, and writes the difference. held is the
+// first reason why the pod stays as it is.
 func (w Writer) ApplyResults(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (held *decision.Hold, err error) {
 	patch, held, err := w.DecidePatch(ctx, pod, in, results)
 	if patch == nil {
@@ -78,8 +78,8 @@ func (w Writer) ApplyResults(ctx context.Context, pod *corev1.Pod, in points.Mar
 	return nil, err
 }
 
-// DecidePatch decides what the results mean for a pod. The patch is what is not there yet, nil for
-// nothing, and held the first reason why the pod stays as it is.
+// DecidePatch decides how a pod is marked by the results. The patch has the difference, nil for none;
+// held is the first reason why the pod stays as it is.
 func (w Writer) DecidePatch(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (patch client.Patch, held *decision.Hold, err error) {
 	subject := decision.Subject{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 	answer, _ := engine.Decide(ctx, w.Engine, points.MarkersPoint(), subject, in)
@@ -97,7 +97,7 @@ func (w Writer) DecidePatch(ctx context.Context, pod *corev1.Pod, in points.Mark
 	return client.RawPatch(types.StrategicMergePatchType, raw), nil, nil
 }
 
-// Write writes what was decided, and returns the pod as it is then.
+// Write applies the patch, and returns the pod as it is afterwards.
 func (w Writer) Write(ctx context.Context, pod *corev1.Pod, patch client.Patch) (*corev1.Pod, error) {
 	now := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	if err := w.Client.Status().Patch(ctx, now, patch); err != nil {
@@ -106,8 +106,8 @@ func (w Writer) Write(ctx context.Context, pod *corev1.Pod, patch client.Patch) 
 	return now, nil
 }
 
-// buildPatch is what a pod has not yet of an answer, nil for nothing. It names the UID: another
-// pod may have the name by now.
+// buildPatch returns the difference between a pod and an answer, nil for none. The patch has the UID,
+// since another pod may have the same name by now.
 func (w Writer) buildPatch(pod *corev1.Pod, answer points.MarkersOutput, results []Result) map[string]any {
 	metadata, status := map[string]any{}, map[string]any{}
 	if labels := diffMetadata(pod.Labels, answer.Labels, answer.RemoveLabels); len(labels) > 0 {
@@ -141,7 +141,7 @@ func diffMetadata(have, want map[string]string, remove []string) map[string]any 
 	return out
 }
 
-// changedConditions are those that differ in what users read. The times are those of the probe.
+// changedConditions returns the conditions that differ in status or message. The times are those of the probe.
 func (w Writer) changedConditions(pod *corev1.Pod, want []points.MarkerCondition, results []Result) (out []map[string]any) {
 	for _, c := range want {
 		next := corev1.PodCondition{Type: corev1.PodConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Message: message.Shorten(c.Message)}
@@ -174,8 +174,8 @@ func (w Writer) changedConditions(pod *corev1.Pod, want []points.MarkerCondition
 	return out
 }
 
-// ResultsFromStatus are the results that the status of a node has of a pod, by marker and then in the
-// order of its probes. A result of a marker, or of a probe, that is gone means nothing.
+// ResultsFromStatus returns the results for a pod in the status of a NodePodProbe, by marker and then
+// in the order of its probes. A result of a marker or probe that is gone is left out.
 func ResultsFromStatus(markers []Marker, status *v1alpha1.PodProbeStatus) (out []Result) {
 	states := map[string]*v1alpha1.ContainerProbeState{}
 	for i := range status.ProbeStates {
@@ -194,7 +194,7 @@ func ResultsFromStatus(markers []Marker, status *v1alpha1.PodProbeStatus) (out [
 	return out
 }
 
-// OfConditions are the results that a serverless pod has in its own conditions.
+// OfConditions returns the results that a serverless pod has in its own conditions.
 func OfConditions(markers []Marker, pod *corev1.Pod) (out []Result) {
 	states := map[corev1.ConditionStatus]v1alpha1.ProbeState{
 		corev1.ConditionTrue: v1alpha1.ProbeSucceeded, corev1.ConditionFalse: v1alpha1.ProbeFailed, corev1.ConditionUnknown: v1alpha1.ProbeUnknown,

@@ -11,15 +11,15 @@ import (
 	"fmt"
 )
 
-// Content is the data of such a ControllerRevision.
+// Content is the data of a ControllerRevision that stores a bundle.
 type Content struct {
-	// Archive is a bundle.tar.gz as it was fetched, signature and all.
+	// Archive is a bundle.tar.gz as it was fetched, including its signature.
 	Archive []byte `json:"archive"`
-	// Reference is where it was fetched, for people.
+	// Reference is where the archive was fetched from, for users.
 	Reference string `json:"reference"`
 }
 
-// ArchiveDigest names an archive.
+// ArchiveDigest returns the digest of an archive.
 func ArchiveDigest(archive []byte) string {
 	sum := sha256.Sum256(archive)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -21,22 +21,21 @@ import (
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// Store keeps the archives that passed the gate, each in a ControllerRevision
-// that goes with its bundle: so all replicas have the very same bytes, none but
-// the leader needs the source, and a manager that starts while the newest are
-// broken, or the registry is away, still knows the good ones.
+// Store keeps the archives that passed the gate, each in a ControllerRevision that is deleted with its
+// bundle. So all replicas have the same bytes, and only the leader needs the source. A manager that
+// starts while the newest archive is broken, or the registry cannot be reached, still has the good
+// ones.
 type Store struct {
 	Client    client.Client
-	Reader    client.Reader // past the cache, which has no archives
+	Reader    client.Reader // not a cache: the cache has no archives
 	Namespace string        // of the manager, for bundles of the platform
 }
 
-// Label is on the ControllerRevisions that keep archives; its value names the
-// bundle.
+// Label is the label of the ControllerRevisions that keep archives; its value names the bundle.
 const Label = "policy.kruise.io/bundle"
 
-// labelValue is a bundle's name, or a part of it and its hash: names of bundles are
-// longer than values of labels may be.
+// labelValue is a bundle's name, or a part of it and its hash: names of bundles may be longer than
+// values of labels.
 func labelValue(name string) string {
 	if len(name) <= 40 {
 		return name
@@ -45,8 +44,8 @@ func labelValue(name string) string {
 	return name[:31] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// NamespaceOf returns the namespace in which the archives of a bundle are kept, and
-// in which the objects are that its source names.
+// NamespaceOf returns the namespace of the archives of a bundle, and of the objects that its source
+// names.
 func (s Store) NamespaceOf(b policy.AnyPolicyBundle) string {
 	if ns := b.GetNamespace(); ns != "" {
 		return ns
@@ -54,8 +53,8 @@ func (s Store) NamespaceOf(b policy.AnyPolicyBundle) string {
 	return s.Namespace
 }
 
-// SaveArchive keeps an archive and returns the name of what has it. The name tells
-// apart bundles that were deleted and made anew.
+// SaveArchive stores an archive and returns the name of its ControllerRevision. The name differs for a
+// bundle that was deleted and created again.
 func (s Store) SaveArchive(ctx context.Context, b policy.AnyPolicyBundle, archive []byte, reference string) (string, error) {
 	raw, err := json.Marshal(Content{Archive: archive, Reference: reference})
 	if err != nil {
@@ -91,10 +90,10 @@ func (s Store) replaceRevision(ctx context.Context, rev *appsv1.ControllerRevisi
 	return s.Client.Create(ctx, rev)
 }
 
-// LostError is of an archive that is not there any more, or not as it was.
+// LostError reports an archive that does not exist any more, or has changed.
 type LostError struct {
 	Revision string
-	// KeptIn is the ControllerRevision that should have it.
+	// KeptIn is the ControllerRevision that should have the archive.
 	KeptIn types.NamespacedName
 	Why    string
 }
@@ -103,8 +102,8 @@ func (e LostError) Error() string {
 	return fmt.Sprintf("reading revision %s: ControllerRevision %s %s", e.Revision, e.KeptIn, e.Why)
 }
 
-// LoadArchive reads the archive of an artifact, which must be what its digest says: it
-// is a LostError if it is not.
+// LoadArchive reads the archive of an artifact. The error is a LostError if the archive does not have
+// the digest of the artifact.
 func (s Store) LoadArchive(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact) ([]byte, error) {
 	rev := &appsv1.ControllerRevision{}
 	key := types.NamespacedName{Namespace: s.NamespaceOf(b), Name: a.KeptIn}
@@ -125,7 +124,7 @@ func (s Store) LoadArchive(ctx context.Context, b policy.AnyPolicyBundle, a *pol
 	return c.Archive, nil
 }
 
-// PruneArchives deletes what is kept of a bundle but for these names.
+// PruneArchives deletes the archives of a bundle except those with the given names.
 func (s Store) PruneArchives(ctx context.Context, b policy.AnyPolicyBundle, keep ...string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))

@@ -18,7 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// archiveKey is the key of a ConfigMap that has a whole archive.
+// archiveKey is the key in a ConfigMap for a whole archive.
 const archiveKey = "bundle.tar.gz"
 
 func (f *Fetcher) configMap(ctx context.Context, from ConfigMap, before *Fetched) (*Fetched, error) {
@@ -45,7 +45,7 @@ func (f *Fetcher) configMap(ctx context.Context, from ConfigMap, before *Fetched
 	return got, nil
 }
 
-// contentOf reads what a ConfigMap holds.
+// contentOf reads the bundle in a ConfigMap.
 func contentOf(what string, m *corev1.ConfigMap) (*Fetched, error) {
 	if _, ok := m.Data[archiveKey]; ok {
 		return nil, ContentError{what, "has " + archiveKey + " as text; it belongs into binaryData, where kubectl create configmap --from-file=" + archiveKey + " puts it"}
@@ -88,9 +88,9 @@ func filesOf(what string, m *corev1.ConfigMap) (map[string]string, error) {
 	return files, nil
 }
 
-// fileOf is the path of the file that a key holds, if it is part of a bundle.
-// Only data is in folders, since only there a folder means something: in the
-// name of a policy __ may be just that, as in freeze__test.rego.
+// fileOf returns the path of the file of a key, if it is part of a bundle. Only data files are in
+// folders, since folders matter only for data: in the name of a policy __ may be a part of the name,
+// as in freeze__test.rego.
 func fileOf(key string) (string, bool) {
 	if path.Ext(key) == ".rego" || key == ".manifest" || key == ".signatures.json" {
 		return key, true

@@ -19,8 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
-// credentialsRole is the ClusterRole of the chart that lets who has it get
-// secrets. It is bound in a namespace by those who own its secrets.
+// credentialsRole is the ClusterRole of the chart that allows to get secrets. The owners of the
+// secrets of a namespace bind it there.
 const credentialsRole = "kruise-bundle-credentials"
 
 func (f *Fetcher) readSecret(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error) {
@@ -42,8 +42,9 @@ func (f *Fetcher) readSecret(ctx context.Context, name types.NamespacedName) (*c
 // mostLogins is how many logins are tried. A registry may lock out a client that tries many, and all bundles share one client.
 const mostLogins = 10
 
-// findKeychains have the logins of pull secrets that are for a reference, one each, to be tried in turn as the kubelet does.
-// If no login matches, the result is one anonymous keychain. left is how many more logins match and are not tried.
+// findKeychains returns one keychain for each login in the pull secrets that matches a reference. They are tried in turn, as
+// the kubelet does. If no login matches, the result is one anonymous keychain. left is how many more logins match but are
+// not tried.
 func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []types.NamespacedName) (out []authn.Keychain, left int, err error) {
 	keys := &keyring.Keyring{}
 	for _, at := range names {
@@ -61,7 +62,7 @@ func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []t
 	}
 	anonymous := []authn.Keychain{login{}}
 	parsed, err := name.ParseReference(reference)
-	if err != nil { // the pull reports what is wrong
+	if err != nil { // the pull reports the error
 		return anonymous, 0, nil
 	}
 	logins, err := keys.LoginsFor(parsed.Context().Name())
@@ -76,8 +77,8 @@ func (f *Fetcher) findKeychains(ctx context.Context, reference string, names []t
 	return out, len(logins) - len(out), nil
 }
 
-// login is a keychain with what one registry is shown. The zero login is anonymous: the manager's own machine may have
-// credentials, which are not for bundles.
+// login is a keychain with the credentials for one registry. The zero login is anonymous: the credentials of the
+// manager's own machine are not used for bundles.
 type login struct {
 	registry string
 	as       authn.AuthConfig
@@ -91,8 +92,8 @@ func (l login) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(l.as), nil
 }
 
-// newAuthorizer adds the credentials of a secret to requests that are for the
-// same scheme, host and port as the address, and to no others.
+// newAuthorizer returns a function that adds the credentials of a secret to requests for the same
+// scheme, host and port as the address, and to no others.
 func (f *Fetcher) newAuthorizer(ctx context.Context, name types.NamespacedName, address *url.URL) (func(*http.Request), error) {
 	s, err := f.readSecret(ctx, name)
 	if err != nil {
@@ -124,7 +125,7 @@ func (f *Fetcher) newAuthorizer(ctx context.Context, name types.NamespacedName, 
 	}, nil
 }
 
-// trimmedValue is a value without the end of the line that editors and echo append.
+// trimmedValue is a value without the newline that editors and echo append.
 func trimmedValue(s *corev1.Secret, key string) string {
 	return strings.TrimRight(string(s.Data[key]), "\r\n")
 }

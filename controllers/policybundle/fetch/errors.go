@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// SourceError is a source that cannot be what was meant.
+// SourceError reports a source that is invalid.
 type SourceError struct {
 	Field string
 	Err   error
@@ -17,37 +17,36 @@ type SourceError struct {
 func (e SourceError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e SourceError) Unwrap() error { return e.Err }
 
-// NotFoundError is a source, or a secret it names, that is not there.
+// NotFoundError reports a source, or a secret that it names, that does not exist.
 type NotFoundError struct{ What, Do string }
 
 func (e NotFoundError) Error() string { return withAdvice(e.What+" is not there", e.Do) }
 
-// UnauthorizedError is a server that wants other credentials, or any.
+// UnauthorizedError reports a server that requires credentials, or other ones.
 type UnauthorizedError struct{ What, Do string }
 
 func (e UnauthorizedError) Error() string {
 	return withAdvice(e.What+" cannot be read with these credentials (401)", e.Do)
 }
 
-// ForbiddenError is what may not be read with the credentials there are.
+// ForbiddenError reports something that the given credentials do not allow to read.
 type ForbiddenError struct{ What, Do string }
 
 func (e ForbiddenError) Error() string { return withAdvice(e.What+" may not be read", e.Do) }
 
-// TooLargeError is an archive that does not fit into an object of etcd, which is
-// where it is kept.
+// TooLargeError reports an archive that does not fit into an object of etcd, where it is stored.
 type TooLargeError struct{ What string }
 
 func (e TooLargeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes packed, which is what a bundle has at most; take out what decides nothing (opa build leaves tests out), or make several bundles of it", e.What, MaxSize)
 }
 
-// ContentError is a source that has no bundle.
+// ContentError reports a source that has no bundle.
 type ContentError struct{ What, Why string }
 
 func (e ContentError) Error() string { return e.What + " " + e.Why }
 
-// HostError is a host, or an address, that may not be asked.
+// HostError reports a host, or an address, that requests may not go to.
 type HostError struct {
 	Host string
 	// Why is a sentence without its subject.
@@ -56,7 +55,7 @@ type HostError struct {
 
 func (e HostError) Error() string { return "the host " + e.Host + " " + e.Why }
 
-// UnavailableError is a source that cannot be read now.
+// UnavailableError reports a source that cannot be read now.
 type UnavailableError struct {
 	What string
 	Err  error
@@ -79,9 +78,8 @@ func withAdvice(what, do string) string {
 	return what + ": " + do
 }
 
-// responseError is the error of a server's answer. It has nothing of the answer but
-// its status code: users who may read errors of bundles need not be allowed to
-// read the rest.
+// responseError is the error of a server's response. It has only the status code of the response:
+// users who may read errors of bundles may not be allowed to read the rest.
 func responseError(what string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized:

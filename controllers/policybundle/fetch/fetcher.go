@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fetch gets bundles from where people publish them. It trusts no
-// server: what comes is bounded, and what is said of a failure has nothing in it
-// that a server or a secret holds.
+// Package fetch gets bundles from where users publish them. It trusts no server: responses are
+// bounded, and errors contain nothing from a response or a secret.
 package fetch
 
 import (
@@ -27,9 +26,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// MaxSize is how many bytes an archive may have, and every single answer of
-// a server. What is fetched is kept in an object of etcd, which takes 1.5 MiB
-// with what is around it and a third more for base64.
+// MaxSize is how many bytes an archive, and every single response of a server, may have. A fetched
+// archive is stored in an object of etcd, which may have 1.5 MiB; base64 adds a third to the archive,
+// and the object has other fields.
 const MaxSize = 1 << 20
 
 // defaultTimeout is how long a fetch may take, with all its requests.
@@ -46,21 +45,21 @@ type Fetcher struct {
 // Option changes a Fetcher.
 type Option func(*Fetcher)
 
-// WithHosts limits which hosts may be asked, as it must be for bundles of
-// tenants: those after redirects and those of a registry's tokens and blobs
-// count too. An address inside of the network is asked only for a host that is
-// listed itself, not by its domain. Proxies are not used then.
+// WithHosts limits which hosts requests may go to, as is required for bundles of tenants. Hosts after
+// redirects, and those of a registry's tokens and blobs, are limited too. A connection to an address
+// inside the network is allowed only for a host that is listed itself, not by its domain. Proxies are
+// not used then.
 func WithHosts(h Hosts) Option { return func(f *Fetcher) { f.hosts = &h } }
 
-// WithTimeout sets how long a fetch may take; else it is 30 s.
+// WithTimeout sets how long a fetch may take; 30 s if unset.
 func WithTimeout(d time.Duration) Option { return func(f *Fetcher) { f.timeout = d } }
 
-// WithServiceAccount names whose reading of secrets an error tells how to allow;
-// else it is kruise-system/kruise-manager.
+// WithServiceAccount sets the service account in errors that say how to allow it to read secrets;
+// kruise-system/kruise-manager if unset.
 func WithServiceAccount(n types.NamespacedName) Option { return func(f *Fetcher) { f.account = n } }
 
-// New makes a Fetcher that may ask every host unless an option says otherwise.
-// The reader must not be a cache: secrets are read by name, and not listed.
+// New makes a Fetcher that may send requests to every host unless an option limits them. The reader
+// must not be a cache: secrets are read by name, and not listed.
 func New(reader client.Reader, opts ...Option) *Fetcher {
 	f := &Fetcher{reader: reader, timeout: defaultTimeout, account: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-manager"}}
 	for _, o := range opts {
@@ -69,9 +68,9 @@ func New(reader client.Reader, opts ...Option) *Fetcher {
 	return f
 }
 
-// FetchBundle gets a bundle. before is what came of the last call, or nil: the same
-// pointer is returned when nothing changed, and as a rule nothing is downloaded
-// then. For what the errors are see Permanent.
+// FetchBundle gets a bundle. before is the result of the last call, or nil: the same pointer is
+// returned if nothing changed, and usually nothing is downloaded then. IsPermanent classifies the
+// errors.
 func (f *Fetcher) FetchBundle(ctx context.Context, s Source, before *Fetched) (*Fetched, error) {
 	if err := s.validateSource(); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (f *Fetcher) FetchBundle(ctx context.Context, s Source, before *Fetched) (*
 	return got, nil
 }
 
-// newFetched checks an archive as it came.
+// newFetched checks an archive as it was received.
 func newFetched(what string, archive []byte) (*Fetched, error) {
 	if len(archive) > MaxSize {
 		return nil, TooLargeError{what}
@@ -112,8 +111,8 @@ func newFetched(what string, archive []byte) (*Fetched, error) {
 	return &Fetched{Archive: archive, Digest: bundlerevision.ArchiveDigest(archive)}, nil
 }
 
-// readableError makes of a failed request an error that people may read: without what
-// was answered, and without the query of a URL.
+// readableError turns the error of a request into one that users may read: without contents of the
+// response, and without the query of a URL.
 func readableError(ctx context.Context, what string, err error) error {
 	var host HostError
 	var noBundle artifact.NoBundleError
@@ -142,8 +141,8 @@ func readableError(ctx context.Context, what string, err error) error {
 	return UnavailableError{what, errors.New("the answer broke off, or is not what was asked for")}
 }
 
-// connectionError finds what went wrong before there was an answer, which is of our
-// own making, or nil.
+// connectionError finds an error of this package or of the standard library from before there was a
+// response; nil if there is none.
 func connectionError(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// Hosts are those that may be asked. None may with the zero value.
+// Hosts are the hosts that requests may go to. The zero value allows none.
 type Hosts struct{ patterns []pattern }
 
 type pattern struct {
-	// host is in lower case. It begins with a dot if those below it are meant.
+	// host is in lower case. It begins with a dot if the pattern is for the hosts below it.
 	host string
-	port string // "" for that of the scheme
+	port string // "" for the port of the scheme
 }
 
 // ParseHosts reads patterns: registry.example.com, registry.example.com:5000 or
-// *.example.com, which is every host below example.com at any depth. A pattern
-// without a port is for that of the scheme: 443, or 80 for plain HTTP.
+// *.example.com, which is every host below example.com at any depth. A pattern without a port is for
+// the port of the scheme: 443, or 80 for plain HTTP.
 func ParseHosts(patterns []string) (Hosts, error) {
 	var out Hosts
 	for _, text := range patterns {
@@ -59,7 +59,7 @@ func parsePattern(text string) (pattern, error) {
 	return pattern{host, port}, nil
 }
 
-// canonicalHost is a host as it is compared.
+// canonicalHost is the form in which hosts are compared.
 func canonicalHost(host string) string {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Unmap().String()
@@ -67,8 +67,8 @@ func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// allowsHost reports whether a host may be asked at a port, and whether it is named
-// itself and not only the domain it is in.
+// allowsHost reports whether requests may go to a host at a port, and whether the host is listed
+// itself and not only by its domain.
 func (h Hosts) allowsHost(host, port, scheme string) (allowed, named bool) {
 	host = canonicalHost(host)
 	usual := map[string]string{"https": "443", "http": "80"}[scheme]
@@ -89,9 +89,8 @@ func (h Hosts) allowsHost(host, port, scheme string) (allowed, named bool) {
 	return allowed || named, named
 }
 
-// publicDialControl refuses to connect to what only those inside of a network reach. It is
-// asked about each address a name has at the very moment of connecting, so
-// a name that changes its address meanwhile gains nothing.
+// publicDialControl refuses connections to addresses that are not public. The dialer calls it for each
+// address just before it connects, so a name that changes its address after a check gains nothing.
 func publicDialControl(host string) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
@@ -115,9 +114,9 @@ func isPublic(a netip.Addr) bool {
 	return true
 }
 
-// reservedPrefixes are the blocks that IANA's registries of special-purpose addresses do
-// not call globally reachable, besides those that net/netip knows, and those
-// that carry an IPv4 address within, by which the others would be reached.
+// reservedPrefixes are the blocks that IANA's registries of special-purpose addresses do not list as
+// globally reachable, besides those that net/netip knows, and blocks whose addresses embed an IPv4
+// address, through which reserved addresses could be reached.
 func reservedPrefixes() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),

@@ -42,8 +42,8 @@ func (f *Fetcher) fetchOCI(ctx context.Context, from OCI, before *Fetched) (*Fet
 	return nil, err
 }
 
-// mayBeRefusedLogin reports whether a registry may have refused a login, so that the next one is tried. Some answer that there is no
-// such artifact to those who may not read it.
+// mayBeRefusedLogin reports whether a registry may have refused a login, so that the next one is tried. Some registries answer not
+// found to users who may not read an artifact.
 func mayBeRefusedLogin(err error) bool {
 	return errors.As(err, &UnauthorizedError{}) || errors.As(err, &ForbiddenError{}) || errors.As(err, &NotFoundError{})
 }
@@ -60,7 +60,7 @@ func (f *Fetcher) pullArtifact(ctx context.Context, from OCI, before *Fetched, c
 	}
 	r := artifact.New(opts...)
 	if before != nil {
-		// Registries that do not answer HEAD are asked for all of it.
+		// From registries that do not answer HEAD the whole artifact is pulled.
 		if pinned, err := r.ResolveDigest(ctx, from.Reference); err == nil && pinned == before.Reference {
 			return before, nil
 		}

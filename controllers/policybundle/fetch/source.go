@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Source is where a bundle is from. Exactly one of its fields is set.
+// Source is the source of a bundle. Exactly one of its fields is set.
 type Source struct {
 	// Files are the files of the bundle by their paths.
 	Files     map[string]string
@@ -20,20 +20,20 @@ type Source struct {
 }
 
 // ConfigMap has either an archive, in the key bundle.tar.gz of binaryData, or
-// files of text. A key cannot have slashes, and policies need none: what counts
-// is their package. Data does: before __data.json (or .yaml, .yml) each __ of a
-// key represents a slash, so extend__rollout__freeze__data.json is the file
-// data.json in the folder extend/rollout/freeze. Keys that are neither of Rego,
-// JSON or YAML nor .manifest or .signatures.json are no part of the bundle.
+// files of text. A key cannot have slashes. Policies need none, since only their package matters, but
+// data files do: before __data.json (or .yaml, .yml) each __ of a key represents a slash, so
+// extend__rollout__freeze__data.json is the file data.json in the folder extend/rollout/freeze. Only
+// keys that end in .rego, .json, .yaml or .yml, and .manifest and .signatures.json, are part of the
+// bundle.
 type ConfigMap struct{ Namespace, Name string }
 
 // OCI is an artifact in a registry, as `regatta policy push`, opa and oras make
 // them.
 type OCI struct {
-	// Reference has a tag, or a digest; the digest is asked for once.
+	// Reference has a tag or a digest. An artifact with a digest is pulled only once.
 	Reference string
-	// PullSecrets are of the type kubernetes.io/dockerconfigjson or
-	// kubernetes.io/dockercfg, and mean what those of a pod do.
+	// PullSecrets are of the type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg, and are used
+	// like those of a pod.
 	PullSecrets []types.NamespacedName
 	// Insecure allows plain HTTP, also for credentials.
 	Insecure bool
@@ -42,10 +42,10 @@ type OCI struct {
 	CABundle []byte
 }
 
-// HTTP is an archive that a server has.
+// HTTP is an archive on an HTTP server.
 type HTTP struct {
-	// URL begins with https://, or http:// if nothing is secret. Its query is
-	// sent, and never told.
+	// URL begins with https://, or http:// if nothing is secret. Its query is sent, but is in no error or
+	// status.
 	URL string
 	// Secret has the keys username and password, or token, which is sent as
 	// a bearer token. They go to the host of the URL only.
@@ -55,24 +55,22 @@ type HTTP struct {
 	CABundle []byte
 }
 
-// Fetched is what was found.
+// Fetched is the result of a fetch.
 type Fetched struct {
-	// Archive is in OPA's format. It is as the source has it, unless Packed.
+	// Archive is in OPA's format, exactly as the source has it unless Packed.
 	Archive []byte
 	// Digest is the SHA-256 of Archive: sha256:<hex>.
 	Digest string
-	// Reference names these bytes and no others, for people: REPOSITORY@DIGEST
-	// with the digest that the registry knows, URL@DIGEST, files@DIGEST or
-	// configmap/NAMESPACE/NAME@RESOURCEVERSION.
+	// Reference names exactly these bytes, for users: REPOSITORY@DIGEST with the digest in the registry,
+	// URL@DIGEST, files@DIGEST or configmap/NAMESPACE/NAME@RESOURCEVERSION.
 	Reference string
-	// ETag is what an HTTP server calls these bytes, "" if it does not say.
+	// ETag is the ETag of an HTTP server's response, "" if it has none.
 	ETag string
-	// Packed is true if the archive was made here, of files of text. The same
-	// files make the same bytes. It is signed only if .signatures.json is one of
-	// the files.
+	// Packed is true if this package made the archive from text files. The same files make the same bytes.
+	// It is signed only if .signatures.json is one of the files.
 	Packed bool
 
-	// origin is the whole URL, for a Reference does not tell the query.
+	// origin is the whole URL, since a Reference does not have the query.
 	origin string
 }
 
@@ -93,7 +91,7 @@ func (s Source) validateSource() error {
 func (h HTTP) parseURL() (*url.URL, error) {
 	u, err := url.Parse(h.URL)
 	switch {
-	case err != nil: // it would tell the URL
+	case err != nil: // err would contain the URL
 		return nil, SourceError{"http.url", errors.New("it is not a URL")}
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Hostname() == "":
 		return nil, SourceError{"http.url", errors.New("it must be like https://HOST/PATH")}
@@ -107,7 +105,7 @@ func (h HTTP) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// redactedURL is a URL without what may be secret.
+// redactedURL is a URL without the parts that may be secret.
 func redactedURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

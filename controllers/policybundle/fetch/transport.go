@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// maxRedirects is how many times an answer may lead elsewhere.
+// maxRedirects is how many redirects are followed.
 const maxRedirects = 3
 
-// errPlain is a request that would go out without TLS.
+// errPlain is the error of a request that would be sent without TLS.
 var errPlain = errors.New("plain HTTP is allowed only if the source says insecure")
 
-// gate lets requests through. All of them pass it: those after redirects, and
-// those to where a registry has its tokens and its blobs.
+// gate checks every request, also those after redirects, and those to the servers of a registry's
+// tokens and blobs.
 type gate struct {
 	next http.RoundTripper
-	// hosts are nil if every one may be asked.
+	// hosts is nil if requests may go to every host.
 	hosts *Hosts
 	// plain allows HTTP without TLS.
 	plain bool
-	// authorize adds credentials, where the request is for whom they are.
+	// authorize adds credentials if they are for the host of the request.
 	authorize func(*http.Request)
 }
 
-// RoundTrip refuses, or bounds what comes back.
+// RoundTrip refuses a request, or sends it and bounds the response.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.checkRequest(req); err != nil {
 		if req.Body != nil {
@@ -75,11 +75,11 @@ func (g *gate) checkRequest(req *http.Request) error {
 	return HostError{req.URL.Host, "is not one that bundles of namespaces may come from; if it is where a source redirects to, or where a registry has its tokens or blobs, it must be listed beside that: ask an administrator of Regatta"}
 }
 
-// newTransport connects. Who is limited to some hosts does not go through a proxy:
-// it would be the proxy that looks up the address.
+// newTransport makes the transport. If hosts are limited it uses no proxy, since the proxy would
+// resolve the addresses.
 func newTransport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
 	t := &http.Transport{
-		DisableCompression:     true, // the bytes are what was signed
+		DisableCompression:     true, // the bytes must be those that were signed
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		ForceAttemptHTTP2:      true,
@@ -112,7 +112,7 @@ func newTransport(hosts *Hosts, caBundle []byte) (*http.Transport, error) {
 	return t, nil
 }
 
-// schemeOf is the scheme whose usual port it is: what is dialled has lost it.
+// schemeOf returns the scheme with the default port: a dialer is not given the scheme.
 func schemeOf(port string) string {
 	if port == "80" {
 		return "http"
