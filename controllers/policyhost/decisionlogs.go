@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// DecisionLogs are the flags of where decisions are recorded besides memory.
+// DecisionLogs are the flags that say where decisions are recorded besides memory.
 type DecisionLogs struct {
 	stdout    bool
 	file      string
@@ -56,7 +56,7 @@ func (d *DecisionLogs) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&d.points, "decision-log-points", nil, "Decision points whose decisions are logged, such as rollout/plan,protection/budget; all if empty.")
 }
 
-// ValidateFlags finds all that is wrong with the flags.
+// ValidateFlags returns all errors of the flags.
 func (d *DecisionLogs) ValidateFlags() error {
 	var wrong []error
 	unless := func(ok bool, flag string, value any, want string) {
@@ -87,8 +87,8 @@ func (d *DecisionLogs) ValidateFlags() error {
 	return errors.Join(wrong...)
 }
 
-// newEncoders return how decisions are written: masked for users who ask for them, and
-// as the flags say for sinks.
+// newEncoders returns the encoders of decisions: a masking one for users who ask for decisions, and
+// one with the masks of the flags for sinks.
 func (d *DecisionLogs) newEncoders(replica string) (asked, logged *record.Encoder, err error) {
 	hidden, err := mask.New(d.masks...)
 	if err != nil {
@@ -158,10 +158,10 @@ func (s sinks) engineOptions() (out []engine.Option) {
 	return out
 }
 
-// farewell is how long a Host waits at its end for decisions to be logged.
+// farewell is how long Close waits for decisions to be logged.
 const farewell = 5 * time.Second
 
-// closeAll sends what is left, to all at once.
+// closeAll sends the remaining decisions to all sinks at once.
 func (s sinks) closeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()

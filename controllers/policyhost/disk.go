@@ -22,27 +22,27 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// disk is a directory that has the files of all active bundles, for a process
-// that starts while the API server cannot be asked. They are in one file, so that
-// they are there together or not at all.
+// disk is a directory with the files of all active bundles, for a process that starts while the API
+// server cannot be reached. All bundles are in one file, so that either all of them are stored or
+// none.
 type disk struct{ Dir string }
 
 // stored is a bundle on disk.
 type stored struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Canary has the namespaces of one that decides there only.
+	// Canary has the namespaces of a bundle that decides only in these.
 	Canary []string `json:"canary,omitempty"`
-	// Withheld is true of one that was rolled back.
+	// Withheld is true for a bundle that was rolled back.
 	Withheld bool              `json:"withheld,omitempty"`
 	Files    map[string]string `json:"files"`
-	// Since is when it was let in.
+	// Since is when the bundle was accepted.
 	Since time.Time `json:"since,omitzero"`
 	// Content is the revision of the bundle.
 	Content string `json:"content,omitempty"`
-	// Signed is what was kept of its signature, if it was verified.
+	// Signed has the result of the verification, if the signature was verified.
 	Signed *signed `json:"signed,omitempty"`
-	// Missing is why nothing of the bundle decides though it should, where nothing does. There are no files then.
+	// Missing is why the bundle, which should decide, does not. It has no files then.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -54,11 +54,11 @@ type signed struct {
 
 const (
 	diskFile = "bundles.json"
-	// mostOnDisk bounds what is written, and what is read of what may be anything.
+	// mostOnDisk bounds what is written, and what is read, since the file may have been replaced.
 	mostOnDisk = 64 << 20
 )
 
-// Write replaces what there is: the checksum of the rest, and the bundles.
+// Write replaces the file with the given bundles, after a checksum of them.
 func (d *disk) Write(bundles []stored) error {
 	data, err := json.Marshal(bundles)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *disk) Write(bundles []stored) error {
 	return nil
 }
 
-// writeFile replaces a file at once, and makes the directory if there is none.
+// writeFile replaces a file atomically, and makes the directory if it does not exist.
 func writeFile(dir, name string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -85,19 +85,19 @@ func writeFile(dir, name string, data []byte) error {
 	}
 	_, err = tmp.Write(data)
 	if err == nil {
-		err = tmp.Sync() // or else the name may be on disk before the bytes are
+		err = tmp.Sync() // otherwise the name may be on disk before the contents
 	}
 	err = errors.Join(err, tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
-		_ = os.Remove(tmp.Name()) // what failed to be written is no loss
+		_ = os.Remove(tmp.Name()) // an incomplete file is not needed
 	}
 	return err
 }
 
-// Read reads what was written last; nil if nothing was.
+// Read reads the bundles that were written last; nil if none were.
 func (d *disk) Read() ([]stored, error) {
 	path := filepath.Join(d.Dir, diskFile)
 	f, err := os.Open(path)
@@ -126,11 +126,11 @@ func (d *disk) Read() ([]stored, error) {
 	return bundles, nil
 }
 
-// ErrNothingOnDisk is of a directory that nothing has written to.
+// ErrNothingOnDisk reports a directory without stored bundles.
 var ErrNothingOnDisk = errors.New("there are no policy bundles on disk")
 
-// RestoreStored makes the bundles on disk active. One that does not compile any more is
-// missing. It says how many there are.
+// RestoreStored makes the bundles on disk active. A bundle that does not compile any more is missing.
+// It returns how many bundles there are.
 func (l *library) RestoreStored(ctx context.Context, d *disk) (int, error) {
 	found, err := d.Read()
 	if err != nil {
@@ -186,7 +186,7 @@ func (l *library) RestoreStored(ctx context.Context, d *disk) (int, error) {
 
 func (s stored) key() Key { return Key{Namespace: s.Namespace, Name: s.Name} }
 
-// readBundle makes a bundle of what is on disk. Its signature was verified when it was put there.
+// readBundle makes a bundle from its files on disk. Its signature was verified before they were written.
 func (s stored) readBundle() (*bundle.Bundle, error) {
 	b, err := bundle.FromFiles(s.Name, s.Files, s.bundleOptions()...)
 	if err == nil && s.Signed != nil {
@@ -209,8 +209,8 @@ func (s stored) bundleOptions() (out []bundle.Option) {
 	return out
 }
 
-// KeepOn keeps what decides on a disk from now on. That is for after all bundles
-// are in: a part of them is not what was good.
+// KeepOn stores the active bundles on a disk from now on. It must be called after all bundles are
+// loaded: a part of them must not replace the last good set.
 func (l *library) KeepOn(d *disk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +218,7 @@ func (l *library) KeepOn(d *disk) {
 	l.saveToDisk()
 }
 
-// saveToDisk writes what decides, if that is not what is there. Policies decide also where a
-// disk is full.
+// saveToDisk writes the active bundles, if they changed. Policies decide even if the disk is full.
 func (l *library) saveToDisk() {
 	now, lacking := allBut(l.stands, Key{}), storedMissing(l.stands)
 	revision := fmt.Sprint(now.Revision(), lacking)
@@ -240,8 +239,9 @@ func (l *library) saveToDisk() {
 	l.onDisk = revision
 }
 
-// storedMissing are the bundles that should decide and cannot, so that a process which starts without the API server
-// does not decide as if there were none. That holds for everything that a bundle of its kind may take part in.
+// storedMissing returns entries for the bundles that should decide but cannot, so that a process that starts without
+// the API server does not decide as if they did not exist. Such an entry is missing for all points that a bundle of
+// its kind may take part in.
 func storedMissing(stands map[Key]Stages) []stored {
 	out := []stored{}
 	for _, key := range slices.SortedFunc(maps.Keys(stands), compareKeys) {

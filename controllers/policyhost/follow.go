@@ -19,10 +19,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// SyncBundle makes a bundle stand as its status says, and returns what this process
-// runs of it now. Where it cannot, the copy of it that decides already, or that is on
-// disk, stands in its place; where there is none, the points that it takes part in are
-// answered by their strict fallbacks. An error is worth trying again.
+// SyncBundle makes a bundle take part as its status says, and returns what this process runs of it
+// now. If a revision cannot be loaded, the active copy, or the one on disk, replaces it. If there is
+// none, the points that the bundle takes part in are answered by their strict fallbacks. An error
+// should be retried.
 func (h *Host) SyncBundle(ctx context.Context, b policy.AnyPolicyBundle) (policy.PolicyReplica, error) {
 	key, st := keyOf(b), b.GetStatus()
 	me := policy.PolicyReplica{Name: h.name}
@@ -30,7 +30,7 @@ func (h *Host) SyncBundle(ctx context.Context, b policy.AnyPolicyBundle) (policy
 	if err == nil {
 		err = h.putStages(ctx, key, want)
 	}
-	if isUnfit(err) { // it cannot decide beside the others
+	if isUnfit(err) { // the bundle cannot decide together with the others
 		problem = err
 		err = h.putStages(ctx, key, unfitStages(b, h.library.BundleStages(key), want, problem))
 	}
@@ -78,23 +78,23 @@ func (h *Host) putStages(ctx context.Context, key Key, want Stages) error {
 		return nil
 	}
 	err := h.library.PutStages(ctx, key, want)
-	h.reportChanged(h.library.DrainRemoved()) // bundles of namespaces that this one keeps out
+	h.reportChanged(h.library.DrainRemoved()) // bundles of namespaces that conflict with this one
 	return err
 }
 
-// isUnfit says of an error that a bundle cannot decide beside the others.
+// isUnfit reports whether an error means that a bundle cannot decide together with the others.
 func isUnfit(err error) bool {
 	return errors.As(err, new(module.Problems)) || errors.As(err, new(engine.TooLargeError)) || errors.As(err, new(engine.UnfitError)) || errors.As(err, new(engine.SlowError))
 }
 
-// isPermanent says of an error that it stays until something is changed.
+// isPermanent reports whether an error stays until a user changes something.
 func isPermanent(err error) bool {
 	return errors.As(err, new(engine.RolledBackError)) || isUnfit(err) || errors.As(err, new(bundlerevision.LostError)) || errors.As(err, new(bundle.SignatureError)) ||
 		errors.As(err, new(unreadableError)) || endsProcess(err)
 }
 
-// rolledBackContent is the content of the revision that this replica does not run though the status
-// names it.
+// rolledBackContent is the content of the revision that the status names but this replica has rolled
+// back.
 func rolledBackContent(want Stages, given engine.RolledBackError) string {
 	for _, b := range []*bundle.Bundle{want.Canary, want.Enforced} {
 		if b != nil && isOf(bundle.Set{b}, given) {
@@ -104,12 +104,12 @@ func rolledBackContent(want Stages, given engine.RolledBackError) string {
 	return ""
 }
 
-// contentOf is the content of an artifact, or the beginning of it in what an older
-// manager has written.
+// contentOf is the content of an artifact, or the beginning of it in a status that an older manager
+// has written.
 func contentOf(a *policy.PolicyArtifact) string { return cmp.Or(a.Content, a.Revision) }
 
-// withheldMessage tells which decisions have no answer of the policies while a bundle, which may be
-// nil, is withheld.
+// withheldMessage says which decisions the policies do not answer while a bundle is withheld. The
+// bundle may be nil.
 func (h *Host) withheldMessage(withheld *bundle.Bundle) string {
 	if withheld == nil {
 		return ""
@@ -124,19 +124,18 @@ func (h *Host) withheldMessage(withheld *bundle.Bundle) string {
 	return fmt.Sprintf("; until then decisions of %s that it takes part in are refused or held", strings.Join(points, ", "))
 }
 
-// stagesMatch compares by content, and by where canaries hold.
+// stagesMatch compares bundles by content, and canaries by their namespaces too.
 func stagesMatch(now, want Stages) bool {
 	return bundlesMatch(now.Enforced, want.Enforced) && bundlesMatch(now.Canary, want.Canary) && bundlesMatch(now.Shadow, want.Shadow) &&
 		bundlesMatch(now.Withheld, want.Withheld) && slices.EqualFunc(now.Missing, want.Missing, engine.Missing.Equal)
 }
 
-// wantedStages reads what the status names. What stands already is taken as it is. The problem
-// is why something else is to stand, which is worth trying again when something is
-// changed.
+// wantedStages loads the revisions that the status names. A revision that is loaded already is not
+// loaded again. problem is why another revision is used, or none; a retry helps only after a change.
 func (h *Host) wantedStages(ctx context.Context, b policy.AnyPolicyBundle) (want Stages, problem, err error) {
 	st, now := b.GetStatus(), h.library.BundleStages(keyOf(b))
 	if st.ObservedGeneration == 0 {
-		return now, nil, nil // it is not published yet: what the disk has is all that is known
+		return now, nil, nil // the bundle is not published yet: only the copy on disk is known
 	}
 	decides := func(a *policy.PolicyArtifact, now *bundle.Bundle) (*bundle.Bundle, error) {
 		found, failed := h.loadArtifact(ctx, b, a, now)
@@ -165,7 +164,7 @@ func (h *Host) wantedStages(ctx context.Context, b policy.AnyPolicyBundle) (want
 		if err != nil && !isPermanent(err) {
 			return now, nil, err
 		}
-		if err != nil { // it decides nothing
+		if err != nil { // a shadow decides nothing
 			problem = err
 		}
 	}
@@ -175,7 +174,7 @@ func (h *Host) wantedStages(ctx context.Context, b policy.AnyPolicyBundle) (want
 		case err == nil:
 		case !isPermanent(err):
 			return now, nil, err
-		default: // its points are known all the same
+		default: // the status has its points
 			problem = err
 			want.Missing = append(want.Missing, missingOf(b, a, err))
 		}
@@ -183,16 +182,15 @@ func (h *Host) wantedStages(ctx context.Context, b policy.AnyPolicyBundle) (want
 	return want, problem, nil
 }
 
-// RemoveBundle takes a bundle out.
+// RemoveBundle removes a bundle.
 func (h *Host) RemoveBundle(ctx context.Context, key Key) error {
 	h.origins.removeOrigin(key)
 	return h.library.RemoveBundle(ctx, key)
 }
 
-// loadArtifact reads an artifact and checks all that the leader has checked but for what
-// takes long: the digest, the signature by the keys of the spec as it is now, and what
-// a bundle of its kind may say. What was loaded from the same archive and verified by
-// the same keys is taken as it is.
+// loadArtifact reads an artifact and repeats the quick checks of the leader: the digest, the signature
+// by the current keys of the spec, and the rules for a bundle of its kind. A bundle that was loaded
+// from the same archive and verified by the same keys is reused.
 func (h *Host) loadArtifact(ctx context.Context, b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, opts ...bundle.Option) (*bundle.Bundle, error) {
 	by := NewVerification(b.DesiredSpec().Verification).WithUsableKeys()
 	from := origin{digest: a.Digest, keys: by.Fingerprint()}
@@ -208,7 +206,7 @@ func (h *Host) loadArtifact(ctx context.Context, b policy.AnyPolicyBundle, a *po
 	}
 	found, err := readSigned(b, archive, by, append(append(opts, bundle.WithSince(a.Time.Time)), asCanary(a)...)...)
 	if err != nil {
-		h.library.marks.clearEntry(contentOf(a)) // it was refused, and ended nothing
+		h.library.marks.clearEntry(contentOf(a)) // the bundle was refused, and did not end the process
 		return nil, explainUnloadable(b, a, archive, err)
 	}
 	if problems := found.CheckContract(); len(problems) > 0 {
@@ -227,7 +225,7 @@ func asCanary(a *policy.PolicyArtifact) []bundle.Option {
 	return []bundle.Option{bundle.AsCanary(a.Namespaces...)}
 }
 
-// shadowStatus is how a shadow does, for the status.
+// shadowStatus returns the counts of a shadow for the status.
 func (h *Host) shadowStatus(key Key) *policy.PolicyShadow {
 	t, ok := h.library.ShadowTally(key)
 	if !ok {

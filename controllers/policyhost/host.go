@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package policyhost runs policies in a process. A Host follows the policy bundles
-// of the cluster, verifies and loads them, keeps them on disk for a start without
-// the API server, compares those in shadow, and records and measures every
-// decision.
+// of the cluster, verifies and loads them, stores them on disk for a start without the API server,
+// compares bundles in shadow, and records and measures every decision.
 //
 // Each process that makes decisions embeds a Host. The manager also publishes
-// bundles, which is what package policybundle does; a Host only follows what is
-// published, writes nothing to the cluster, and needs no leader.
+// bundles, which is what package policybundle does; a Host only follows published bundles, writes
+// nothing to the cluster, and needs no leader.
 package policyhost
 
 import (
@@ -34,7 +33,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
-// Key names a bundle. The namespace is empty for those of the platform.
+// Key names a bundle. The namespace is empty for bundles of the platform.
 type Key = types.NamespacedName
 
 // Host runs the policies of one process.
@@ -48,7 +47,7 @@ type Host struct {
 	engine  *engine.Engine
 	shadows *shadow.Runner
 	library *library
-	disk    *disk // nil to keep nothing
+	disk    *disk // nil to store nothing
 	copies  copies
 	origins origins
 
@@ -61,10 +60,9 @@ type Host struct {
 	setReady   func()
 }
 
-// New makes a Host that decides by the built-in policies until Load, Start or
-// Restore. The namespace is that in which bundles of the platform are kept, the
-// name tells this process apart from others in statuses and logs. The API server
-// need not answer.
+// New makes a Host that decides by the built-in policies until LoadBundles, Start or RestoreFromDisk.
+// namespace is where bundles of the platform are stored; name identifies this process in statuses and
+// logs. The API server need not answer.
 func New(config *rest.Config, namespace, name string, opts ...Option) (*Host, error) {
 	o := defaultOptions()
 	for _, opt := range opts {
@@ -138,8 +136,7 @@ func (h *Host) startEngine(o options) error {
 	return nil
 }
 
-// logShadowSample logs a decision of a shadow that differs from the one that was carried
-// out.
+// logShadowSample logs a decision of a shadow that differs from the one that took effect.
 func (h *Host) logShadowSample(s shadow.Sampled) {
 	r := s.Now
 	r.Shadow = s.Name
@@ -148,7 +145,7 @@ func (h *Host) logShadowSample(s shadow.Sampled) {
 	}
 }
 
-// Close ends the Host, and waits a moment for decisions that are not logged yet.
+// Close stops the Host, and waits a moment for decisions that are not logged yet.
 func (h *Host) Close() {
 	h.library.marks.clearOwnEntries()
 	h.shadows.Close()
@@ -167,12 +164,12 @@ func (h *Host) Engine() *engine.Engine { return h.engine }
 // DecisionRecords returns the latest decisions.
 func (h *Host) DecisionRecords() *record.Buffer { return h.records }
 
-// RecordEncoder returns how decisions are written for users who ask for them: masked,
-// whatever the decision logs have.
+// RecordEncoder returns the encoder of decisions for users who ask for them. It masks, even if the
+// decision logs do not.
 func (h *Host) RecordEncoder() *record.Encoder { return h.encoder }
 
-// Ready returns a channel that is closed when the policy bundles decide: those
-// that the API server has, or those on disk while it does not answer.
+// Ready returns a channel that is closed when the policy bundles decide: those of the API server, or
+// those on disk while it does not answer.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // CheckReady is a healthz.Checker that fails until the Host is ready.
@@ -185,21 +182,21 @@ func (h *Host) CheckReady(*http.Request) error {
 	}
 }
 
-// tellWaiting has the bundles looked at that wait for their turn.
+// tellWaiting makes the bundles that wait for their turn be reconciled.
 func (h *Host) tellWaiting() { h.reportChanged(h.library.missingKeys()) }
 
-// RolledBack returns the channel of the bundles that are to be followed anew: the
-// engine, or a bundle of the platform, took them out, they do not compile with those of
-// the platform any more, or their turn may have come.
+// RolledBack returns the channel of the bundles that must be followed again: the engine rolled them
+// back, a bundle of the platform displaced them, they do not compile with those of the platform any
+// more, or their turn may have come.
 func (h *Host) RolledBack() <-chan Key { return h.rolledBack }
 
-// EnforcedBundle returns what decides of a bundle, or nil.
+// EnforcedBundle returns the enforced revision of a bundle, or nil.
 func (h *Host) EnforcedBundle(key Key) *bundle.Bundle { return h.library.BundleStages(key).Enforced }
 
-// PeerBundles returns the bundles that a bundle would decide with: all of the platform,
-// and those of its own namespace.
+// PeerBundles returns the bundles that a bundle would decide with: all bundles of the platform, and
+// those of its own namespace.
 func (h *Host) PeerBundles(key Key) bundle.Set { return h.library.PeerBundles(key) }
 
-// WithheldBeside returns the bundles that were rolled back and that nothing replaces, of
-// those that a bundle would stand beside. They have their packages still.
+// WithheldBeside returns those of the peers of a bundle that were rolled back and that nothing
+// replaces. They still hold their packages.
 func (h *Host) WithheldBeside(key Key) bundle.Set { return h.library.WithheldBeside(key) }

@@ -18,14 +18,14 @@ import (
 
 // Stages is how a bundle takes part in decisions. Each part may be missing.
 type Stages struct {
-	// Enforced decides; in the namespaces of Canary that one does instead.
+	// Enforced decides, except in the namespaces of Canary, where Canary decides.
 	Enforced, Canary *bundle.Bundle
-	// Withheld was rolled back, and nothing that stands replaces it: what it takes part in
-	// gets the strictest answer.
+	// Withheld was rolled back, and nothing replaces it: decisions that it takes part in get the strictest
+	// answer.
 	Withheld *bundle.Bundle
-	// Shadow is asked beside those that decide.
+	// Shadow is evaluated in addition to the bundles that decide.
 	Shadow *bundle.Bundle
-	// Missing are what should decide, as Enforced or as Canary, and cannot.
+	// Missing are the revisions that should decide, as Enforced or as Canary, but cannot.
 	Missing []engine.Missing
 }
 
@@ -38,14 +38,14 @@ type library struct {
 
 	mu     sync.Mutex
 	stands map[Key]Stages
-	// gone are those that were taken out and not told yet.
+	// gone are the bundles that were removed, and not reported yet.
 	gone []Key
-	// live is what shadows are compared with, candidates what they would be.
+	// live is the snapshot that shadows are compared with, candidates are the snapshots with each shadow.
 	live       *engine.Snapshot
 	candidates map[Key]*engine.Snapshot
-	// marks are of bundles that are about to be loaded; nil without a disk.
+	// marks has the marks of bundles that are about to be loaded; nil without a disk.
 	marks *marks
-	// disk has what is active, onDisk is what was written there.
+	// disk stores the active bundles, onDisk is the revision that was written last.
 	disk   *disk
 	onDisk string
 }
@@ -55,9 +55,9 @@ func newLibrary(e *engine.Engine, shadows *shadow.Runner) *library {
 	return &library{engine: e, shadows: shadows, stands: map[Key]Stages{}}
 }
 
-// PutStages makes a bundle stand as it should from now on. What stood before stays
-// when there is an error: engine.RolledBackError if this bundle was rolled back, or
-// module.Problems where bundles are in each other's way.
+// PutStages makes a bundle take part as given from now on. After an error the earlier stages stay. The
+// error is engine.RolledBackError if this bundle was rolled back, or module.Problems if bundles
+// conflict.
 func (l *library) PutStages(ctx context.Context, key Key, s Stages) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,9 +87,9 @@ func (l *library) PutStages(ctx context.Context, key Key, s Stages) error {
 // made active.
 const mostRaces = 5
 
-// retryActivation activates what is composed of the bundles that stand. The engine may have rolled
-// one of them back a moment ago, which is no fault of the bundle that is put in or removed: it
-// is composed anew then, of what the engine goes on with.
+// retryActivation activates a set of bundles. If the engine has rolled back another bundle of the set
+// a moment ago, the set is composed again without that revision, since this is no error of the bundle
+// that is put or removed.
 func (l *library) retryActivation(own bundle.Set, activate func() error) (err error) {
 	for range mostRaces {
 		l.syncWithEngine()
@@ -101,15 +101,15 @@ func (l *library) retryActivation(own bundle.Set, activate func() error) (err er
 	return fmt.Errorf("other policy bundles were rolled back meanwhile, so this is tried again: %s", err.Error())
 }
 
-// isOf reports whether one of some bundles was refused because it was rolled back.
+// isOf reports whether an activation was refused because one of these bundles was rolled back.
 func isOf(own bundle.Set, refused engine.RolledBackError) bool {
 	return slices.ContainsFunc(own.WithoutWithheld().IDs(), func(id string) bool { return slices.Contains(refused.Bundles, id) })
 }
 
-// activateSet makes a set active that has another bundle, or in which others are missing.
+// activateSet compiles a set, and makes it active.
 func (l *library) activateSet(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
 	if err := l.engine.CheckRolledBack(set); err != nil {
-		return err // without compiling it each time that it is looked at
+		return err // checked first, so that a refused set is not compiled at each reconcile
 	}
 	next, err := l.engine.CompileMissing(ctx, set, missing)
 	if err != nil {
@@ -123,10 +123,9 @@ func (l *library) activateSet(ctx context.Context, set bundle.Set, missing []eng
 	return l.engine.Swap(next)
 }
 
-// composeSet is the set with one bundle standing as it should. A tenant gives way
-// to the platform: it must not keep a bundle of the platform out by having a
-// package of the same name. out are the tenants' bundles that are left out, and are
-// missing from then on.
+// composeSet returns the set of bundles with new stages of one bundle. A bundle of the platform
+// displaces those of tenants: a tenant must not block it with a package of the same name. out are the
+// tenants' bundles that are left out, and are missing from then on.
 func (l *library) composeSet(key Key, s Stages) (set bundle.Set, out []Key) {
 	stands := maps.Clone(l.stands)
 	stands[key] = s
@@ -154,7 +153,7 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// decidingBundles are the parts that decide somewhere, or are withheld there.
+// decidingBundles returns the bundles that decide somewhere, or are withheld.
 func (s Stages) decidingBundles() bundle.Set {
 	var out bundle.Set
 	for _, b := range []*bundle.Bundle{s.Enforced, s.Canary, s.Withheld} {
@@ -165,7 +164,7 @@ func (s Stages) decidingBundles() bundle.Set {
 	return out
 }
 
-// RemoveBundle takes a bundle out.
+// RemoveBundle removes a bundle.
 func (l *library) RemoveBundle(ctx context.Context, key Key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +181,7 @@ func (l *library) RemoveBundle(ctx context.Context, key Key) error {
 			return fmt.Errorf("removing bundle %s: %w", key, err)
 		}
 	}
-	// A bundle of this name that is made later is judged anew, whatever it has.
+	// A bundle of this name that is created later may decide, even with the content that was rolled back.
 	l.engine.ForgetBundle(key.Namespace, key.Name)
 	if !there {
 		return nil
@@ -191,7 +190,7 @@ func (l *library) RemoveBundle(ctx context.Context, key Key) error {
 	return l.updateShadows(ctx, key)
 }
 
-// activateAtOnce makes a set active that has no other bundle.
+// activateAtOnce makes a set without new bundles active.
 func (l *library) activateAtOnce(ctx context.Context, set bundle.Set, missing []engine.Missing) error {
 	next, err := l.engine.CompileMissing(ctx, set, missing)
 	if err != nil {
@@ -200,7 +199,7 @@ func (l *library) activateAtOnce(ctx context.Context, set bundle.Set, missing []
 	return l.engine.Swap(next)
 }
 
-// BundleStages is how a bundle stands now; zero if it does not.
+// BundleStages returns the current stages of a bundle; zero if it has none.
 func (l *library) BundleStages(key Key) Stages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +207,7 @@ func (l *library) BundleStages(key Key) Stages {
 	return l.stands[key]
 }
 
-// BundleKeys are the bundles that stand.
+// BundleKeys returns the keys of the bundles that have stages.
 func (l *library) BundleKeys() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +215,7 @@ func (l *library) BundleKeys() []Key {
 	return slices.SortedFunc(maps.Keys(l.stands), compareKeys)
 }
 
-// missingKeys are the bundles that should decide and cannot.
+// missingKeys returns the keys of the bundles that should decide but cannot.
 func (l *library) missingKeys() (out []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,14 +227,14 @@ func (l *library) missingKeys() (out []Key) {
 	return out
 }
 
-// PeerBundles are the bundles that a bundle would decide with: all of the platform,
-// and those of its own namespace. A bundle of the platform is not checked with
-// those of tenants, who give way.
+// PeerBundles returns the bundles that a bundle would decide with: all bundles of the platform, and
+// those of its own namespace. A bundle of the platform is not checked with those of tenants, since it
+// displaces them.
 func (l *library) PeerBundles(key Key) bundle.Set {
 	return l.selectPeers(key, func(s Stages) *bundle.Bundle { return s.Enforced })
 }
 
-// WithheldBeside are those of the same that are withheld.
+// WithheldBeside returns those of the peers that are withheld.
 func (l *library) WithheldBeside(key Key) bundle.Set {
 	return l.selectPeers(key, func(s Stages) *bundle.Bundle { return s.Withheld })
 }
@@ -252,8 +251,8 @@ func (l *library) selectPeers(key Key, part func(Stages) *bundle.Bundle) (out bu
 	return out
 }
 
-// DrainRemoved names the bundles that were taken out for the sake of others, or that
-// the engine rolled back, since it was asked last.
+// DrainRemoved returns the bundles that others displaced, or that the engine rolled back, since its
+// last call.
 func (l *library) DrainRemoved() []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,7 +264,8 @@ func (l *library) DrainRemoved() []Key {
 	return gone
 }
 
-// syncWithEngine notes that the engine goes on with other bundles than were activated.
+// syncWithEngine updates the stages if the engine decides by other bundles than were activated, such as after a
+// rollback.
 func (l *library) syncWithEngine() {
 	decides := map[Key]Stages{}
 	for _, b := range l.engine.ActiveSnapshot().UserBundles() {
@@ -276,7 +276,7 @@ func (l *library) syncWithEngine() {
 		if !bundlesMatch(was.Enforced, s.Enforced) || !bundlesMatch(was.Canary, s.Canary) || !bundlesMatch(was.Withheld, s.Withheld) {
 			l.gone = append(l.gone, k)
 		} else {
-			s = was // with the newest tests
+			s = was // was has the newest tests
 		}
 		s.Missing = was.Missing
 		if s.Shadow = was.Shadow; there || s.Shadow != nil || len(s.Missing) > 0 || len(was.decidingBundles()) == 0 {
@@ -286,7 +286,7 @@ func (l *library) syncWithEngine() {
 	l.stands = decides
 }
 
-// placeBundle puts a bundle where it stands.
+// placeBundle puts a bundle into the stage that it is in.
 func placeBundle(stands map[Key]Stages, b *bundle.Bundle) {
 	k := Key{Namespace: b.Namespace, Name: b.Name}
 	s := stands[k]
@@ -305,7 +305,7 @@ func bundlesMatch(a, b *bundle.Bundle) bool {
 	return a == b || a != nil && b != nil && a.Revision == b.Revision && slices.Equal(a.Canary, b.Canary)
 }
 
-// allBut is all that decide but the bundle of a key.
+// allBut returns all deciding bundles except those of a key.
 func allBut(stands map[Key]Stages, without Key) bundle.Set {
 	out := bundle.Set{}
 	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {

@@ -22,14 +22,14 @@ const (
 	// patience is how long the API server may take to answer before the bundles on
 	// disk decide.
 	patience = 5 * time.Second
-	// retryInterval is how long Load waits before it tries again.
+	// retryInterval is how long LoadBundles waits before it tries again.
 	retryInterval = 3 * time.Second
 )
 
-// LoadBundles makes the policy bundles of the cluster decide. It tries until it has them
-// or ctx is done; while the API server does not say which there are, those on disk
-// decide. It reports whether the kinds of bundles are installed: where they are not,
-// the built-in policies decide alone, and Load is to be called again once they are.
+// LoadBundles makes the policy bundles of the cluster decide. It tries until they are loaded or ctx is
+// done. While the API server does not list them, those on disk decide. It reports whether the kinds of
+// bundles are installed: if they are not, the built-in policies decide alone, and LoadBundles must be
+// called again once they are.
 func (h *Host) LoadBundles(ctx context.Context) (installed bool, err error) {
 	answered, tooLong := h.pollBundles(ctx), time.After(patience)
 	for {
@@ -48,17 +48,17 @@ func (h *Host) LoadBundles(ctx context.Context) (installed bool, err error) {
 	}
 }
 
-// listing is what the API server said of the policy bundles.
+// listing is the API server's answer to a list of the policy bundles.
 type listing struct {
 	bundles   []policy.AnyPolicyBundle
 	installed bool
 }
 
-// pollBundles asks the API server for the policy bundles until it answers.
+// pollBundles lists the policy bundles until the API server answers.
 func (h *Host) pollBundles(ctx context.Context) <-chan listing {
 	answer := make(chan listing, 1)
 	recovery.GoUntilDone(ctx, "policyhost", func(ctx context.Context) {
-		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) { // Load looks at ctx
+		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) { // LoadBundles checks ctx
 			said := listing{}
 			var err error
 			if said.installed, err = h.areKindsInstalled(); err == nil && said.installed {
@@ -81,7 +81,7 @@ func notLoaded(ctx context.Context, err error) {
 	}
 }
 
-// areKindsInstalled reports whether both kinds of bundles are.
+// areKindsInstalled reports whether both kinds of bundles are installed.
 func (h *Host) areKindsInstalled() (bool, error) {
 	for _, b := range []policy.AnyPolicyBundle{&policy.ClusterPolicyBundle{}, &policy.PolicyBundle{}} {
 		gvk, err := h.live.GroupVersionKindFor(b)
@@ -99,7 +99,7 @@ func (h *Host) areKindsInstalled() (bool, error) {
 	return true, nil
 }
 
-// emptyBundle returns an object of the kind that a key is of.
+// emptyBundle returns an empty object of the kind of a key.
 func emptyBundle(key Key) policy.AnyPolicyBundle {
 	if key.Namespace != "" {
 		return &policy.PolicyBundle{}
@@ -107,7 +107,7 @@ func emptyBundle(key Key) policy.AnyPolicyBundle {
 	return &policy.ClusterPolicyBundle{}
 }
 
-// listBundles asks the API server for all bundles.
+// listBundles lists all bundles in the API server.
 func (h *Host) listBundles(ctx context.Context) ([]policy.AnyPolicyBundle, error) {
 	platform, tenants := &policy.ClusterPolicyBundleList{}, &policy.PolicyBundleList{}
 	if err := h.live.List(ctx, platform); err != nil {
@@ -117,7 +117,7 @@ func (h *Host) listBundles(ctx context.Context) ([]policy.AnyPolicyBundle, error
 		return nil, fmt.Errorf("listing policy bundles: %w", err)
 	}
 	out := make([]policy.AnyPolicyBundle, 0, len(platform.Items)+len(tenants.Items))
-	for i := range platform.Items { // the platform's first: they keep tenants' out
+	for i := range platform.Items { // the platform's bundles first: they displace those of tenants
 		out = append(out, &platform.Items[i])
 	}
 	for i := range tenants.Items {
@@ -126,7 +126,7 @@ func (h *Host) listBundles(ctx context.Context) ([]policy.AnyPolicyBundle, error
 	return out, nil
 }
 
-// enforceBundles makes bundles active and keeps them on disk. It tries until ctx is done.
+// enforceBundles makes bundles active and stores them on disk. It tries until ctx is done.
 func (h *Host) enforceBundles(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
 	if h.disk != nil {
 		copies, err := h.disk.Read()
@@ -149,9 +149,9 @@ func (h *Host) enforceBundles(ctx context.Context, bundles []policy.AnyPolicyBun
 	return err
 }
 
-// syncBundles makes these bundles stand as their status says before anything is
-// decided, and takes out all others. One whose revision cannot be read or does
-// not compile is missing, unless there is a copy of it on disk.
+// syncBundles makes these bundles take part as their statuses say before anything is decided, and
+// removes all others. A bundle whose revision cannot be read or does not compile is missing, unless
+// there is a copy of it on disk.
 func (h *Host) syncBundles(ctx context.Context, bundles []policy.AnyPolicyBundle) error {
 	for _, key := range h.library.BundleKeys() {
 		if !slices.ContainsFunc(bundles, func(b policy.AnyPolicyBundle) bool { return keyOf(b) == key }) {
@@ -161,7 +161,7 @@ func (h *Host) syncBundles(ctx context.Context, bundles []policy.AnyPolicyBundle
 		}
 	}
 	var failed error
-	for _, b := range bundles { // one that fails keeps no other waiting
+	for _, b := range bundles { // an error of one bundle does not stop the others
 		me, err := h.SyncBundle(ctx, b)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("following policy bundle %s: %w", keyOf(b), err))
@@ -180,8 +180,7 @@ func (h *Host) logNotEnforced(b policy.AnyPolicyBundle, me policy.PolicyReplica)
 }
 
 // RestoreFromDisk makes the bundles on disk decide, for a process that cannot ask the API
-// server. It fails with ErrNothingOnDisk if there are none. The Host is not ready
-// by that.
+// server. It fails with ErrNothingOnDisk if there are none. The Host does not become ready by that.
 func (h *Host) RestoreFromDisk(ctx context.Context) (bundles int, err error) {
 	if h.disk == nil {
 		return 0, ErrNothingOnDisk
@@ -189,7 +188,7 @@ func (h *Host) RestoreFromDisk(ctx context.Context) (bundles int, err error) {
 	return h.library.RestoreStored(ctx, h.disk)
 }
 
-// tryRestore lets the policies on disk decide, if there are any.
+// tryRestore makes the policies on disk decide, if there are any.
 func (h *Host) tryRestore(ctx context.Context) {
 	if h.disk == nil {
 		return

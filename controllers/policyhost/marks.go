@@ -22,23 +22,22 @@ import (
 
 const (
 	marksFile = "loading.json"
-	// mostMarks bounds the file: beyond it bundles are loaded without a mark.
+	// mostMarks and mostMarkBytes bound the file: bundles beyond that are loaded without a mark.
 	mostMarks, mostMarkBytes = 1000, 1 << 20
 	// mostEnded is how many processes may end while a bundle has a mark. The next one
 	// leaves the bundle out.
 	mostEnded = 2
-	// probation is how long a bundle has decided when its mark is taken away.
+	// probation is how long a bundle must have decided before its mark is removed.
 	probation = time.Minute
-	// allTurns is how long it takes at most until all have had their turn that an
-	// earlier process may have ended by.
+	// allTurns is how long the turns of all suspected bundles may take together.
 	allTurns, shortestTurn = 2 * time.Minute, time.Second
 	// banFor is how long a bundle is left out before it is tried once more.
 	banFor = time.Hour
-	// forgetAfter is when a mark is dropped that no process had since.
+	// forgetAfter is how long a mark is kept that no process renews.
 	forgetAfter = 24 * time.Hour
 )
 
-// mark says that a process was about to load a bundle, or had just begun to decide by it.
+// mark records that a process was about to load a bundle, or had just begun to decide by it.
 type mark struct {
 	Bundle string `json:"bundle"`
 	// Begun is how many processes had the mark.
@@ -46,7 +45,8 @@ type mark struct {
 	Time  time.Time `json:"time"`
 }
 
-// endsProcessError is of a bundle that is left out since processes ended with it.
+// endsProcessError reports a bundle that is left out since processes ended while they loaded it or began to
+// decide by it.
 type endsProcessError struct {
 	ended int
 	until time.Time
@@ -56,17 +56,17 @@ func (e endsProcessError) Error() string {
 	return fmt.Sprintf("the process ended %d times while it loaded this revision or had just begun to decide by it; it is tried again after %s, and another revision at once", e.ended, e.until.UTC().Format(time.RFC3339))
 }
 
-// waitsError is of a bundle whose turn comes after that of another.
+// waitsError reports a bundle whose turn comes after that of another.
 type waitsError struct{ other string }
 
 func (e waitsError) Error() string {
 	return fmt.Sprintf("the last process ended while it loaded this revision, others, or had just begun to decide by them; they are loaded one after the other, and it is the turn of %s", e.other)
 }
 
-// marks are in a file beside the bundles, so that the next process knows with which
-// bundles the last one may have ended. The machine may also have been restarted, or the
-// process ended for another reason: so bundles with a mark of an earlier process decide
-// one after the other, and a ban is of one. Methods of a nil value do nothing.
+// marks are stored in a file beside the bundles, so that the next process knows which bundles may have
+// ended the last one. But the process may also have ended for another reason, such as a restart of the
+// machine. So bundles with a mark of an earlier process are loaded one after the other, and only a
+// bundle that ends a process again is banned. Methods of a nil value do nothing.
 type marks struct {
 	path  string
 	clock func() time.Time
@@ -76,15 +76,15 @@ type marks struct {
 
 	mu  sync.Mutex
 	all map[string]mark
-	// mine are those of this process; true once the end of the mark is set.
+	// mine are the marks of this process; true once the removal of the mark is scheduled.
 	mine map[string]bool
-	// suspects had a mark when the process began, turn is the one that has its turn.
+	// suspects are the bundles that had a mark when the process began; turn is the one that has its turn.
 	suspects map[string]bool
 	turn     string
 	turnFor  time.Duration
 }
 
-// newMarks reads what an earlier process has left in a directory.
+// newMarks reads the marks that an earlier process has left in a directory.
 func newMarks(dir string, next func()) *marks {
 	m := &marks{
 		path: filepath.Join(dir, marksFile), clock: time.Now, next: next,
@@ -101,7 +101,7 @@ func newMarks(dir string, next func()) *marks {
 		m.all = map[string]mark{}
 	}
 	for id, was := range m.all {
-		if m.clock().Sub(was.Time) > forgetAfter { // it was not loaded again since
+		if m.clock().Sub(was.Time) > forgetAfter { // the bundle was not loaded again since
 			delete(m.all, id)
 			continue
 		}
@@ -127,7 +127,7 @@ func (m *marks) readFromFile() error {
 	return json.Unmarshal(data, &m.all)
 }
 
-// saveToFile is called with the lock.
+// saveToFile writes the file. The caller holds the lock.
 func (m *marks) saveToFile() {
 	data, err := json.Marshal(m.all)
 	if err == nil {
@@ -138,8 +138,8 @@ func (m *marks) saveToFile() {
 	}
 }
 
-// beginLoad marks a bundle that is about to be loaded, by its content. It is an error, which
-// is standing, if the bundle is to be left out, or has to wait for its turn.
+// beginLoad marks a bundle that is about to be loaded, by its content. It returns a permanent error if
+// the bundle is left out, or must wait for its turn.
 func (m *marks) beginLoad(id string, key Key) error {
 	if m == nil || id == "" {
 		return nil
@@ -171,7 +171,7 @@ func (m *marks) beginLoad(id string, key Key) error {
 	return nil
 }
 
-// scheduleClear says that a bundle decides, or failed to: its mark is taken away after a while.
+// scheduleClear notes that a bundle decides, or was refused: its mark is removed after a while.
 func (m *marks) scheduleClear(id string) {
 	if m == nil {
 		return
@@ -189,7 +189,7 @@ func (m *marks) scheduleClear(id string) {
 	m.after(d, func() { m.clearEntry(id) })
 }
 
-// clearEntry takes a mark away.
+// clearEntry removes a mark.
 func (m *marks) clearEntry(id string) {
 	if m == nil {
 		return
@@ -212,7 +212,7 @@ func (m *marks) clearEntry(id string) {
 	}
 }
 
-// clearOwnEntries takes all marks of this process away, which ends as it should.
+// clearOwnEntries removes all marks of this process, which ends normally.
 func (m *marks) clearOwnEntries() {
 	if m == nil {
 		return

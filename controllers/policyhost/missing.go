@@ -26,13 +26,13 @@ import (
 // verified by.
 type origin struct{ digest, keys, content string }
 
-// origins are those of the bundles that were loaded. The zero value is empty.
+// origins are the origins of the loaded bundles. The zero value is empty.
 type origins struct {
 	mu  sync.Mutex
 	all map[Key]map[policy.PolicyMode]origin
 }
 
-// hasOrigin reports whether what stands, by its content, was loaded from there.
+// hasOrigin reports whether the loaded bundle with a content has this origin.
 func (o *origins) hasOrigin(key Key, mode policy.PolicyMode, from origin, content string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,14 +58,14 @@ func (o *origins) removeOrigin(key Key) {
 	delete(o.all, key)
 }
 
-// unreadableError is of an archive that is as it was let in, and that this build of the
-// program does not read.
+// unreadableError reports an archive that has not changed since it was accepted, but that this build
+// of the program cannot read.
 type unreadableError struct{ err error }
 
 func (e unreadableError) Error() string { return e.err.Error() }
 func (e unreadableError) Unwrap() error { return e.err }
 
-// anyKey verifies by any key of a spec that can be used, or by the one that it names.
+// anyKey returns a verification by any usable key of a spec, or by the key that the spec names.
 func anyKey(b policy.AnyPolicyBundle) *bundle.Verification {
 	v := b.DesiredSpec().Verification
 	by := NewVerification(v).WithUsableKeys()
@@ -75,9 +75,9 @@ func anyKey(b policy.AnyPolicyBundle) *bundle.Verification {
 	return by
 }
 
-// readSigned reads an archive that was let in by the keys of its time. It is still signed
-// by one of these keys if any of them has made the signature, whichever it names: a key
-// that is added beside an only one, whose name did not matter, revokes nothing.
+// readSigned reads an archive that was accepted with the keys of that time. Its signature still counts
+// if any current key has made it, whichever key it names: the name did not matter while there was one
+// key, and a second key that is added must not revoke the signature.
 func readSigned(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
 	found, err := Read(b, archive, by, opts...)
 	if by == nil || b.DesiredSpec().Verification.KeyID != "" || !errors.As(err, new(bundle.SignatureError)) {
@@ -93,8 +93,8 @@ func readSigned(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verificatio
 	return nil, err
 }
 
-// explainUnloadable is why an archive that was let in is not loaded. A signature that counts
-// no more is told by the key that it names and by the field that should have the key.
+// explainUnloadable returns why an accepted archive is not loaded. About a signature that does not
+// count any more it names the key of the signature and the field that should have the key.
 func explainUnloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archive []byte, err error) error {
 	if !errors.As(err, new(bundle.SignatureError)) {
 		return unreadableError{err}
@@ -117,7 +117,7 @@ func explainUnloadable(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, archi
 	return fmt.Errorf("the signature of revision %s names %s, and %s: %w", a.Revision, names, field, err)
 }
 
-// whyStrict is the reason, as a status has it, why a bundle is missing.
+// whyStrict returns the reason in the status of a bundle that is missing.
 func whyStrict(problem error) string {
 	switch {
 	case errors.As(problem, new(bundle.SignatureError)):
@@ -128,9 +128,9 @@ func whyStrict(problem error) string {
 	return policy.PolicyBundleNotLoadedReason
 }
 
-// findReplacement is a revision that decides in place of an artifact that cannot be loaded: what
-// stands, or the copy on disk; the same content if one has it. It is nil if there is none
-// that may be trusted, and where the signature of the artifact is what is wrong.
+// findReplacement returns a revision that decides in place of an artifact that cannot be loaded: the
+// active one, or a copy on disk, preferably with the same content. It is nil if none is trusted, or if
+// the signature of the artifact is the problem.
 func (h *Host) findReplacement(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, now *bundle.Bundle, why error) *bundle.Bundle {
 	if errors.As(why, new(bundle.SignatureError)) {
 		return nil
@@ -155,8 +155,7 @@ func (h *Host) findReplacement(b policy.AnyPolicyBundle, a *policy.PolicyArtifac
 	return found
 }
 
-// alignCanary is a bundle that holds where an artifact should: a canary may have other
-// namespaces by now.
+// alignCanary returns the bundle with the canary namespaces of an artifact, which may have changed.
 func alignCanary(b *bundle.Bundle, a *policy.PolicyArtifact) *bundle.Bundle {
 	namespaces := slices.Sorted(slices.Values(a.Namespaces))
 	if a.Mode != policy.PolicyModeCanary || slices.Equal(b.Canary, namespaces) {
@@ -174,14 +173,14 @@ type copies struct {
 	all []stored
 }
 
-// replaceCopies replaces them.
+// replaceCopies replaces the copies.
 func (c *copies) replaceCopies(all []stored) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = all
 }
 
-// readCopies are the copies of a bundle that decided where an artifact of it should.
+// readCopies returns the copies of a bundle that decided in the namespaces of an artifact.
 func (c *copies) readCopies(key Key, a *policy.PolicyArtifact, marks *marks) (out []*bundle.Bundle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,8 +199,8 @@ func (c *copies) readCopies(key Key, a *policy.PolicyArtifact, marks *marks) (ou
 	return out
 }
 
-// missingOf tells the engine of an artifact of a bundle that cannot be loaded. Of a namespace's bundle it counts on all points:
-// what the platform's bundles make of its rules may have changed since the points were noted.
+// missingOf describes to the engine an artifact that cannot be loaded. For a bundle of a namespace it names all points: how the
+// platform's bundles use its rules may have changed since the points were recorded.
 func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) engine.Missing {
 	m := engine.Missing{Bundle: nameOf(keyOf(b)), Reason: decision.TruncateText(why.Error(), longestReason), Spares: isBundle}
 	for _, p := range a.Points {
@@ -216,8 +215,8 @@ func missingOf(b policy.AnyPolicyBundle, a *policy.PolicyArtifact, why error) en
 	return m
 }
 
-// missingFromDisk tells the engine of a bundle on disk that does not decide. The disk does
-// not know which points it takes part in.
+// missingFromDisk describes to the engine a bundle on disk that does not decide. The points that it
+// takes part in are not on the disk.
 func missingFromDisk(key Key, canary []string, why error) engine.Missing {
 	m := engine.Missing{Bundle: nameOf(key), Reason: decision.TruncateText(why.Error(), longestReason), Spares: isBundle}
 	switch {
@@ -229,12 +228,12 @@ func missingFromDisk(key Key, canary []string, why error) engine.Missing {
 	return m
 }
 
-// missingForPlatform tells the engine of the bundle of a namespace that a bundle of the platform keeps out.
+// missingForPlatform describes to the engine the bundle of a namespace that a bundle of the platform displaces.
 func missingForPlatform(key, platform Key) []engine.Missing {
 	return []engine.Missing{missingFromDisk(key, nil, fmt.Errorf("it has a package or data that cluster bundle %s has", platform.Name))}
 }
 
-// endsProcess reports whether a bundle is left out, or waits, since processes ended.
+// endsProcess reports whether a bundle is left out, or waits, because processes ended.
 func endsProcess(err error) bool {
 	return errors.As(err, new(endsProcessError)) || errors.As(err, new(waitsError))
 }
@@ -242,7 +241,7 @@ func endsProcess(err error) bool {
 // longestReason is how many bytes of an error the records of decisions have.
 const longestReason = 500
 
-// nameOf names a bundle as records do.
+// nameOf returns the name of a bundle in records.
 func nameOf(key Key) string {
 	if key.Namespace == "" {
 		return key.Name
@@ -250,14 +249,14 @@ func nameOf(key Key) string {
 	return key.String()
 }
 
-// isBundle reports whether a decision is about a bundle itself. One that is missing, or withheld, takes
-// no part in it: to change or to delete it is how people mend it.
+// isBundle reports whether a decision is about a bundle itself. A bundle that is missing, or withheld,
+// takes no part in such a decision, so that users can change or delete it.
 func isBundle(s decision.Subject) bool {
 	return s.Group == policy.GroupVersion.Group && (s.Kind == "PolicyBundle" || s.Kind == "ClusterPolicyBundle")
 }
 
-// unfitStages is how a bundle stands that cannot decide beside the others: as it does now, and
-// missing where nothing of it does.
+// unfitStages returns the stages of a bundle that cannot decide together with the others: the current
+// ones, and missing ones where it has none.
 func unfitStages(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
 	out, st := now, b.GetStatus()
 	out.Missing = slices.Clone(want.Missing)
@@ -273,7 +272,7 @@ func unfitStages(b policy.AnyPolicyBundle, now, want Stages, why error) Stages {
 	return out
 }
 
-// allMissing are all that should decide and cannot, in an order.
+// allMissing returns all revisions that should decide but cannot, in a fixed order.
 func allMissing(stands map[Key]Stages) (out []engine.Missing) {
 	for _, k := range slices.SortedFunc(maps.Keys(stands), compareKeys) {
 		out = append(out, stands[k].Missing...)
@@ -281,7 +280,7 @@ func allMissing(stands map[Key]Stages) (out []engine.Missing) {
 	return out
 }
 
-// tellMissing logs that a bundle has begun or ceased to be missing.
+// tellMissing logs when a bundle becomes missing, and when it is loaded again.
 func tellMissing(key Key, was, now Stages) {
 	switch {
 	case len(now.Missing) > 0 && !slices.EqualFunc(was.Missing, now.Missing, engine.Missing.Equal):
@@ -322,8 +321,8 @@ func (c missingCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// DecisionPoints are the decision points, and rules of them, that what stands of an artifact
-// takes part in; none if something else stands.
+// DecisionPoints returns the decision points, and their rules, that the loaded revision of an artifact
+// takes part in; none if another revision is loaded.
 func (h *Host) DecisionPoints(key Key, a *policy.PolicyArtifact) (out []string) {
 	s := h.library.BundleStages(key)
 	b := s.Enforced

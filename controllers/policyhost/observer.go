@@ -12,11 +12,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// mostRolledBack is how many bundles that were taken out may wait to be reported.
+// mostRolledBack is how many removed bundles may wait to be reported.
 const mostRolledBack = 1024
 
-// observer logs what happens to the policies, and reports bundles that were taken
-// out.
+// observer logs events of the engine, and reports bundles that were removed.
 type observer struct {
 	host      *Host
 	activated func(revision string)
@@ -53,21 +52,22 @@ func (o observer) RolledBack(r engine.Rollback) {
 	o.host.reportChanged(o.host.library.DrainRemoved())
 }
 
-// reportInvalid logs that the bundles of a namespace do not compile with those of the platform, and reports them: Follow
-// says why.
+// reportInvalid logs that the bundles of a namespace do not compile with those of the platform, and reports them:
+// SyncBundle says why.
 func (h *Host) reportInvalid(namespace string, err error) {
 	klog.ErrorS(err, "Decisions about a namespace are strict fallbacks, as its policy bundles do not compile any more", "namespace", namespace)
 	keys := h.library.BundleKeys()
 	h.reportChanged(slices.DeleteFunc(keys, func(k Key) bool { return k.Namespace != namespace }))
 }
 
-// reportCompiledLate has all bundles followed anew: one that was refused, since compiling it took too long, is compiled.
+// reportCompiledLate makes all bundles be followed again: a bundle that was refused, because its compilation took too
+// long, is compiled by now.
 func (h *Host) reportCompiledLate() {
 	klog.InfoS("Policies are compiled that took too long: they are put in again")
 	h.reportChanged(h.library.BundleKeys())
 }
 
-// reportChanged has bundles looked at that stand in another way than they did.
+// reportChanged makes bundles whose stages changed be reconciled.
 func (h *Host) reportChanged(keys []Key) {
 	for _, key := range keys {
 		select {

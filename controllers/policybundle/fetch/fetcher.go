@@ -141,8 +141,8 @@ func readableError(ctx context.Context, what string, err error) error {
 	return UnavailableError{what, errors.New("the answer broke off, or is not what was asked for")}
 }
 
-// connectionError finds an error of this package or of the standard library from before there was a
-// response; nil if there is none.
+// connectionError finds the error of the connection from before there was a response, so that no
+// server wrote its text; nil if there is none.
 func connectionError(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError

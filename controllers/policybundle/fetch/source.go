@@ -22,9 +22,9 @@ type Source struct {
 // ConfigMap has either an archive, in the key bundle.tar.gz of binaryData, or
 // files of text. A key cannot have slashes. Policies need none, since only their package matters, but
 // data files do: before __data.json (or .yaml, .yml) each __ of a key represents a slash, so
-// extend__rollout__freeze__data.json is the file data.json in the folder extend/rollout/freeze. Only
-// keys that end in .rego, .json, .yaml or .yml, and .manifest and .signatures.json, are part of the
-// bundle.
+// extend__rollout__freeze__data.json is the file data.json in the folder extend/rollout/freeze. Keys
+// that name neither a Rego file nor such a data file, other than .manifest and .signatures.json, are
+// no part of the bundle.
 type ConfigMap struct{ Namespace, Name string }
 
 // OCI is an artifact in a registry, as `regatta policy push`, opa and oras make

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hosttest has policies for tests of what follows policy bundles, and asks
-// an engine what they come to.
+// Package hosttest has policies for tests of code that follows policy bundles, and reads the resulting
+// decisions from an engine.
 package hosttest
 
 import (
@@ -31,8 +31,8 @@ holds contains h if {
 }
 `
 
-// BuiltinPolicies returns built-in policies: those of protection, and a plan that holds for
-// the reasons of bundles alone.
+// BuiltinPolicies returns built-in policies: those of protection, and a plan that holds only for the
+// reasons of bundles.
 func BuiltinPolicies(t testing.TB) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{"rollout/plan.rego": {Data: []byte(plan)}}
@@ -85,7 +85,7 @@ type Watcher struct{ rolledBack chan engine.Rollback }
 // NewWatcher makes a Watcher.
 func NewWatcher() Watcher { return Watcher{make(chan engine.Rollback, 10)} }
 
-// EngineOptions returns options of an engine that Exhaust is quick with.
+// EngineOptions returns options of an engine with which TriggerRollback is quick.
 func (w Watcher) EngineOptions() []engine.Option {
 	return []engine.Option{engine.WithObserver(w), engine.WithGrace(20 * time.Millisecond)}
 }
@@ -105,7 +105,7 @@ func (Watcher) BundlesWithheld(bundle.Set) {}
 // RolledBack implements engine.Observer.
 func (w Watcher) RolledBack(r engine.Rollback) { w.rolledBack <- r }
 
-// TriggerRollback makes decisions until the watchdog rolls back what Slow has.
+// TriggerRollback makes decisions until the watchdog rolls back the bundle of SlowFiles.
 func (w Watcher) TriggerRollback(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	p := rollout.PlanPoint()
