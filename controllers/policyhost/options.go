@@ -27,15 +27,15 @@ type options struct {
 	before    func(ctx context.Context, next *engine.Snapshot) error
 	engine    []engine.Option
 	shadows   []shadow.Option
-	client    client.Client // nil for one that is made from the config
+	client    client.Client // nil to make one from the config
 }
 
 func defaultOptions() options {
 	return options{builtin: policies.Builtin, logs: &DecisionLogs{}, activated: func(string) {}}
 }
 
-// WithDirectory keeps the active bundles in a directory, from which they are
-// loaded while the API server does not answer.
+// WithDirectory stores the active bundles in a directory. They are loaded from there while the API
+// server does not answer.
 func WithDirectory(dir string) Option { return func(o *options) { o.disk = &disk{Dir: dir} } }
 
 // WithDecisionLogs writes each decision where the flags say.
@@ -44,16 +44,15 @@ func WithDecisionLogs(logs *DecisionLogs) Option { return func(o *options) { o.l
 // WithMetrics registers the metrics of decisions, shadows and decision logs.
 func WithMetrics(to prometheus.Registerer) Option { return func(o *options) { o.metrics = to } }
 
-// WithReservedMemory sets how many bytes of the container's memory are not for
-// decisions.
+// WithReservedMemory sets how many bytes of the container's memory decisions may not use.
 func WithReservedMemory(bytes uint64) Option { return func(o *options) { o.reserved = bytes } }
 
-// WithActivated has f called when another revision of the policies decides. f must
-// not block.
+// WithActivated makes the Host call f when another revision of the policies becomes active. f must not
+// block.
 func WithActivated(f func(revision string)) Option { return func(o *options) { o.activated = f } }
 
-// WithBefore has f called before bundles that the cluster has become active. They do not where it fails, and what was active stays;
-// it is tried again. It is not called for bundles of the disk, which were active before, nor where bundles are taken out.
+// WithBefore makes the Host call f before bundles of the cluster become active. If f fails, the active bundles stay, and the
+// activation is retried. f is not called for bundles of the disk, which were active before, nor when bundles are removed.
 func WithBefore(f func(ctx context.Context, next *engine.Snapshot) error) Option {
 	return func(o *options) { o.before = f }
 }
@@ -61,7 +60,8 @@ func WithBefore(f func(ctx context.Context, next *engine.Snapshot) error) Option
 // WithBuiltin replaces the built-in policies.
 func WithBuiltin(files fs.FS) Option { return func(o *options) { o.builtin = files } }
 
-// WithClient has bundles read by a client that reads past any cache, instead of one that is made from the config.
+// WithClient sets the client that reads bundles, in place of one made from the config. It must not read from a
+// cache.
 func WithClient(c client.Client) Option { return func(o *options) { o.client = c } }
 
 // WithEngine adds options of the engine.

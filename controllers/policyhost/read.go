@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// Read makes a bundle of an archive, of the kind that the object is. It verifies
-// the signature unless by is nil.
+// Read makes a bundle from an archive, for an object of either kind. It verifies the signature unless
+// by is nil.
 func Read(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opts ...bundle.Option) (*bundle.Bundle, error) {
 	if ns := b.GetNamespace(); ns != "" {
 		opts = append(opts, bundle.AsTenant(ns))
@@ -20,8 +20,7 @@ func Read(b policy.AnyPolicyBundle, archive []byte, by *bundle.Verification, opt
 	return bundle.FromArchive(b.GetName(), bytes.NewReader(archive), by, opts...)
 }
 
-// NewVerification returns how the engine verifies what spec.verification asks for;
-// nil if it asks for nothing.
+// NewVerification returns the verification that spec.verification asks for; nil if it asks for none.
 func NewVerification(v *policy.PolicyVerification) *bundle.Verification {
 	if v == nil {
 		return nil

@@ -23,16 +23,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// followInterval is how often a bundle is looked at without a change: an archive
-// that was lost may be there again.
+// followInterval is how often a bundle is reconciled without a change: an archive that was lost may
+// have been stored again.
 const followInterval = 30 * time.Second
 
 // NeedLeaderElection is false: every process decides.
 func (h *Host) NeedLeaderElection() bool { return false }
 
 // Start loads the policy bundles and follows them until ctx is done. It implements
-// manager.Runnable for a process that has no other controller of bundles; one that
-// publishes them calls Load, and Follow for each.
+// manager.Runnable for a process that has no other controller of bundles; a process that publishes
+// bundles calls LoadBundles, and SyncBundle for each.
 func (h *Host) Start(ctx context.Context) error {
 	for delay := retryInterval; ; delay = min(2*delay, time.Minute) { // CRDs are installed one after the other
 		installed, err := h.LoadBundles(ctx)
@@ -61,7 +61,7 @@ func (h *Host) runControllers(ctx context.Context) error {
 		return fmt.Errorf("making a cache of policy bundles: %w", err)
 	}
 	runs := []func(context.Context) error{bundles.Start}
-	anyName := true // of the controllers: a process may have several Hosts
+	anyName := true // names of controllers may repeat: a process may have several Hosts
 	for _, kind := range []Key{{}, {Namespace: "any"}} {
 		follows, err := controller.NewUnmanaged("policyhost", requeue.KeepTimers(controller.Options{
 			SkipNameValidation: &anyName,
@@ -85,13 +85,12 @@ func (h *Host) runControllers(ctx context.Context) error {
 	}
 	for range runs {
 		err = errors.Join(err, <-ended)
-		cancel() // one without the others follows nothing
+		cancel() // the controllers cannot run without each other
 	}
 	return err
 }
 
-// reconcileBundle makes one bundle stand as its status says, or takes it out when it is
-// gone.
+// reconcileBundle makes one bundle take part as its status says, or removes it when it is gone.
 func (h *Host) reconcileBundle(ctx context.Context, bundles client.Reader, key Key) (reconcile.Result, error) {
 	b := emptyBundle(key)
 	err := bundles.Get(ctx, key, asObject(b))

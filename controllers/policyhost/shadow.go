@@ -15,16 +15,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/shadow"
 )
 
-// updateShadows has every bundle that is in shadow compared with what decides now: with
-// each set of bundles that decide, what a shadow would change is another. Its
-// counts go on, unless it or the bundle in whose place it would stand has another
-// revision. The error is about the bundle of the key; those of others, which are
-// none of its business, are logged.
+// updateShadows compares every bundle in shadow with the bundles that decide now: the effect of a
+// shadow depends on the set of deciding bundles. The counts of a shadow continue unless the revision
+// of the shadow, or of the bundle that it would replace, changes. The returned error is about the
+// bundle of the key; errors of other bundles are logged.
 func (l *library) updateShadows(ctx context.Context, about Key) error {
 	if l.shadows == nil {
 		return nil
 	}
-	// What stands may be behind the engine, which rolls back by itself.
+	// l.stands may be older than the engine's snapshot, since the engine rolls back by itself.
 	live := l.engine.ActiveSnapshot()
 	decides := map[Key]Stages{}
 	for _, b := range live.UserBundles() {
@@ -62,8 +61,8 @@ func (l *library) updateShadows(ctx context.Context, about Key) error {
 	return failed
 }
 
-// refreshShadows is shade where nothing stands in another way, but for what the engine
-// may have rolled back.
+// refreshShadows calls updateShadows if the engine has another active snapshot, such as after a
+// rollback.
 func (l *library) refreshShadows(ctx context.Context, about Key) error {
 	if l.live == l.engine.ActiveSnapshot() {
 		return nil
@@ -71,7 +70,7 @@ func (l *library) refreshShadows(ctx context.Context, about Key) error {
 	return l.updateShadows(ctx, about)
 }
 
-// shadowSubject is what the counts of a shadow are about.
+// shadowSubject names the revisions that the counts of a shadow are about.
 func shadowSubject(shadow, enforced *bundle.Bundle) string {
 	if enforced == nil {
 		return shadow.Revision
@@ -79,7 +78,7 @@ func shadowSubject(shadow, enforced *bundle.Bundle) string {
 	return shadow.Revision + " in place of " + enforced.Revision
 }
 
-// ShadowTally is how the decisions of a bundle in shadow compare.
+// ShadowTally returns how the decisions of a bundle in shadow compare with the active ones.
 func (l *library) ShadowTally(key Key) (compare.Tally, bool) {
 	if l.shadows == nil {
 		return compare.Tally{}, false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protection is what all webhooks share that refuse to let objects go:
-// the facts of a request, what went lately, and how a refusal is answered and
-// told. Which objects stay is decided by policies/protection.
+// Package protection has the parts that all webhooks share that refuse deletions: the facts of a
+// request, the recent deletions, and the answer and report of a refusal. The policies in
+// policies/protection decide which objects are protected.
 package protection
 
 import (
@@ -21,16 +21,16 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Asked is a request for admission, in facts. There is nothing of what it wants
-// to write: only what is stored reports whether an object is protected.
+// Asked has the facts of an admission request. It has nothing of the new object: only the stored
+// object says whether it is protected.
 type Asked struct {
 	Request points.Request
 	Object  points.Object
 }
 
-// Read reads a request. An eviction says nothing of its pod but the name, which
-// About mends; so does a delete whose old object is missing, see Stored. The
-// error is of a request that no API server sends.
+// Read reads a request. An eviction has only the name of its pod, so the caller calls SetObject with
+// the pod; the same is true for a delete without the old object, see HasStoredObject. The error
+// reports a request that no API server sends.
 func Read(req *admission.Request) (*Asked, error) {
 	a := &Asked{Request: points.Request{
 		UID: string(req.UID), DryRun: req.DryRun != nil && *req.DryRun,
@@ -93,7 +93,7 @@ func resourcePath(resource, sub string) string {
 // HasStoredObject reports whether the request came with the object that it is about.
 func (a *Asked) HasStoredObject() bool { return a.Object.UID != "" }
 
-// SetObject takes what is known of the object from what is stored.
+// SetObject sets the facts of the object from the stored one.
 func (a *Asked) SetObject(stored metav1.Object, kind schema.GroupVersionKind) {
 	o := &a.Object
 	o.Kind, o.Version = kind.Kind, kind.Version
@@ -102,7 +102,7 @@ func (a *Asked) SetObject(stored metav1.Object, kind schema.GroupVersionKind) {
 	o.Terminating = stored.GetDeletionTimestamp() != nil
 	o.Labels = maps.Clone(stored.GetLabels())
 	o.Annotations = maps.Clone(stored.GetAnnotations())
-	// It has the whole object, and with it whatever is in its environment.
+	// The annotation has the whole object, with any secrets in its environment variables.
 	delete(o.Annotations, corev1.LastAppliedConfigAnnotation)
 	o.Owner = nil
 	if ref := metav1.GetControllerOfNoCopy(stored); ref != nil {
@@ -111,7 +111,7 @@ func (a *Asked) SetObject(stored metav1.Object, kind schema.GroupVersionKind) {
 	}
 }
 
-// Subject is the object, as records name it.
+// Subject is the object as the subject of a decision.
 func (a *Asked) Subject() decision.Subject {
 	o := a.Object
 	return decision.Subject{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}

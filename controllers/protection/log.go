@@ -21,14 +21,14 @@ type Log struct {
 // NewLog makes a Log that writes to out.
 func NewLog(out io.Writer) *Log { return &Log{out: json.NewEncoder(out)} }
 
-// line has the names that it always had; UserAgent is the name of the user.
+// line keeps the field names of earlier releases; UserAgent is the name of the user.
 type line struct {
 	Event, Kind, Namespace, Name, UserAgent string
 	Reason                                  string `json:",omitempty"`
 }
 
-// writeEntry writes a line. A full disk must not decide who may delete, so what cannot
-// be written is lost.
+// writeEntry writes a line. A full disk must not affect decisions, so a line that cannot be written is
+// lost.
 func (l *Log) writeEntry(a *Asked, event, reason string) {
 	if l == nil {
 		return
@@ -38,7 +38,7 @@ func (l *Log) writeEntry(a *Asked, event, reason string) {
 	_ = l.out.Encode(line{event, a.Object.Kind, a.Object.Namespace, a.Object.Name, a.Request.User.Name, reason})
 }
 
-// eventName names what refused.
+// eventName is the name of the event in the log, by the point that decided.
 func eventName(point decision.Name) string {
 	if point == points.BudgetPoint().Name {
 		return "PodUnavailableBudget"

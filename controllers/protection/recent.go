@@ -13,17 +13,16 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Window is how long what went is counted.
+// Window is how long a deletion is counted.
 const Window = time.Minute
 
-// most is how many of one resource in one namespace are remembered. A policy that
-// would let go more than that in a minute bounds nothing.
+// most is how many deletions of one resource in one namespace are remembered. A limit of more than
+// that in a minute has no effect.
 const most = 4096
 
-// Recent remembers what went in the last minute: what this replica let go, and
-// the pods it saw going. Another replica's are seen when the watch reports them,
-// some milliseconds late, so that a limit may be missed by as many as go in that
-// time.
+// Recent remembers the deletions of the last minute: those that this replica allowed, and those of
+// pods that the watch reported. The watch reports deletions that other replicas allowed some
+// milliseconds late, so a limit may be exceeded by the deletions in that time.
 type Recent struct {
 	now func() time.Time
 
@@ -34,8 +33,8 @@ type Recent struct {
 
 type lot struct{ group, resource, namespace string }
 
-// list is in the order of time. One that is let go and then seen going is there
-// once, as of when it was let go.
+// list is in the order of time. A deletion that is allowed and then reported by the watch has one
+// entry, with the time when it was allowed.
 type list struct {
 	entries []entry
 	known   map[string]bool
@@ -51,7 +50,7 @@ func NewRecent(now func() time.Time) *Recent {
 	return &Recent{now: now, went: map[lot]*list{}}
 }
 
-// CountDeletes counts what went before the request.
+// CountDeletes counts the deletions before the request.
 func (r *Recent) CountDeletes(a *Asked) points.Recent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +62,7 @@ func (r *Recent) CountDeletes(a *Asked) points.Recent {
 	l.dropBefore(r.now().Add(-Window))
 	for _, e := range l.entries {
 		if e.uid == a.Object.UID {
-			continue // asked about once more
+			continue // a repeated request for the same object
 		}
 		out.Deletes++
 		if e.user != "" && e.user == a.Request.User.Name {
@@ -73,13 +72,13 @@ func (r *Recent) CountDeletes(a *Asked) points.Recent {
 	return out
 }
 
-// RemovesObject reports whether the request takes the object away. Dry runs and changes do not.
+// RemovesObject reports whether the request removes the object. Dry runs and changes do not.
 func (a *Asked) RemovesObject() bool {
 	op := a.Request.Operation
 	return !a.Request.DryRun && (op == points.Delete || op == points.Evict)
 }
 
-// RecordRemoval notes that a request was let through. The caller has seen that the object is there.
+// RecordRemoval notes that a request was allowed. The caller has checked that the object exists.
 func (r *Recent) RecordRemoval(a *Asked) {
 	if !a.RemovesObject() {
 		return
@@ -106,7 +105,7 @@ func (r *Recent) Watch() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(o any) {
-			// One whose grace period is over went when it began.
+			// A pod with a deletion timestamp was counted when its grace period began.
 			if pod, err := meta.Accessor(o); err != nil || pod.GetDeletionTimestamp() == nil {
 				going(o)
 			}

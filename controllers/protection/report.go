@@ -31,15 +31,15 @@ import (
 
 // Reasons of events.
 const (
-	// PreventedReason is of the event on a pod that a budget keeps (PUB-11).
+	// PreventedReason is the reason of the event on a pod that a budget protects (PUB-11).
 	PreventedReason = "PubPreventPodDeletion"
-	// BreakGlassReason is of the event on what went although a rule refused it.
+	// BreakGlassReason is the reason of the event on an object whose deletion was allowed although a rule refused
+	// it.
 	BreakGlassReason = "BreakGlass"
 )
 
-// Reporter answers requests, and reports those that were refused or let through
-// by way of exception: in metrics, in the protection log, by events, and to who
-// asks why.
+// Reporter answers requests, and reports those that were refused or allowed as an exception: in
+// metrics, in the protection log, by events, and to users who ask why.
 type Reporter struct {
 	engine  *engine.Engine
 	answers *explain.Store
@@ -48,19 +48,19 @@ type Reporter struct {
 	log     *Log
 }
 
-// Option gives a Reporter more ways to tell.
+// Option adds a way of reporting to a Reporter.
 type Option func(*Reporter)
 
-// WithEvents tells by events too.
+// WithEvents adds reports by events.
 func WithEvents(events record.EventRecorder) Option { return func(r *Reporter) { r.events = events } }
 
-// WithMetrics counts too.
+// WithMetrics adds counts in metrics.
 func WithMetrics(m *Metrics) Option { return func(r *Reporter) { r.metrics = m } }
 
-// WithLog writes to a protection log too.
+// WithLog adds lines in a protection log.
 func WithLog(l *Log) Option { return func(r *Reporter) { r.log = l } }
 
-// NewReporter makes a Reporter that tells the store.
+// NewReporter makes a Reporter that puts its answers into a store.
 func NewReporter(e *engine.Engine, answers *explain.Store, options ...Option) *Reporter {
 	r := &Reporter{engine: e, answers: answers}
 	for _, o := range options {
@@ -69,14 +69,14 @@ func NewReporter(e *engine.Engine, answers *explain.Store, options ...Option) *R
 	return r
 }
 
-// AllowRequest lets a request through.
+// AllowRequest allows a request.
 func (r *Reporter) AllowRequest(rec decision.Record, reasons []decision.Hold) admission.Response {
 	answer := admission.Allowed("")
 	answer.AuditAnnotations = auditAnnotations(rec, reasons)
 	return answer
 }
 
-// ExemptRequest lets a request through that would have been refused, and says so.
+// ExemptRequest allows a request that would have been refused, and reports it.
 func (r *Reporter) ExemptRequest(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
 	message := joinMessages(reasons)
 	r.storeAnswer(a, rec, reasons, explain.Exempted, message)
@@ -93,8 +93,8 @@ func (r *Reporter) ExemptRequest(a *Asked, rec decision.Record, reasons []decisi
 	return answer
 }
 
-// RefuseRequest refuses a request with 403, or an eviction with 429: who evicts knows
-// that from PodDisruptionBudgets, and tries again.
+// RefuseRequest refuses a request with 403, or an eviction with 429: clients know 429 from
+// PodDisruptionBudgets, and retry.
 func (r *Reporter) RefuseRequest(a *Asked, rec decision.Record, reasons []decision.Hold) admission.Response {
 	message := joinMessages(reasons)
 	r.storeAnswer(a, rec, reasons, explain.Refused, message)
@@ -116,7 +116,7 @@ func (r *Reporter) RefuseRequest(a *Asked, rec decision.Record, reasons []decisi
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: status, AuditAnnotations: auditAnnotations(rec, reasons)}}
 }
 
-// inNamespace is the argument of a command for a namespace, where who may view that alone is to ask.
+// inNamespace is the argument of a command that selects a namespace, for users who may view only that namespace.
 func inNamespace(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -124,7 +124,7 @@ func inNamespace(namespace string) string {
 	return " -n " + namespace
 }
 
-// storeAnswer keeps the answer for who asks why.
+// storeAnswer stores the answer for users who ask why.
 func (r *Reporter) storeAnswer(a *Asked, rec decision.Record, reasons []decision.Hold, verdict explain.Verdict, message string) {
 	subject := a.Subject()
 	told := records.ExplainDecision(r.engine, rec)
@@ -150,7 +150,7 @@ func (r *Reporter) storeAnswer(a *Asked, rec decision.Record, reasons []decision
 		for _, known := range told.Reasons {
 			if known.Rule == h.Rule {
 				answer.Title, answer.Bundle, answer.Place = known.Title, known.Bundle, known.Place
-				// The answer names the object already.
+				// The answer names the object anyway.
 				answer.Facts = explain.CollectFacts(known.Facts, "count(object)", "count(request)", "object.group", "object.kind", "object.name", "object.namespace", "object.resource")
 			}
 		}
@@ -158,17 +158,18 @@ func (r *Reporter) storeAnswer(a *Asked, rec decision.Record, reasons []decision
 	r.answers.PutRefusal(answer)
 }
 
-// questionBytes is what the question of a decision takes. All of its text is counted: users choose where it is long.
+// questionBytes is how much memory the input of a decision takes. All of its text is counted, since users choose
+// which parts are long.
 func questionBytes(rec decision.Record) int {
 	text, err := json.Marshal(rec.Input)
 	if err != nil {
-		return math.MaxInt // it cannot be told, and is not kept
+		return math.MaxInt // the size is not known, so the input is not kept
 	}
 	return 2 * len(text)
 }
 
-// statusCauses tell programs who refused, which people read in the message: where a
-// schema names the field that is wrong there is the rule.
+// statusCauses tell programs which rules refused; users read that in the message. The field of a
+// cause, which for a schema error is the wrong field, is the rule.
 func statusCauses(reasons []decision.Hold) []metav1.StatusCause {
 	out := make([]metav1.StatusCause, len(reasons))
 	for i, h := range reasons {
@@ -195,7 +196,7 @@ func RefusedBy(err error) *decision.Hold {
 	return &decision.Hold{Rule: c.Field, Reason: string(c.Type), Message: c.Message}
 }
 
-// joinMessages are all reasons, one after the other.
+// joinMessages joins the messages of all reasons.
 func joinMessages(reasons []decision.Hold) string {
 	var out []string
 	for _, h := range reasons {
@@ -204,7 +205,7 @@ func joinMessages(reasons []decision.Hold) string {
 	return strings.Join(out, " ")
 }
 
-// auditAnnotations is what the audit log of the API server gets.
+// auditAnnotations are the annotations for the audit log of the API server.
 func auditAnnotations(rec decision.Record, reasons []decision.Hold) map[string]string {
 	var rules []string
 	for _, h := range reasons {

@@ -4,9 +4,9 @@ package protection
 
 import "net/http"
 
-// ServeWhenReady answers 503 until something is ready. An AdmissionReview that says no is
-// a refusal, whatever its code; only an answer that is none leaves the request to
-// the failure policy of the webhook.
+// ServeWhenReady answers 503 until something is ready. An AdmissionReview that denies a request is a
+// refusal, whatever its code. Only a response that is no AdmissionReview leaves the request to the
+// failure policy of the webhook.
 func ServeWhenReady(ready <-chan struct{}, then http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recovery keeps what runs in goroutines of controller-runtime and client-go from ending
-// the process: handlers of events, predicates, mapping and index functions, transforms, and runnables.
+// Package recovery recovers from panics of functions that run in goroutines of controller-runtime and
+// client-go, so that they do not end the process: event handlers, predicates, mapping and index
+// functions, transforms, and runnables.
 package recovery
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// NewCache makes a cache whose informers go on after a panic of a transform, an index function, a
-// predicate, a mapping function or a handler of events. Only the event or the index of that object is lost.
+// NewCache makes a cache whose informers continue after a panic of a transform, an index function, a
+// predicate, a mapping function or an event handler. Only the event or the index of that object is lost.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	opts.DefaultTransform = wrapTransform(opts.DefaultTransform)
 	by := make(map[client.Object]cache.ByObject, len(opts.ByObject))

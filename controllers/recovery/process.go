@@ -20,8 +20,8 @@ import (
 
 var setUp sync.Once
 
-// SetUpProcess counts and logs panics of the process, and has the goroutines of client-go go on after
-// one. A process calls it before it makes its manager.
+// SetUpProcess counts and logs panics of the process, and makes the goroutines of client-go continue
+// after one. A process calls it before it makes its manager.
 func SetUpProcess() {
 	setUp.Do(func() {
 		utilruntime.ReallyCrash = false
@@ -35,7 +35,7 @@ func SetUpProcess() {
 	})
 }
 
-// WrapMapFunc is f for sources that have no goroutine of an informer, such as channels.
+// WrapMapFunc wraps f for sources that do not run in the goroutine of an informer, such as channels.
 func WrapMapFunc(component string, f handler.MapFunc) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 		_ = recovery.Call(component, func() error { requests = f(ctx, object); return nil })
@@ -43,7 +43,8 @@ func WrapMapFunc(component string, f handler.MapFunc) handler.MapFunc {
 	}
 }
 
-// WrapRunnable starts again after a pause when it panics. It needs to be leader if r does.
+// WrapRunnable wraps r so that it is started again after a pause when it panics. The result needs leader
+// election if r does.
 func WrapRunnable(component string, r manager.Runnable) manager.Runnable {
 	return runnable{component, r}
 }

@@ -22,12 +22,12 @@ var (
 	inURL      = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 )
 
-// mostQuotes is how many quotes of a quote are taken off: each program that passes an error on may quote it again.
+// mostQuotes is how many levels of quoting are undone: each program that passes an error on may quote it again.
 const mostQuotes = 3
 
-// readingsOf are a text and the bytes that parts of it represent: escaped as in quotes, in URLs and in HTML, in hex, as numbers such as
-// fmt writes them, and in base64. Nothing is known of where a value begins in a part, so that each place is tried where a form groups
-// characters.
+// readingsOf returns a text, and the bytes that its parts encode: escaped as in quotes, in URLs and in HTML, in hex, as numbers such as
+// fmt prints them, and in base64. Where an encoding groups characters, each possible start is tried, since a value may begin anywhere
+// in a part.
 func readingsOf(text string) [][]byte {
 	out := [][]byte{[]byte(text)}
 	quoted := text
@@ -65,7 +65,7 @@ func readingsOf(text string) [][]byte {
 		var read []byte
 		for _, number := range strings.FieldsFunc(part, isBetween) {
 			n, err := strconv.ParseUint(number, 10, 8)
-			if err != nil { // it is no byte, and parts what comes before from what comes after
+			if err != nil { // it is no byte, and separates the bytes before and after it
 				out, read = append(out, read), nil
 				continue
 			}
@@ -88,15 +88,15 @@ func readingsOf(text string) [][]byte {
 	return out
 }
 
-// inStandardAlphabet is a text in base64 without the two characters that the alphabet of URLs has in place of others.
+// inStandardAlphabet converts base64 in the alphabet of URLs to the standard alphabet.
 func inStandardAlphabet(text string) string { return alphabets.Replace(text) }
 
 var alphabets = strings.NewReplacer("-", "+", "_", "/")
 
-// isBetween reports whether a character parts bytes that are written one by one.
+// isBetween reports whether a character separates bytes that are written one by one.
 func isBetween(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:-", r) }
 
-// unescapeURL is a text as it was before it was escaped for a URL. What is no escape represents itself.
+// unescapeURL undoes the escapes of a URL in a text. Other characters stay as they are.
 func unescapeURL(text string) []byte {
 	return inURL.ReplaceAllFunc([]byte(text), func(escaped []byte) []byte {
 		b, _ := strconv.ParseUint(string(escaped[1:]), 16, 8) // the pattern has two digits
@@ -104,13 +104,13 @@ func unescapeURL(text string) []byte {
 	})
 }
 
-// unescapeQuotes is a text as it was before it was quoted, as Go and JSON quote.
+// unescapeQuotes undoes the escapes of Go and JSON in a quoted text.
 func unescapeQuotes(text string) []byte {
 	var out []byte
 	for text != "" {
 		r, isRune, rest, err := strconv.UnquoteChar(text, 0)
 		switch {
-		case err != nil: // what is no escape represents itself, but for its backslash
+		case err != nil: // for an invalid escape only the backslash is dropped
 			if text[0] != '\\' {
 				out = append(out, text[0])
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact keeps the contents of Secrets out of conditions, events, logs and answers of admission: those who read these
-// need not be allowed to read the Secret.
+// Package redact removes the contents of Secrets from conditions, events, logs and responses of admission: users who may read
+// these may not be allowed to read the Secret.
 package redact
 
 import (
@@ -22,17 +22,17 @@ import (
 // shared is how many bytes a text and a value must have in common for the text to repeat the value in part.
 const shared = 6
 
-// MostRead is how many bytes of a text are read. A text is read in many forms, which take some two hundred times its memory together, so that a
-// longer one, such as an answer of a webhook, is taken to have the contents.
+// MostRead is how many bytes of a text are read. A text is decoded in many ways, which together take some two hundred times its memory. So a
+// longer text, such as a response of a webhook, counts as having the contents.
 const MostRead = 16 << 10
 
-// Contents are what must not be repeated. Those that could not be read match every text.
+// Contents are the values that must not be repeated. Contents that could not be read match every text.
 type Contents struct {
 	values  [][]byte
 	unknown bool
 }
 
-// ContentsOf are those of a Secret.
+// ContentsOf returns the contents of a Secret.
 func ContentsOf(secret *corev1.Secret) Contents {
 	c := Contents{}
 	for _, value := range secret.Data {
@@ -44,7 +44,7 @@ func ContentsOf(secret *corev1.Secret) Contents {
 	return c
 }
 
-// addValue adds a value, and the texts that it has in base64, such as the login of a configuration of Docker: who reads it knows these too.
+// addValue adds a value, and the texts that it has in base64, such as the login in a Docker configuration.
 func (c *Contents) addValue(value []byte) {
 	c.values = append(c.values, value)
 	for _, part := range inBase64.FindAll(value, -1) {
@@ -57,12 +57,12 @@ func (c *Contents) addValue(value []byte) {
 	}
 }
 
-// isText reports whether bytes are a text: most words are base64 of something else.
+// isText reports whether bytes are a text. Most words are valid base64, but do not decode to a text.
 func isText(b []byte) bool {
 	return utf8.Valid(b) && !slices.ContainsFunc(b, func(one byte) bool { return one < ' ' && one != '\n' && one != '\r' && one != '\t' })
 }
 
-// ContentsOfJSON are those of a Secret as JSON, which need not be a proper one: values may be anything.
+// ContentsOfJSON returns the contents of a Secret as JSON, which need not be valid: values may have any type.
 func ContentsOfJSON(raw []byte) Contents {
 	object := struct {
 		Data       map[string]json.RawMessage `json:"data"`
@@ -88,8 +88,8 @@ func ContentsOfJSON(raw []byte) Contents {
 	return c
 }
 
-// AppearsIn reports whether a text has a value, or a part of one that is not short, as it is or in a form that programs write values in. It is so
-// of a text of more than MostRead bytes.
+// AppearsIn reports whether a text has a value, or a part of one that is not short, literally or in an encoding that programs use. It returns
+// true for a text of more than MostRead bytes.
 func (c Contents) AppearsIn(text string) bool {
 	if c.unknown || len(text) > MostRead {
 		return true
@@ -109,7 +109,7 @@ func (c Contents) AppearsIn(text string) bool {
 	})
 }
 
-// partsOf are all parts of as many bytes as must not be in common, sorted: a set would take many times their memory.
+// partsOf returns all parts of the length that must not be shared, sorted: a set would take many times the memory.
 func partsOf(readings [][]byte) []uint64 {
 	n := 0
 	for _, reading := range readings {
@@ -133,8 +133,8 @@ func partOf(b []byte) (part uint64) {
 	return part
 }
 
-// Error is an error without what the API server says of an object that it finds wrong, and of any other error what repeats no
-// contents. It wraps nothing: callers look at the error before.
+// Error returns an error without the API server's message about an invalid object. Of any other error it keeps the message
+// unless that repeats contents. The result wraps nothing, so callers examine the error before.
 func (c Contents) Error(doing string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -160,7 +160,8 @@ const mostNamed = 256
 // isIn reports whether a name has contents, or is no name since it is too long.
 func (c Contents) isIn(name string) bool { return len(name) > mostNamed || c.AppearsIn(name) }
 
-// fieldsOf names the fields that a status finds wrong, and how. One whose name may repeat the Secret has none.
+// fieldsOf names the invalid fields in a status, and what is wrong with each. A field whose name may repeat the
+// Secret is not named.
 func (c Contents) fieldsOf(s metav1.Status) string {
 	if s.Details == nil || len(s.Details.Causes) == 0 {
 		return ""
@@ -181,7 +182,7 @@ func (c Contents) fieldsOf(s metav1.Status) string {
 	return " (" + strings.Join(out, ", ") + ")"
 }
 
-// Describe says what is wrong with a field in the words of the API server, without the value.
+// Describe says what is wrong with a field in the terms of the API server, without the value.
 func Describe(cause metav1.CauseType) string {
 	switch cause {
 	case metav1.CauseTypeFieldValueRequired:
@@ -202,7 +203,7 @@ func Describe(cause metav1.CauseType) string {
 	return "Invalid value"
 }
 
-// DecodeError is why JSON is no proper object, without what it has.
+// DecodeError returns why JSON is no valid object, without its contents.
 func DecodeError(kind string, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {

@@ -30,17 +30,18 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// newFor is how long a namespace counts as new: there is most likely no copy in it.
+	// newFor is how long a namespace counts as new: it most likely has no copy yet.
 	newFor = time.Minute
-	// recheckConfigMaps is how long the manager relies on what it knows of a ConfigMap, beside the watch.
+	// recheckConfigMaps is how long the manager relies on what it remembers of a ConfigMap, which is watched as
+	// well.
 	recheckConfigMaps = 5 * time.Minute
-	// recheckSecrets is how long it relies on what it knows of a Secret. Secrets are not watched, since a watch would need
-	// the permission to read all of them. A change that another client makes is put right within a minute.
+	// recheckSecrets is how long it relies on what it remembers of a Secret. Secrets are not watched, since a watch would
+	// need the permission to read all of them. A change by another client is reverted within a minute.
 	recheckSecrets = 40 * time.Second
-	// heldAgain is how soon a policy that holds is asked again.
+	// heldAgain is how soon a policy that holds is evaluated again.
 	heldAgain = 10 * time.Second
-	// mostLeftovers bounds how many namespaces that have no copy are searched for one in a
-	// row, so that those that have one come first.
+	// mostLeftovers bounds how many namespaces without a known copy are searched in one reconcile, so that
+	// namespaces that should have a copy come first.
 	mostLeftovers = 100
 	// writes is how many requests of a distribution are under way at once.
 	writes = 10
@@ -56,7 +57,7 @@ type Reconciler struct {
 
 // memory is what is remembered of a distribution.
 type memory struct {
-	told string // by the last event
+	told string // the text of the last event
 }
 
 // New makes a Reconciler.
@@ -80,9 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.memory.ForgetObject(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	r.memory.GetOrCreate(d) // what is known of its copies is dropped with it
+	r.memory.GetOrCreate(d) // the memory of its copies is dropped with it
 	want, err := newTemplate(d)
-	if err != nil { // admission refuses it, so it was stored before there was one
+	if err != nil { // admission refuses it, so it was stored without admission
 		r.recordEventOnce(d, "InvalidResource", err.Error())
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
@@ -104,8 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return resultOf(found, left, want.recheckAfter(), written)
 }
 
-// resultOf is when a distribution is looked at again, also beside the error of its status. A conflict and a missing namespace are
-// no reason to try again: an event comes when they change (RD-03).
+// resultOf returns when to reconcile a distribution again, with the errors to retry. A conflict and a missing namespace are not
+// retried: an event is received when they change (RD-03).
 func resultOf(found *failures, left bool, after time.Duration, written error) (reconcile.Result, error) {
 	if left {
 		after = time.Second
@@ -113,7 +114,7 @@ func resultOf(found *failures, left bool, after time.Duration, written error) (r
 	return reconcile.Result{RequeueAfter: after}, errors.Join(found.retryError(), written)
 }
 
-// recordEventOnce records an event, once for each change of what it says.
+// recordEventOnce records an event if its text differs from the last one.
 func (r *Reconciler) recordEventOnce(d *kruise.ResourceDistribution, reason, message string) {
 	text := reason + ": " + message
 	m := r.memory.GetOrCreate(d)
@@ -141,7 +142,7 @@ func (f *failures) addFailure(kind kruise.ResourceDistributionConditionType, nam
 	defer f.mu.Unlock()
 	f.of[kind] = append(f.of[kind], namespace)
 	slices.Sort(f.of[kind])
-	if f.of[kind][0] == namespace { // whichever fails first, so that the status comes to rest
+	if f.of[kind][0] == namespace { // the first namespace that fails by name, so that the status is stable
 		f.why[kind] = err.Error()
 	}
 	switch kind {
@@ -151,5 +152,5 @@ func (f *failures) addFailure(kind kruise.ResourceDistributionConditionType, nam
 	}
 }
 
-// retryError is what the work queue is to try again, the first errors of many.
+// retryError returns the error for the work queue to retry: the first few of many.
 func (f *failures) retryError() error { return errors.Join(f.errs[:min(len(f.errs), 3)]...) }

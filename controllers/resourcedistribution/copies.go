@@ -26,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create;patch;update;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 
-// work is one look at the copies of a distribution.
+// work is one reconcile of the copies of a distribution.
 type work struct {
 	r    *Reconciler
 	d    *kruise.ResourceDistribution
@@ -36,7 +36,7 @@ type work struct {
 var (
 	errConflict  = errors.New("it is not a copy of this ResourceDistribution")
 	errNoneThere = errors.New("there is none")
-	// errBeingDeleted is of a copy whose finalizers are waited for.
+	// errBeingDeleted reports a copy that waits for its finalizers.
 	errBeingDeleted = errors.New("the copy is being deleted, and is created again once its finalizers are gone")
 )
 
@@ -77,8 +77,8 @@ func (w *work) ensureCopies(ctx context.Context, matched []string, there map[str
 	return found
 }
 
-// ensureCopy brings the copy of a namespace up to date and returns it, or says what failed. none says
-// that there is no copy yet, as far as is known.
+// ensureCopy brings the copy of a namespace up to date and returns it, or says what failed. none is
+// true if most likely there is no copy yet.
 func (w *work) ensureCopy(ctx context.Context, namespace string, none bool) (client.Object, kruise.ResourceDistributionConditionType, error) {
 	if none {
 		o, err := w.createCopy(ctx, namespace)
@@ -90,7 +90,7 @@ func (w *work) ensureCopy(ctx context.Context, namespace string, none bool) (cli
 	switch {
 	case errors.Is(err, errNoneThere):
 		o, err := w.createCopy(ctx, namespace)
-		if apierrors.IsAlreadyExists(err) { // made by another client meanwhile
+		if apierrors.IsAlreadyExists(err) { // created by another client meanwhile
 			return nil, kruise.ResourceDistributionConflictOccurred, errConflict
 		}
 		return o, kruise.ResourceDistributionCreateResourceFailed, err
@@ -114,8 +114,8 @@ func (w *work) ensureCopy(ctx context.Context, namespace string, none bool) (cli
 	return copied, "", nil
 }
 
-// replaceCopy makes a copy again that cannot be updated. The API server is asked first whether it takes the new one, so that no copy is
-// deleted for one that does not come.
+// replaceCopy deletes and creates a copy that cannot be updated. A dry run checks first whether the API server accepts the new copy, so
+// that no copy is deleted without a replacement.
 func (w *work) replaceCopy(ctx context.Context, is, wanted client.Object) (client.Object, kruise.ResourceDistributionConditionType, error) {
 	wanted.SetUID("")
 	wanted.SetResourceVersion("")
@@ -139,7 +139,7 @@ func (w *work) replaceCopy(ctx context.Context, is, wanted client.Object) (clien
 	return wanted, "", nil
 }
 
-// isUnchanged reports whether a copy is as it was seen last, by its metadata alone.
+// isUnchanged reports whether a copy is unchanged since it was last read, by its metadata alone.
 func (w *work) isUnchanged(ctx context.Context, namespace string, s sight) bool {
 	if s.copied == nil {
 		return false
@@ -153,7 +153,7 @@ func (w *work) isUnchanged(ctx context.Context, namespace string, s sight) bool 
 		o.UID == s.copied.GetUID() && o.ResourceVersion == s.copied.GetResourceVersion()
 }
 
-// concealSecret takes from an error what may repeat a Secret: it goes into the status and the log.
+// concealSecret removes from an error what may repeat a Secret: the error is written to the status and the log.
 func (w *work) concealSecret(err error) error {
 	if w.want.kind != "Secret" || errors.Is(err, errConflict) || errors.Is(err, errBeingDeleted) {
 		return err
@@ -169,7 +169,7 @@ func (w *work) createCopy(ctx context.Context, namespace string) (client.Object,
 	return o, nil
 }
 
-// readCopy reads a copy by a patch that tests whose it is and changes nothing.
+// readCopy reads a copy by a patch that tests who owns it and changes nothing.
 func (w *work) readCopy(ctx context.Context, namespace string) (client.Object, error) {
 	o := w.want.newEmptyObject()
 	o.SetName(w.want.object.GetName())
@@ -190,7 +190,7 @@ func (w *work) readCopy(ctx context.Context, namespace string) (client.Object, e
 	return o, nil
 }
 
-// testOwnership is a patch that succeeds if the distribution owns the object.
+// testOwnership returns a patch that succeeds only if the distribution owns the object.
 func (w *work) testOwnership() ([]byte, error) {
 	tests, err := json.Marshal([]map[string]string{
 		{"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": string(w.d.UID)},
@@ -201,8 +201,8 @@ func (w *work) testOwnership() ([]byte, error) {
 	return tests, nil
 }
 
-// deleteLeftovers deletes copies in namespaces that are to have none, and reports whether some were not
-// looked at yet.
+// deleteLeftovers deletes copies in namespaces that must not have one, and reports whether some
+// namespaces were not searched yet.
 func (w *work) deleteLeftovers(ctx context.Context, p plan, found *failures) (left bool) {
 	var acts []func() error
 	var looked atomic.Int32

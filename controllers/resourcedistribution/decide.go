@@ -22,13 +22,13 @@ import (
 
 // Reasons of events.
 const (
-	// HeldReason is of an event about a rule that leaves all copies as they are.
+	// HeldReason is the reason of an event about a rule that leaves all copies unchanged.
 	HeldReason = "DistributionHeld"
-	// DeniedReason is of an event about namespaces that a rule keeps copies out of.
+	// DeniedReason is the reason of an event about namespaces for which a rule denies copies.
 	DeniedReason = "DistributionDenied"
 )
 
-// plan is which namespaces have a copy.
+// plan says which namespaces are to have a copy.
 type plan struct {
 	held    bool
 	matched []string
@@ -85,7 +85,7 @@ func describeDenied(denied map[string]points.Denial) string {
 	return text
 }
 
-// requestedNamespaces are the namespaces that a spec asks for, by name (RD-01).
+// requestedNamespaces returns the namespaces that a spec asks for, sorted by name (RD-01).
 func requestedNamespaces(t *kruise.ResourceDistributionTargets, namespaces []corev1.Namespace, there map[string]*corev1.Namespace) ([]points.Namespace, error) {
 	selector := labels.Nothing()
 	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) > 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
-// known is what the manager knows of copies from its own requests. It saves requests: losing
-// it changes no decision.
+// known is what the manager remembers of copies from its own requests. It only saves requests: its
+// loss changes no decision.
 type known struct {
 	mu sync.Mutex
 	of map[types.UID]map[types.UID]sight // by distribution and namespace
 }
 
-// sight is what a namespace had when it was last looked at.
+// sight is the copy in a namespace when it was last read.
 type sight struct {
 	hash string // of the copy; "" if there is none of the distribution
 	at   time.Time
@@ -27,12 +27,12 @@ type sight struct {
 	copied metav1.Object
 }
 
-// matchesCopy reports whether a copy is as it was seen then, or as it was before.
+// matchesCopy reports whether a copy has the remembered version, or an older one.
 func (s sight) matchesCopy(o metav1.Object) bool {
 	return s.copied != nil && s.copied.GetUID() == o.GetUID() && !versions.IsNewer(o, s.copied)
 }
 
-// recheckAfter is how long the manager relies on what it knows of a copy.
+// recheckAfter is how long the manager relies on what it remembers of a copy.
 func (t template) recheckAfter() time.Duration {
 	if t.kind == "Secret" {
 		return recheckSecrets
@@ -59,21 +59,21 @@ func (k *known) setCopy(distribution, namespace types.UID, s sight) {
 	k.of[distribution][namespace] = s
 }
 
-// forgetCopy has a namespace looked at again.
+// forgetCopy makes the next reconcile read the copy in a namespace again.
 func (k *known) forgetCopy(distribution, namespace types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.of[distribution], namespace)
 }
 
-// forgetDistribution is for a distribution that is gone.
+// forgetDistribution forgets the copies of a distribution that is gone.
 func (k *known) forgetDistribution(distribution types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.of, distribution)
 }
 
-// forgetNamespace is for a namespace that is gone.
+// forgetNamespace forgets the copies in a namespace that is gone.
 func (k *known) forgetNamespace(namespace types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

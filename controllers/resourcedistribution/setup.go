@@ -24,7 +24,7 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts the Reconciler with a manager. ConfigMaps are watched by their
-// metadata, so that a copy that is changed or deleted is mended at once. Secrets are not.
+// metadata, so that a copy that is changed or deleted is repaired at once. Secrets are not watched.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	copies := &metav1.PartialObjectMetadata{}
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -39,7 +39,7 @@ func isRelevantUpdate(e event.UpdateEvent) bool {
 	return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 }
 
-// ofNamespace are all distributions: any of them may ask for the namespace.
+// ofNamespace returns requests for all distributions, since any of them may ask for the namespace.
 func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetDeletionTimestamp() != nil {
 		r.known.forgetNamespace(o.GetUID())
@@ -52,7 +52,7 @@ func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconci
 	return reconcile.ListRequests(ctx, r.Client, &kruise.ResourceDistributionList{}, reconcile.AllObjects[*kruise.ResourceDistribution])
 }
 
-// onCopies has a copy looked at that was changed or deleted, but not for our own writes.
+// onCopies enqueues the distribution of a copy that another client changed or deleted.
 func (r *Reconciler) onCopies() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
@@ -67,8 +67,8 @@ func (r *Reconciler) onCopies() handler.EventHandler {
 	}
 }
 
-// enqueueCopyOwner has the distribution that owns a copy look at it again, where lost says that the copy is
-// no longer its own, or where it is not as it was seen last.
+// enqueueCopyOwner enqueues the distribution that owns a copy, if lost is true, which means that the
+// distribution no longer owns it, or if the copy has changed since it was last read.
 func (r *Reconciler) enqueueCopyOwner(ctx context.Context, o client.Object, q queue, lost bool) {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kruise.Kind("ResourceDistribution") {
@@ -76,7 +76,7 @@ func (r *Reconciler) enqueueCopyOwner(ctx context.Context, o client.Object, q qu
 	}
 	ns := &corev1.Namespace{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
-		return // it is gone, and its own event comes
+		return // the namespace is gone, which has an event of its own
 	}
 	if s, ok := r.known.getCopy(owner.UID, ns.UID); ok && !lost && s.matchesCopy(o) {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
-// conditionTypes are those of every status, in their order (RD-03).
+// conditionTypes are the types of the conditions in every status, in their order (RD-03).
 func conditionTypes() []kruise.ResourceDistributionConditionType {
 	return []kruise.ResourceDistributionConditionType{
 		kruise.ResourceDistributionGetResourceFailed, kruise.ResourceDistributionCreateResourceFailed,

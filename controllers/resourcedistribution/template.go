@@ -27,7 +27,7 @@ type template struct {
 	object client.Object // *corev1.Secret or *corev1.ConfigMap
 	hash   string
 	owner  metav1.OwnerReference
-	// secret is what no error may repeat; nothing of a ConfigMap.
+	// secret has the values that no error may repeat; it is empty for a ConfigMap.
 	secret redact.Contents
 }
 
@@ -85,7 +85,7 @@ func (t template) newCopy(namespace string) client.Object {
 	return o
 }
 
-// newEmptyObject is an object of the kind.
+// newEmptyObject returns an empty object of the kind.
 func (t template) newEmptyObject() client.Object {
 	if t.kind == "Secret" {
 		return &corev1.Secret{}
@@ -117,8 +117,8 @@ func (t template) updateCopy(copied client.Object) (changed bool) {
 	return !equality.Semantic.DeepEqual(before, copied)
 }
 
-// mustReplace reports whether the API server refuses to make a copy what it is to be: the type of a Secret cannot change, nor what an
-// object has that is immutable.
+// mustReplace reports whether the API server would refuse the update of a copy: the type of a Secret cannot change, nor the data of
+// an immutable object.
 func (t template) mustReplace(copied client.Object) bool {
 	isFixed := func(was, wanted *bool) bool { return ptr.Deref(was, false) && !ptr.Deref(wanted, false) }
 	switch want := t.object.(type) {

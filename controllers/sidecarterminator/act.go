@@ -21,10 +21,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// conditionMessage is of the condition of a pod whose sidecars end whatever their exit codes.
+// conditionMessage is the message of the condition of a pod whose sidecars are ended, with any exit codes.
 const conditionMessage = "Terminated by Sidecar Terminator"
 
-// applyDecision carries an answer out. It returns when to look at the pod again, 0 if never.
+// applyDecision carries out an answer. It returns when to reconcile the pod again, 0 if never.
 func (r *Reconciler) applyDecision(ctx context.Context, pod *corev1.Pod, answer points.TerminationOutput) (time.Duration, error) {
 	if len(answer.Images) > 0 {
 		return 0, r.replaceImages(ctx, pod, answer.Images)
@@ -40,7 +40,7 @@ func (r *Reconciler) applyDecision(ctx context.Context, pod *corev1.Pod, answer 
 	return r.requestStop(ctx, pod, answer.Stop)
 }
 
-// replaceImages gives containers of a virtual node the images by which they end.
+// replaceImages sets the images of containers on a virtual node to the ones that end them.
 func (r *Reconciler) replaceImages(ctx context.Context, pod *corev1.Pod, images map[string]string) error {
 	var containers []map[string]string
 	names := slices.Sorted(maps.Keys(images))
@@ -55,7 +55,8 @@ func (r *Reconciler) replaceImages(ctx context.Context, pod *corev1.Pod, images 
 	return err
 }
 
-// patchPhase ends a pod as its main containers did. The kubelet keeps a phase at the end of a pod.
+// patchPhase sets the phase of a pod by how its main containers ended. The kubelet does not change a phase in
+// which a pod has ended.
 func (r *Reconciler) patchPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
 	now := metav1.NewTime(r.Now())
 	change := map[string]any{"status": map[string]any{
@@ -67,7 +68,7 @@ func (r *Reconciler) patchPhase(ctx context.Context, pod *corev1.Pod, phase core
 	return r.patchPod(pod, change, func(o *corev1.Pod, p client.Patch) error { return r.Client.Status().Patch(ctx, o, p) })
 }
 
-// patchPod changes a pod, but no other one that has its name by now.
+// patchPod patches a pod, but not another pod that has the same name by now.
 func (r *Reconciler) patchPod(pod *corev1.Pod, change map[string]any, write func(*corev1.Pod, client.Patch) error) error {
 	change["metadata"] = map[string]any{"uid": pod.UID}
 	raw, err := json.Marshal(change)
@@ -81,10 +82,9 @@ func (r *Reconciler) patchPod(pod *corev1.Pod, change map[string]any, write func
 	return nil
 }
 
-// requestStop asks the node to stop containers, and asks again while they run after a request has
-// ended. The sidecars whose exit code is ignored have a request of their own if there was one before them. Where both requests are
-// of containers that have ended meanwhile, such as before one that was started again, the first that has ended gives its
-// name. It returns when to look at the pod again.
+// requestStop requests the node to stop containers, and again if they still run after a request has ended. Sidecars whose exit
+// code is ignored have a separate request if another request exists already. If neither request is about these containers, the
+// first request that has ended is replaced. It returns when to reconcile the pod again.
 func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []string) (time.Duration, error) {
 	var ended *kruise.ContainerRecreateRequest
 	for _, suffix := range []string{"", "-ignored"} {
@@ -109,7 +109,7 @@ func (r *Reconciler) requestStop(ctx context.Context, pod *corev1.Pod, names []s
 			break
 		}
 	}
-	if ended == nil { // both go on
+	if ended == nil { // neither request has ended
 		return restartrequest.PollInterval, nil
 	}
 	next := newRequest(pod, ended.Name, names)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sidecarterminator ends the sidecars of pods whose main containers have ended, so
-// that jobs end (ST-01, ST-02). Which containers those are is decided by policies.
+// that jobs end (ST-01, ST-02). Policies decide which containers are sidecars.
 package sidecarterminator
 
 import (
@@ -31,15 +31,15 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// heldAgain is when a pod is looked at again whose sidecars a rule leaves running.
+	// heldAgain is how soon a pod whose sidecars a rule leaves running is reconciled again.
 	heldAgain = 10 * time.Second
 )
 
 // Events of pods.
 const (
-	// Reason is of an event of sidecars that are to end.
+	// Reason is the reason of an event about sidecars that are to end.
 	Reason = "SidecarTerminator"
-	// HeldReason is of an event of sidecars that a rule leaves running.
+	// HeldReason is the reason of an event about sidecars that a rule leaves running.
 	HeldReason = "SidecarTerminationHeld"
 
 	byRequest = "Kruise SidecarTerminator is trying to terminate sidecar %v using crr"
@@ -51,7 +51,7 @@ type Reconciler struct {
 	reconcile.Deps
 }
 
-// New makes a Reconciler. live reads past the cache.
+// New makes a Reconciler.
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	return r
@@ -86,7 +86,7 @@ func isPartlyEnded(pod *corev1.Pod) bool {
 	return ended > 0 && ended < len(pod.Spec.Containers)
 }
 
-// Reconcile ends the sidecars of one pod as far as they are to end.
+// Reconcile ends the sidecars of one pod that are to end.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.Client.Get(ctx, req.NamespacedName, pod); err != nil {

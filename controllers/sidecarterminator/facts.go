@@ -14,7 +14,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
-// buildTerminationInput are what the decision about a pod is made from.
+// buildTerminationInput returns the input of the decision about a pod.
 func (r *Reconciler) buildTerminationInput(pod *corev1.Pod, virtual bool) points.TerminationInput {
 	in := points.TerminationInput{
 		Now: r.Now().UnixNano(), Namespace: pod.Namespace, Virtual: virtual, RestartPolicy: string(pod.Spec.RestartPolicy), Phase: string(pod.Status.Phase),
@@ -48,7 +48,7 @@ func (r *Reconciler) buildTerminationInput(pod *corev1.Pod, virtual bool) points
 	return in
 }
 
-// envValue is the value of a variable that a container has; of two the last one counts.
+// envValue is the value of an environment variable of a container; if it is set twice, the last one counts.
 func envValue(c *corev1.Container, name string) (value string) {
 	for i := range c.Env {
 		if c.Env[i].Name == name {

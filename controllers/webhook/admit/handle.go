@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// MutatingHandler is the mutating webhook of the kind; nil if it fills in nothing.
+// MutatingHandler is the mutating webhook of the kind; nil if the kind has no defaults.
 func (k *Kind[H]) MutatingHandler() admission.Handler {
 	if k.Default == nil && k.DefaultOlder == nil && k.Fill == nil {
 		return nil
@@ -105,7 +105,7 @@ func (k *Kind[H]) ValidatingHandler() admission.Handler {
 	})
 }
 
-// Webhooks are the two of a kind, whatever its type.
+// Webhooks are the two webhooks of a kind of any type.
 type Webhooks interface {
 	MutatingHandler() admission.Handler
 	ValidatingHandler() admission.Handler

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admit makes the webhooks of a kind out of what is particular to it: what
-// it leaves to defaults, and what its rules are.
+// Package admit makes the webhooks of a kind from its defaults and its rules.
 //
 // A rule that both versions share is written once, for the hub; errors and warnings
 // name the field as the version of the request has it. A kind whose versions have
@@ -32,56 +31,53 @@ type Spoke interface {
 	conversion.Convertible
 }
 
-// Kind says how objects of one kind are admitted. H is a pointer to the hub.
+// Kind describes how objects of one kind are admitted. H is a pointer to the hub.
 type Kind[H client.Object] struct {
 	// New makes an empty object.
 	New func() H
-	// Older makes an empty object of the older version; nil if it looks the same.
+	// Older makes an empty object of the older version; nil if both versions have the same fields.
 	Older func() Spoke
 	// OlderVersion is the name of that version.
 	OlderVersion string
 	// Version is the name of the version of the hub. If it is set, requests of
 	// versions that are neither are refused.
 	Version string
-	// Renamed says where the older version has fields of the hub, by path, with
-	// [] for any index, such as spec.subsets[].requiredNodeSelector.
+	// Renamed has the paths of fields in the older version by their paths in the hub, with [] for any
+	// index, such as spec.subsets[].requiredNodeSelector.
 	Renamed map[string]string
 	// Loose are fields that the schema accepts in any form, by path without indexes:
 	// unknown fields below them get a warning. They are the same in all versions.
 	Loose []string
-	// Same reports whether nothing changed that rules are about.
+	// Same reports whether two objects are equal in the fields that the rules read.
 	Same func(a, b H) bool
 	// SameOlder replaces Same for objects of the older version, if it is set.
 	SameOlder func(a, b Spoke) bool
-	// Default fills in what the user left out; nil if nothing is. The old object
-	// is nil when one is created.
+	// Default sets defaults; nil if there are none. The old object is nil when an object is created.
 	Default func(object, old H)
-	// Fill fills in what is to be looked up when an object is created, after the
-	// defaults; nil if nothing is. What it does not find it leaves to Validate,
-	// which says what is wrong where a user looks for it.
+	// Fill sets fields from other objects when an object is created, after the defaults; nil if there are
+	// none. What it does not find it leaves empty, so that Validate reports the error.
 	Fill func(ctx context.Context, object H)
-	// DefaultNewer fills in fields that only the hub has, for who typed the hub:
-	// to others they would show up in an annotation that they never wrote.
+	// DefaultNewer sets defaults of fields that only the hub has, for requests of the hub's version. Users
+	// of the older version would see them in an annotation that they never wrote.
 	DefaultNewer func(object H)
-	// DefaultOlder replaces all of these for objects of the older version, if it is
-	// set: it fills in fields as that version has them.
+	// DefaultOlder replaces Default, Fill and DefaultNewer for objects of the older version, if it is set:
+	// it sets defaults in the fields of that version.
 	DefaultOlder func(object Spoke, old H)
-	// Validate finds mistakes. The old object is nil when one is created.
+	// Validate finds errors. The old object is nil when an object is created.
 	Validate func(ctx context.Context, object, old H, found *rules.Findings)
-	// ValidateVersion replaces Validate for kinds with rules that only one version
-	// has. The old object is nil when one is created.
+	// ValidateVersion replaces Validate for kinds with rules that only one version has. The old object is
+	// nil when an object is created.
 	ValidateVersion func(ctx context.Context, object Object[H], old *Object[H], found *rules.Findings)
-	// Accepted does what must be done before an object is written that has no mistakes; nil if nothing is. The object is refused where
-	// it fails. It is not called for dry runs.
+	// Accepted is called for a valid object before it is written; nil if there is nothing to do. The object is refused if Accepted
+	// fails. It is not called for dry runs.
 	Accepted func(ctx context.Context, object, old H) error
 }
 
-// Object is an object as the request has it, and as the hub.
+// Object is an object in the version of the request, and as the hub.
 type Object[H client.Object] struct {
 	Raw []byte
 	Hub H
-	// Older is the object as the older version has it, nil if the request is of the
-	// version of the hub.
+	// Older is the object in the older version, nil if the request is of the version of the hub.
 	Older Spoke
 }
 
@@ -110,7 +106,7 @@ func (k *Kind[H]) decodeObject(raw []byte, version string) (Object[H], error) {
 	return o, nil
 }
 
-// toRequestVersion is the hub in the version of the request.
+// toRequestVersion converts the hub to the version of the request.
 func (k *Kind[H]) toRequestVersion(o Object[H], hub H) (client.Object, error) {
 	if o.Older == nil {
 		return hub, nil
@@ -122,7 +118,7 @@ func (k *Kind[H]) toRequestVersion(o Object[H], hub H) (client.Object, error) {
 	return spoke, nil
 }
 
-// readObjects reads what is asked about, and what there was before.
+// readObjects reads the object of a request, and the old object.
 func (k *Kind[H]) readObjects(request *admission.Request) (o Object[H], old *Object[H], err error) {
 	if o, err = k.decodeObject(request.Object.Raw, request.Kind.Version); err != nil || request.Operation != admissionv1.Update {
 		return o, nil, err
@@ -131,7 +127,7 @@ func (k *Kind[H]) readObjects(request *admission.Request) (o Object[H], old *Obj
 	return o, &before, err
 }
 
-// isUnchanged reports whether an update changes nothing that rules are about.
+// isUnchanged reports whether an update changes no field that the rules read.
 func (k *Kind[H]) isUnchanged(o, old Object[H]) bool {
 	if k.SameOlder != nil && o.Older != nil {
 		return k.SameOlder(o.Older, old.Older)
@@ -139,7 +135,7 @@ func (k *Kind[H]) isUnchanged(o, old Object[H]) bool {
 	return k.Same(o.Hub, old.Hub)
 }
 
-// hubOf is the hub of an object that may not be.
+// hubOf returns the hub of an object, which may be nil.
 func hubOf[H client.Object](o *Object[H]) (hub H) {
 	if o != nil {
 		hub = o.Hub
@@ -147,7 +143,7 @@ func hubOf[H client.Object](o *Object[H]) (hub H) {
 	return hub
 }
 
-// olderPath is where the older version has a field of the hub.
+// olderPath returns the path in the older version of a field of the hub.
 func (k *Kind[H]) olderPath(path string) string {
 	index := regexp.MustCompile(`\[[^]]*]`)
 	indexes, plain := index.FindAllString(path, -1), index.ReplaceAllString(path, "[]")

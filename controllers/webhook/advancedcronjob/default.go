@@ -18,7 +18,7 @@ func applyDefaults(job, _ *v1beta1.AdvancedCronJob) {
 	defaulting.SetIfNil(&spec.Paused, false)
 	defaulting.SetIfNil(&spec.SuccessfulJobsHistoryLimit, v1beta1.DefaultSuccessfulJobsHistoryLimit)
 	defaulting.SetIfNil(&spec.FailedJobsHistoryLimit, v1beta1.DefaultFailedJobsHistoryLimit)
-	// Who says when the jobs end is taken to say the rest too, as OpenKruise does.
+	// A user who sets the type of the completion policy gets no other defaults for it, as in OpenKruise.
 	if pull != nil && pull.Spec.CompletionPolicy.Type == "" {
 		imagepulljob.FillTemplate(&pull.Spec.ImagePullJobTemplate)
 		defaulting.SetIfEmpty(&pull.Spec.ImagePullPolicy, v1beta1.PullIfNotPresent)

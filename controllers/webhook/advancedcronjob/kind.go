@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advancedcronjob says what admission does for AdvancedCronJobs (features
-// 6). What the schema and its CEL rules say is not said again here.
+// Package advancedcronjob has the admission of AdvancedCronJobs (features 6). It does not repeat the
+// rules of the schema and its CEL rules.
 package advancedcronjob
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. The defaults of templates are filled in to check a template, never to keep it: the jobs that are
-// created get them.
+// New returns the kind. Defaults of templates are set only in a copy, to check it: the jobs that are created get
+// their defaults when they are created.
 func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.AdvancedCronJob] {
 	v := validator{templates: templates}
 	return &admit.Kind[*v1beta1.AdvancedCronJob]{

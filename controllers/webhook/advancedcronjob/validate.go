@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// maxDeadlineSeconds is the most that images may take to be pulled: a day.
+// maxDeadlineSeconds is how long the pulls of images may take at most: a day.
 const maxDeadlineSeconds = 24 * 60 * 60
 
 type validator struct {
@@ -41,8 +41,8 @@ func (v validator) validateSpec(job, old *v1beta1.AdvancedCronJob, found *rules.
 	}
 }
 
-// validateCount cannot be said in CEL: the schema keeps jobTemplate without a form, and in v1alpha1 a template may be in
-// an annotation.
+// validateCount checks that there is one template. CEL cannot, since jobTemplate has no schema, and in v1alpha1 a
+// template may be in an annotation.
 func validateCount(template *v1beta1.CronJobTemplate, path *field.Path, found *rules.Findings) {
 	count := 0
 	for _, set := range []bool{template.JobTemplate != nil, template.BroadcastJobTemplate != nil, template.ImageListPullJobTemplate != nil} {
@@ -65,7 +65,8 @@ func (v validator) validateTemplate(template *v1beta1.CronJobTemplate, path *fie
 	}
 }
 
-// validateUnchanged: of templates, only one that pulls images can be changed, and none can be exchanged for another.
+// validateUnchanged refuses changes of templates: only a template that pulls images can be changed, and no template
+// can be replaced by one of another kind.
 func validateUnchanged(template, old *v1beta1.CronJobTemplate, path *field.Path, found *rules.Findings) {
 	const message = "cannot be changed; of templates, only an imageListPullJobTemplate can"
 	if !equality.Semantic.DeepEqual(template.JobTemplate, old.JobTemplate) {
@@ -79,7 +80,7 @@ func validateUnchanged(template, old *v1beta1.CronJobTemplate, path *field.Path,
 	}
 }
 
-// validatePull wants jobs that end before long: the next ones replace them, or wait for them.
+// validatePull requires jobs that end soon, since the next jobs replace them, or wait for them.
 func validatePull(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *rules.Findings) {
 	imagelistpulljob.ValidateSpec(spec, path, found)
 	policy, at := &spec.CompletionPolicy, path.Child("completionPolicy")

@@ -18,8 +18,8 @@ type defaulter struct {
 	keepTemplates bool
 }
 
-// applyDefaults fills in the template only when it is created or changed, so that a new release changes no job. A template
-// without a restartPolicy is refused, so it gets none.
+// applyDefaults sets defaults in the template only when it is created or changed, so that a new release changes no job. A
+// template without a restartPolicy is refused, so it gets no default for that.
 func (d defaulter) applyDefaults(job, old *v1beta1.BroadcastJob) {
 	spec := &job.Spec
 	defaulting.SetIfNil(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package broadcastjob says what admission does for BroadcastJobs (BJ-07), and
-// for their specs in templates. What the schema and its CEL rules say is not said
-// again here.
+// Package broadcastjob has the admission of BroadcastJobs (BJ-07), and of their specs in templates. It
+// does not repeat the rules of the schema and its CEL rules.
 package broadcastjob
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. Its versions look the same.
+// New returns the kind. Its versions have the same fields.
 func New(templates podtemplate.Settings, keepTemplates bool) *admit.Kind[*v1beta1.BroadcastJob] {
 	d := defaulter{templates: templates, keepTemplates: keepTemplates}
 	return &admit.Kind[*v1beta1.BroadcastJob]{

@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// ValidateSpec finds mistakes in the spec of a job, which is in a job or in the template of one. The template of the pods is
-// looked at if it is not the old one.
+// ValidateSpec finds errors in the spec of a job, or of the template of a job. The template of the pods is checked if it has
+// changed.
 func ValidateSpec(spec, old *v1beta1.BroadcastJobSpec, templates podtemplate.Settings, path *field.Path, found *rules.Findings) {
 	if spec.Parallelism != nil {
 		found.ResolveAmount(spec.Parallelism, 100, path.Child("parallelism"))

@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validateAlpha has the rules that only v1alpha1 has.
+// validateAlpha applies the rules that only v1alpha1 has.
 func (v validator) validateAlpha(ctx context.Context, set, old *v1alpha1.CloneSet, found *rules.Findings) {
 	spec := &set.Spec
 	v.validatePodsToDelete(ctx, set, old, found)
@@ -33,8 +33,8 @@ func (v validator) validateAlpha(ctx context.Context, set, old *v1alpha1.CloneSe
 	warnOfIgnored(spec.UpdateStrategy.InPlaceUpdateStrategy, field.NewPath("spec", "updateStrategy", "inPlaceUpdateStrategy"), found)
 }
 
-// validateAlphaType refuses OnDelete, which v1alpha1 users were never meant to have, but lets it stand where a v1beta1 user
-// has set it: they could not change anything else otherwise.
+// validateAlphaType refuses OnDelete, which v1alpha1 does not offer, unless a v1beta1 user has set it before: otherwise
+// v1alpha1 users could not change any other field.
 func validateAlphaType(set *v1alpha1.CloneSet, old *object, found *rules.Findings) {
 	kind := set.Spec.UpdateStrategy.Type
 	if old != nil && kind == asAlpha(old).Spec.UpdateStrategy.Type {
@@ -44,7 +44,8 @@ func validateAlphaType(set *v1alpha1.CloneSet, old *object, found *rules.Finding
 		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
 }
 
-// validatePodsToDelete wants names that are new to be pods of this CloneSet. Old ones may be gone meanwhile.
+// validatePodsToDelete requires that new names are those of pods of this CloneSet. The pods of old names may be
+// gone meanwhile.
 func (v validator) validatePodsToDelete(ctx context.Context, set, old *v1alpha1.CloneSet, found *rules.Findings) {
 	path := field.NewPath("spec", "scaleStrategy", "podsToDelete")
 	for i, name := range set.Spec.ScaleStrategy.PodsToDelete {
@@ -66,7 +67,8 @@ func (v validator) validatePodsToDelete(ctx context.Context, set, old *v1alpha1.
 	}
 }
 
-// validateDeadline: a rollout makes no progress before its first pod has been ready for minReadySeconds.
+// validateDeadline requires a deadline longer than minReadySeconds: a rollout makes no progress before its first
+// pod has been ready for that long.
 func validateDeadline(deadline *int32, minReadySeconds int32, found *rules.Findings) {
 	path := field.NewPath("spec", "progressDeadlineSeconds")
 	if deadline == nil || *deadline == math.MaxInt32 {
@@ -79,8 +81,8 @@ func validateDeadline(deadline *int32, minReadySeconds int32, found *rules.Findi
 	found.AddErrors(errs...)
 }
 
-// onlyImages says what changes besides images of containers, which is all that InPlaceOnly can do. Both templates are
-// compared with their defaults, so that a field which the defaults fill in is no change.
+// onlyImages returns what a template changes besides images of containers, which are the only change that InPlaceOnly
+// allows. Both templates are compared with their defaults set, so that a default is no change.
 func (v validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
 	old, template = old.DeepCopy(), template.DeepCopy()
 	v.templates.ApplyDefaults(old)
@@ -95,7 +97,8 @@ func (v validator) onlyImages(old, template *corev1.PodTemplateSpec) string {
 	return ""
 }
 
-// warnOfIgnored: these fields are in the schema of v1alpha1, but only the annotations ever worked (CS-20).
+// warnOfIgnored warns about fields that are in the schema of v1alpha1, but were never read: only the annotations
+// worked (CS-20).
 func warnOfIgnored(strategy *v1beta1.InPlaceUpdateStrategy, path *field.Path, found *rules.Findings) {
 	if strategy == nil {
 		return

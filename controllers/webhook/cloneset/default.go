@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
-// defaulter fills in what a request leaves out.
+// defaulter sets the defaults of CloneSets.
 type defaulter struct {
 	templates     podtemplate.Settings
 	keepTemplates bool
@@ -63,7 +63,7 @@ func defaultAmounts(partition, maxUnavailable, maxSurge **intstr.IntOrString) {
 	defaulting.SetIfNil(maxSurge, intstr.FromInt32(0))
 }
 
-// defaultTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new
+// defaultTemplates sets defaults in templates only when they are created or changed: otherwise a release with a new
 // default would make a new revision of every CloneSet, and so restart every pod.
 func (d defaulter) defaultTemplates(template *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim, old *v1beta1.CloneSet) {
 	if d.keepTemplates {

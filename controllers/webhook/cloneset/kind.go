@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloneset says what admission does for CloneSets (CS-20): which defaults it fills in, and which mistakes it finds.
+// Package cloneset has the admission of CloneSets (CS-20): their defaults and their rules.
 package cloneset
 
 import (
@@ -15,18 +15,18 @@ import (
 
 // Options are what the webhooks of CloneSets need.
 type Options struct {
-	// Pods is asked about the pods that a request of v1alpha1 names for deletion.
+	// Pods reads the pods that a request of v1alpha1 names for deletion.
 	Pods client.Reader
-	// Templates are the defaults of templates. The validating webhook fills them in as well, into a copy, for templates that
-	// KeepTemplates leaves without.
+	// Templates are the settings for defaults of templates. The validating webhook sets them too, in a copy, for templates
+	// without defaults because of KeepTemplates.
 	Templates podtemplate.Settings
 	// KeepTemplates leaves pod and claim templates as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
-	// Checker is asked about templates that are created or changed, if there is one.
+	// Checker checks templates that are created or changed, if it is set.
 	Checker podtemplate.Checker
 }
 
-// New says how CloneSets are admitted.
+// New returns the kind.
 func New(options Options) *admit.Kind[*v1beta1.CloneSet] {
 	d := defaulter{templates: options.Templates, keepTemplates: options.KeepTemplates}
 	v := validator{pods: options.Pods, templates: options.Templates, checker: options.Checker}
@@ -38,7 +38,7 @@ func New(options Options) *admit.Kind[*v1beta1.CloneSet] {
 			"spec.updateStrategy.rollingUpdate.podUpdatePolicy": "spec.updateStrategy.type",
 		},
 		Same: func(a, b *v1beta1.CloneSet) bool { return equality.Semantic.DeepEqual(a.Spec, b.Spec) },
-		// Annotations of v1alpha1 are fields of the hub, but no rule is about them.
+		// Some annotations of v1alpha1 are fields of the hub, but no rule reads them.
 		SameOlder: func(a, b admit.Spoke) bool {
 			return equality.Semantic.DeepEqual(a.(*v1alpha1.CloneSet).Spec, b.(*v1alpha1.CloneSet).Spec)
 		},
@@ -51,7 +51,7 @@ func New(options Options) *admit.Kind[*v1beta1.CloneSet] {
 // object is a CloneSet in a request.
 type object = admit.Object[*v1beta1.CloneSet]
 
-// asAlpha is the CloneSet as v1alpha1 has it, nil if the request is of v1beta1.
+// asAlpha is the CloneSet in v1alpha1, nil if the request is of v1beta1.
 func asAlpha(o *object) *v1alpha1.CloneSet {
 	set, _ := o.Older.(*v1alpha1.CloneSet)
 	return set

@@ -12,8 +12,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validatePreDownload is for v1beta1. It checks only what changed: in v1alpha1 the values are annotations that are not
-// checked, and such a value must not keep users of v1beta1 from updating other fields.
+// validatePreDownload checks the fields of v1beta1, and only changed ones: in v1alpha1 the values are annotations,
+// which are not checked, and such a value must not prevent users of v1beta1 from updating other fields.
 func validatePreDownload(set *v1beta1.CloneSet, old *object, found *rules.Findings) {
 	strategy := inPlace(set)
 	if strategy == nil || old != nil && equality.Semantic.DeepEqual(strategy, inPlace(old.Hub)) {

@@ -10,11 +10,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// immutable is the message of OpenKruise, with the fields that it forgot.
+// immutable is the message of OpenKruise, with the fields that are missing in it.
 const immutable = "updates to cloneset spec for fields other than 'replicas', 'template', 'lifecycle', 'scaleStrategy', " +
 	"'updateStrategy', 'minReadySeconds', 'progressDeadlineSeconds', 'volumeClaimTemplates' and 'revisionHistoryLimit' are forbidden"
 
-// validateUnchanged: of all fields, the selector alone is not in the list of those that may change.
+// validateUnchanged refuses a change of the selector, the only field that must not change.
 func validateUnchanged(set, old *v1beta1.CloneSet, found *rules.Findings) {
 	if !equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) {
 		found.AddErrors(field.Forbidden(field.NewPath("spec"), immutable))

@@ -10,7 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// rollingUpdate is where the hub has the rolling update.
+// rollingUpdate is the path of the rolling update in the hub.
 func rollingUpdate() *field.Path { return field.NewPath("spec", "updateStrategy", "rollingUpdate") }
 
 func validateStrategy(set object, old *object, found *rules.Findings) {
@@ -43,7 +43,7 @@ func validateStrategy(set object, old *object, found *rules.Findings) {
 	validateBudget(set.Hub, rolling, at, found)
 }
 
-// validateBudget wants room for the update to begin in: a pod that may be unavailable, or one that may be added.
+// validateBudget requires that an update can begin: at least one pod may be unavailable, or may be added.
 func validateBudget(set *v1beta1.CloneSet, rolling *v1beta1.RollingUpdateCloneSetStrategy, path *field.Path, found *rules.Findings) {
 	before, total := len(found.Errs), desiredReplicas(set)
 	maxUnavailable, maxSurge := intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable), intstr.FromInt32(0)

@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validator finds mistakes.
+// validator finds errors in CloneSets.
 type validator struct {
 	pods      client.Reader
 	templates podtemplate.Settings
@@ -44,7 +44,7 @@ func (v validator) validateSpec(ctx context.Context, set object, old *object, fo
 	}
 }
 
-// validateTemplate looks at templates only if they, or the claims they mount, are new.
+// validateTemplate checks templates only if they, or the claims that they mount, have changed.
 func (v validator) validateTemplate(ctx context.Context, set object, old *object, found *rules.Findings) {
 	spec := &set.Hub.Spec
 	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.Hub.Spec.Template) &&

@@ -12,12 +12,12 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/conversiondata"
 )
 
-// setDefaults fills in what needs no pod. An update is given back what was filled in before: who applies the same manifest
-// again changes nothing.
+// setDefaults sets the defaults that do not depend on the pod. An update keeps the fields that were set before, so that
+// applying the same manifest again changes nothing.
 func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
 	spec := &request.Spec
 	if len(spec.Containers) == 0 {
-		return // it is refused, and a spec that is not there shall not come into being before
+		return // Validate refuses it, so the missing spec is not created
 	}
 	if spec.Strategy == nil {
 		spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{}
@@ -41,11 +41,12 @@ func setDefaults(request, old *v1beta1.ContainerRecreateRequest) {
 	}
 }
 
-// applyDefaults fills in what the pod and its node say. What a user has typed of a container stays, to be refused.
+// applyDefaults sets the fields that come from the pod and its node. Values of a container that a user has set
+// stay, so that Validate refuses them.
 func (c *cluster) applyDefaults(ctx context.Context, request *v1beta1.ContainerRecreateRequest) {
 	pod, node, err := c.findPodAndNode(ctx, request)
 	if err != nil {
-		return // Validate finds as little
+		return // Validate reports the same error
 	}
 	for key, value := range labelsOf(pod, node) {
 		conversiondata.SetMetadata(&request.Labels, key, value)
@@ -61,7 +62,7 @@ func (c *cluster) applyDefaults(ctx context.Context, request *v1beta1.ContainerR
 	}
 }
 
-// labelsOf are by what the controller and the node find a request.
+// labelsOf returns the labels by which the controller and the node find a request.
 func labelsOf(pod *corev1.Pod, node *corev1.Node) map[string]string {
 	labels := map[string]string{
 		v1beta1.ContainerRecreateRequestPodUIDKey:   string(pod.UID),
@@ -73,7 +74,8 @@ func labelsOf(pod *corev1.Pod, node *corev1.Node) map[string]string {
 	return labels
 }
 
-// isName reports whether a user has left out of a container what is filled in.
+// isName reports whether a container of a request has only its name, so that its other fields are set by the
+// webhook.
 func isName(container *v1beta1.ContainerRecreateRequestContainer) bool {
 	return container.PreStop == nil && len(container.Ports) == 0 && container.StatusContext == nil
 }

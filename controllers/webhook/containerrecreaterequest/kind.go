@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containerrecreaterequest says which ContainerRecreateRequests are
-// admitted, and fills in what they need to know of their pod: what runs on the
-// node sees the request, not the pod.
+// Package containerrecreaterequest has the admission of ContainerRecreateRequests. It copies data of
+// the pod into a request, since the node agent sees the request, not the pod.
 //
-// A request is about the runs that its containers are in when it is made, so what
-// is filled in is never changed.
+// A request is about the runs of the containers at its creation, so the copied data never changes.
 package containerrecreaterequest
 
 import (

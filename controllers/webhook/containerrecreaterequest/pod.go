@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// cluster is where pods and nodes are.
+// cluster reads pods and nodes.
 type cluster struct {
 	reader client.Reader
 }
@@ -47,7 +47,8 @@ func (c *cluster) findPodAndNode(ctx context.Context, request *v1beta1.Container
 	return pod, node, nil
 }
 
-// isActive: a pod whose sidecars we end has ended by its phase, but they still run.
+// isActive reports whether containers of a pod may run. A pod whose sidecars Regatta ends has ended by its
+// phase, but its sidecars still run.
 func isActive(pod *corev1.Pod) bool {
 	if slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == v1beta1.SidecarTerminatedConditionType
@@ -57,7 +58,7 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// containerOf is what a request has of a container of its pod, or why it cannot be restarted.
+// containerOf returns the entry of a container for a request, or why the container cannot be restarted.
 func containerOf(pod *corev1.Pod, name string) (filled *v1beta1.ContainerRecreateRequestContainer, why string) {
 	i := slices.IndexFunc(pod.Spec.Containers, func(container corev1.Container) bool { return container.Name == name })
 	if i < 0 {

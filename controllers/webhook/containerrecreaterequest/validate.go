@@ -56,13 +56,13 @@ func (c *cluster) validateSpec(ctx context.Context, request, old *v1beta1.Contai
 	}
 }
 
-// errNotFilled is of a pod that has become what it is since the request was filled in, a moment ago.
+// errNotFilled reports that the pod has changed since the mutating webhook read it, a moment ago.
 func errNotFilled() error {
 	return errors.New("the pod has changed since the request was filled in; create the request again")
 }
 
-// validateUpdate: not by the schema, for which a false that is said and one that is not are two things. Clients, and
-// conversions, make one of the other.
+// validateUpdate refuses changes of the spec. The schema cannot, since it distinguishes a field that is false from a
+// missing one, and clients and conversions turn one into the other.
 func validateUpdate(request, old *v1beta1.ContainerRecreateRequest, found *rules.Findings) {
 	if !equality.Semantic.DeepEqual(request.Spec, old.Spec) {
 		found.AddErrors(field.Forbidden(field.NewPath("spec"), "a ContainerRecreateRequest cannot be changed; make another one"))
@@ -86,7 +86,7 @@ func changedLabels(a, b *v1beta1.ContainerRecreateRequest) []string {
 	return out
 }
 
-// unreadySince is when the pod was held not ready. In v1alpha1 it is an annotation, which a user can write.
+// unreadySince is since when the pod is kept not ready. In v1alpha1 it is an annotation, which a user can write.
 func unreadySince(request *v1beta1.ContainerRecreateRequest) *metav1.Time {
 	for i := range request.Status.Conditions {
 		condition := &request.Status.Conditions[i]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert serves /convert: it turns custom resources from one version into another.
+// Package convert serves /convert: it converts custom resources between versions.
 //
-// controller-runtime has such a handler, but it decodes the whole object, and what this release does not know is lost: a
-// cluster that is newer than we are would lose new fields of pods with every write. Our CRDs keep pod templates without a
-// schema, and no conversion looks into them, so they pass through here untouched, and cost nothing.
+// controller-runtime has such a handler, but it decodes the whole object, and drops fields that this release does not
+// have: a newer cluster would lose new fields of pods with every write. Regatta's CRDs have no schema for pod templates,
+// and no conversion reads them, so this handler passes them through unchanged, at no cost.
 package convert
 
 import (
@@ -30,7 +30,8 @@ type Handler struct {
 
 var _ http.Handler = &Handler{}
 
-// ServeHTTP answers a ConversionReview. Reviews of v1 and v1beta1 have the same form, so the answer is of what was asked.
+// ServeHTTP answers a ConversionReview. Reviews of v1 and v1beta1 have the same form, so the response has the version of
+// the request.
 func (h *Handler) ServeHTTP(writer http.ResponseWriter, httpRequest *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(httpRequest.Body).Decode(review); err != nil || review.Request == nil {
@@ -40,7 +41,7 @@ func (h *Handler) ServeHTTP(writer http.ResponseWriter, httpRequest *http.Reques
 	review.Response = h.convertObjects(review.Request)
 	review.Request = nil
 	writer.Header().Set("Content-Type", "application/json")
-	// The API server that hung up asks again.
+	// If the API server has closed the connection, it sends the review again.
 	_ = json.NewEncoder(writer).Encode(review)
 }
 
@@ -60,7 +61,7 @@ func (h *Handler) convertObjects(request *apiextensionsv1.ConversionRequest) *ap
 	return response
 }
 
-// ConvertObject turns one object into another version.
+// ConvertObject converts one object to another version.
 func (h *Handler) ConvertObject(raw []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &meta); err != nil {
@@ -103,7 +104,7 @@ func (h *Handler) convertVersion(raw []byte, from, to schema.GroupVersionKind) (
 	return restoreOpaque(converted, kept, h.Opaque[from.GroupKind()])
 }
 
-// viaHub needs one of the two to be the hub: no kind has three versions.
+// viaHub converts between the hub and another version: no kind has three versions.
 func viaHub(source, target runtime.Object) error {
 	if spoke, ok := source.(conversion.Convertible); ok {
 		if hub, ok := target.(conversion.Hub); ok {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
-// ConvertibleResources are those of a scheme that have a version to convert, sorted. Versions that look the same have nothing to
-// convert: the API server changes their apiVersion alone.
+// ConvertibleResources are the resources of a scheme that need conversion, sorted. Versions with the same fields need none: the
+// API server only changes their apiVersion.
 func ConvertibleResources(scheme *runtime.Scheme) []schema.GroupResource {
 	var out []schema.GroupResource
 	for kind := range scheme.AllKnownTypes() {
 		object, err := scheme.New(kind)
 		if err != nil {
-			continue // it is known, so it can be made
+			continue // the scheme has the kind, so New does not fail
 		}
 		if _, ok := object.(conversion.Convertible); ok {
 			plural, _ := meta.UnsafeGuessKindToResource(kind)

@@ -10,7 +10,8 @@ import (
 
 type fields = map[string]json.RawMessage
 
-// extractOpaque parts an object from the opaque fields of its spec. A field is a path such as template.jobTemplate.
+// extractOpaque separates the opaque fields of the spec from an object. A field is a path such as
+// template.jobTemplate.
 func extractOpaque(raw []byte, opaque []string) (rest []byte, kept fields, err error) {
 	object, spec, err := specOf(raw)
 	if err != nil || spec == nil || len(opaque) == 0 {
@@ -31,7 +32,8 @@ func extractOpaque(raw []byte, opaque []string) (rest []byte, kept fields, err e
 	return rest, kept, err
 }
 
-// restoreOpaque gives an object the opaque fields of its spec back. What encoding made of those it had not goes.
+// restoreOpaque puts the opaque fields back into the spec of an object. It removes empty fields that the encoder
+// wrote for missing ones.
 func restoreOpaque(raw []byte, kept fields, opaque []string) ([]byte, error) {
 	object, spec, err := specOf(raw)
 	if err != nil || spec == nil || len(opaque) == 0 {
@@ -51,7 +53,7 @@ func restoreOpaque(raw []byte, kept fields, opaque []string) ([]byte, error) {
 	return withSpec(object, spec)
 }
 
-// changeField changes a field by the path to it. Where there is no object to have it, there is nothing to change.
+// changeField changes the field at a path. If the object above the field is missing, it changes nothing.
 func changeField(object fields, path string, change func(parent fields, name string)) error {
 	name, below, deep := strings.Cut(path, ".")
 	if !deep {

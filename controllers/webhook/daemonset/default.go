@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
-// applyDefaults fills in the strategy alone, as OpenKruise does: the controller knows what the other fields mean when they are
-// unset.
+// applyDefaults sets only the defaults of the strategy, as OpenKruise does: the controller applies the defaults of other
+// fields.
 func applyDefaults(set, _ *v1beta1.DaemonSet) {
 	strategy := &set.Spec.UpdateStrategy
 	defaulting.SetIfEmpty(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemonset says what admission does for DaemonSets of apps.kruise.io
-// (ADS-15). What the schema and its CEL rules say is not said again here.
+// Package daemonset has the admission of DaemonSets of apps.kruise.io (ADS-15). It does not repeat the
+// rules of the schema and its CEL rules.
 package daemonset
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. The defaults of templates are filled in to check a template, never to keep it.
+// New returns the kind. Defaults of templates are set only in a copy, to check it.
 func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.DaemonSet] {
 	v := validator{templates: templates}
 	return &admit.Kind[*v1beta1.DaemonSet]{

@@ -59,8 +59,8 @@ func validateRolling(rolling *v1beta1.RollingUpdateDaemonSet, path *field.Path, 
 	}
 }
 
-// resolveAmount is a number of nodes, or a percentage of them, of which there are no more than all. Of a million nodes any
-// percentage that counts is some.
+// resolveAmount resolves a number of nodes, or a percentage of at most 100. It resolves percentages of a million nodes, so
+// that any percentage above 0 gives a number above 0.
 func resolveAmount(value *intstr.IntOrString, path *field.Path, found *rules.Findings) int {
 	if value == nil {
 		return 0

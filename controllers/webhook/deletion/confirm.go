@@ -18,11 +18,11 @@ import (
 const confirmFor = time.Second
 
 // isDeletionConfirmed reports whether the API server has the object that a request wants to delete, so
-// that the deletion counts. Any client that reaches the webhook can post a review, and
-// forged ones would use up what a rule lets go in a minute.
+// that the deletion counts. Any client that reaches the webhook can post a review, and forged ones
+// would use up the deletions that a rule allows in a minute.
 //
-// A deletion also counts if the object cannot be read, for example because the manager may
-// not get objects of its kind: a limit must not end with an error.
+// A deletion also counts if the object cannot be read, for example because the manager may not get
+// objects of its kind: an error must not disable a limit.
 func (h *Handler) isDeletionConfirmed(ctx context.Context, asked *protection.Asked) bool {
 	if !asked.RemovesObject() {
 		return false

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// page is how many objects are listed at a time, and pages how often at most:
-	// one child is enough to refuse, the number is for people.
+	// page is how many objects are listed at a time, and pages how often at most: one dependent is enough
+	// to refuse, and the number is only for users.
 	page  = 500
 	pages = 10
 	// countFor is how long counting may take. The API server waits for the answer
@@ -30,10 +30,10 @@ const (
 	countFor = 1500 * time.Millisecond
 )
 
-// errTooMany is of more objects than are looked through, none of which counted.
+// errTooMany reports that none of the listed objects counts, but that there are more.
 var errTooMany = fmt.Errorf("the first %d do not count, and there are more", page*pages)
 
-// countDependents fills in what a deletion of an object would take along.
+// countDependents counts the objects that would be deleted with an object, and adds the counts to the input.
 func (h *Handler) countDependents(ctx context.Context, in *protection.DeletionInput, raw []byte) {
 	ctx, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
@@ -43,7 +43,7 @@ func (h *Handler) countDependents(ctx context.Context, in *protection.DeletionIn
 		err = h.countNamespace(ctx, in)
 	case protection.CascadeCustomResources:
 		if !in.Gates.CRDCascading {
-			return // a policy refuses without looking
+			return // the policies do not use the count
 		}
 		var n int
 		if n, err = h.customResources(ctx, raw); err == nil {
@@ -56,7 +56,7 @@ func (h *Handler) countDependents(ctx context.Context, in *protection.DeletionIn
 }
 
 func (h *Handler) countNamespace(ctx context.Context, in *protection.DeletionInput) error {
-	// Whether a pod is active, but for whether it is going, the API server selects.
+	// The API server selects the pods that are active by phase. Pods that are being deleted are left out below.
 	active := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
 	pods, err := countNotDeleted(ctx, h.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(in.Object.Name), active)
 	if err != nil {
@@ -99,7 +99,7 @@ func (h *Handler) customResources(ctx context.Context, raw []byte) (int, error) 
 	n, err := countNotDeleted(ctx, h.Metadata.Resource(stored), metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !isEstablished(crd):
-		return 0, nil // without the CRD being established there are no objects
+		return 0, nil // a CRD that is not established has no objects
 	case apierrors.IsForbidden(err):
 		return 0, fmt.Errorf("the manager may not list %s, which it may if the chart's value installation.roleListGroups has %s", stored.GroupResource(), stored.Group)
 	case err != nil:
@@ -117,7 +117,8 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// countNotDeleted counts objects that are not going: all of them, or at least that many.
+// countNotDeleted counts objects that are not being deleted. If there are too many to list, the count is a lower
+// bound.
 func countNotDeleted(ctx context.Context, of metadata.ResourceInterface, options metav1.ListOptions) (int, error) {
 	n := 0
 	for range pages {

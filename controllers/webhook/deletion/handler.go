@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion answers /validate-deletion: whether an object of any kind may
-// be deleted (DP-01), or changed where a user's rule has a say. Policies
-// decide; what a deletion would take along is counted here, as facts.
+// Package deletion answers /validate-deletion: whether an object of any kind may be deleted (DP-01),
+// or changed if a user's rule concerns the change. Policies decide; this package counts, as facts, the
+// objects that would be deleted too.
 package deletion
 
 import (
@@ -37,14 +37,14 @@ type Kinds interface {
 	FeatureGates() points.Gates
 }
 
-// Handler answers for all kinds alike.
+// Handler answers requests about all kinds.
 type Handler struct {
 	Engine   *engine.Engine
 	Kinds    Kinds
 	Reporter *protection.Reporter
 	Recent   *protection.Recent
-	// Live and Metadata list what a deletion would take along, past any cache: an
-	// object that was just made counts. Metadata also confirms what goes.
+	// Live and Metadata list the objects that would be deleted too. They do not use a cache, so that a new
+	// object counts. Metadata also confirms that the deleted object exists.
 	Live     client.Reader
 	Metadata metadata.Interface
 	Now      func() time.Time
@@ -70,7 +70,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	value := asked.Object.Labels[policyv1alpha1.DeletionProtectionKey]
 	if asked.Request.Operation == points.Delete {
-		// Without the label it does not matter how the label protects.
+		// Without the label the protection by the label does not matter.
 		if in.Kind, err = h.Kinds.Kind(ctx, asked.Object.Group, asked.Object.Resource); err != nil && value != "" {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -101,7 +101,7 @@ func decidedAs(asked *protection.Asked) decision.Subject {
 	return s
 }
 
-// decodeReplicas are those that a spec asks for, if it says.
+// decodeReplicas returns spec.replicas, nil if it is not set.
 func decodeReplicas(raw []byte) *int {
 	object := struct {
 		Spec struct {
@@ -109,7 +109,7 @@ func decodeReplicas(raw []byte) *int {
 		} `json:"spec"`
 	}{}
 	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil // replicas of another kind are no number
+		return nil // in another kind spec.replicas may be no number
 	}
 	return object.Spec.Replicas
 }

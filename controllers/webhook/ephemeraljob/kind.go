@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ephemeraljob says what admission does for EphemeralJobs (EJ-06).
-// Nothing is filled in: the controller knows what unset fields mean, and containers
-// say their policies themselves. What the schema says is not said again here.
+// Package ephemeraljob has the admission of EphemeralJobs (EJ-06). It sets no defaults: the controller
+// applies the defaults of unset fields, and containers must set their policies. It does not repeat the
+// rules of the schema.
 package ephemeraljob
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. It has one version.
+// New returns the kind. It has one version.
 func New() *admit.Kind[*v1alpha1.EphemeralJob] {
 	return &admit.Kind[*v1alpha1.EphemeralJob]{
 		New:   func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },

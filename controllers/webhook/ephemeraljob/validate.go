@@ -68,8 +68,8 @@ func validateContainer(container *corev1.EphemeralContainerCommon, path *field.P
 	}
 }
 
-// requireOneOf wants one of some values. There is none that is meant if none is said: the containers go into pods that run, by a
-// subresource that fills in nothing before the job is judged.
+// requireOneOf requires one of the supported values. There is no default: the containers are added to running pods through a
+// subresource, and its defaults are not set before the job is validated.
 func requireOneOf[T ~string](found *rules.Findings, value T, path *field.Path, supported ...T) {
 	if value == "" {
 		found.AddErrors(field.Required(path, "must be one of "+joinValues(supported)))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagelistpulljob says what admission does for ImageListPullJobs (features
-// 15), and for their specs in templates. What the schema and its CEL rules say is
-// not said again here.
+// Package imagelistpulljob has the admission of ImageListPullJobs (features 15), and of their specs in
+// templates. It does not repeat the rules of the schema and its CEL rules.
 package imagelistpulljob
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. Its versions look the same. What it leaves out of the defaults of an ImagePullJob, those that it
-// creates get.
+// New returns the kind. Its versions have the same fields. Defaults of ImagePullJobs that are not set here are set
+// when the jobs are created.
 func New() *admit.Kind[*v1beta1.ImageListPullJob] {
 	return &admit.Kind[*v1beta1.ImageListPullJob]{
 		New:     func() *v1beta1.ImageListPullJob { return &v1beta1.ImageListPullJob{} },
@@ -30,7 +29,7 @@ func New() *admit.Kind[*v1beta1.ImageListPullJob] {
 	}
 }
 
-// ValidateSpec finds mistakes in the spec of a job, which is in a job or in the template of one.
+// ValidateSpec finds errors in the spec of a job, or of the template of a job.
 func ValidateSpec(spec *v1beta1.ImageListPullJobSpec, path *field.Path, found *rules.Findings) {
 	again := rules.FindDuplicates(spec.Images)
 	for i, image := range spec.Images {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagepulljob says what admission does for ImagePullJobs (IMG-13), and
-// for what they share with ImageListPullJobs. What the schema and its CEL rules say
-// is not said again here.
+// Package imagepulljob has the admission of ImagePullJobs (IMG-13), and of the fields that they share
+// with ImageListPullJobs. It does not repeat the rules of the schema and its CEL rules.
 package imagepulljob
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New is the kind. Its versions look the same.
+// New returns the kind. Its versions have the same fields.
 func New() *admit.Kind[*v1beta1.ImagePullJob] {
 	return &admit.Kind[*v1beta1.ImagePullJob]{
 		New:     func() *v1beta1.ImagePullJob { return &v1beta1.ImagePullJob{} },

@@ -12,14 +12,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// FillSpec fills in what an ImagePullJob leaves out.
+// FillSpec sets the defaults of an ImagePullJob.
 func FillSpec(spec *v1beta1.ImagePullJobSpec) {
 	FillTemplate(&spec.ImagePullJobTemplate)
 	defaulting.SetIfNil(&spec.Parallelism, intstr.FromInt32(1))
 	defaulting.SetIfEmpty(&spec.ImagePullPolicy, v1beta1.PullIfNotPresent)
 }
 
-// FillTemplate fills in what all jobs that pull images get.
+// FillTemplate sets the defaults of all jobs that pull images.
 func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
 	defaulting.SetIfEmpty(&template.CompletionPolicy.Type, v1beta1.AlwaysCompletionPolicyType)
 	defaulting.SetIfNil(&template.PullPolicy, v1beta1.PullPolicy{})
@@ -27,7 +27,7 @@ func FillTemplate(template *v1beta1.ImagePullJobTemplate) {
 	defaulting.SetIfNil(&template.PullPolicy.BackoffLimit, v1beta1.DefaultPullBackoffLimit)
 }
 
-// ValidateTemplate finds mistakes in where and how images are pulled.
+// ValidateTemplate finds errors in the fields that say where and how images are pulled.
 func ValidateTemplate(template *v1beta1.ImagePullJobTemplate, path *field.Path, found *rules.Findings) {
 	if selector := template.Selector; selector != nil {
 		at := path.Child("selector")
@@ -43,7 +43,7 @@ func ValidateTemplate(template *v1beta1.ImagePullJobTemplate, path *field.Path, 
 	}
 }
 
-// ValidateImage wants an image by a name that nodes can pull. The rules are those by which the name is taken apart later.
+// ValidateImage requires the name of an image that nodes can pull. It uses the same parser as the controller.
 func ValidateImage(image string, path *field.Path, found *rules.Findings) {
 	if image == "" {
 		found.AddErrors(field.Required(path, "image can not be empty"))

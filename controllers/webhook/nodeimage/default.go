@@ -12,10 +12,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// setDefaults fills in what a tag leaves out, and sorts tags: what looks for one searches a sorted list. A policy that is
-// not there stays so, as it is refused for what only a user can say.
+// setDefaults sets the defaults of tags, and sorts them, since tags are searched in a sorted list. A missing policy is
+// not created: it is refused, since it has a field that only a user can set.
 func setDefaults(object, old *v1beta1.NodeImage) {
-	now := metav1.Now().Rfc3339Copy() // as it is written
+	now := metav1.Now().Rfc3339Copy() // at the precision that is stored
 	for name, image := range object.Spec.Images {
 		for i := range image.Tags {
 			tag := &image.Tags[i]
@@ -35,8 +35,8 @@ func setDefaults(object, old *v1beta1.NodeImage) {
 	}
 }
 
-// createdAt is now, unless this version of the tag was asked for before: who applies a manifest once more does not start
-// the deadlines of a pull anew.
+// createdAt is now, unless this version of the tag was asked for before: applying a manifest again does not restart the
+// deadlines of a pull.
 func createdAt(old *v1beta1.NodeImage, name string, tag *v1beta1.ImageTagSpec, now metav1.Time) metav1.Time {
 	if old == nil {
 		return now

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeimage says which NodeImages are admitted, and fills in what their
-// tags leave out. Most of them are written by the controller of ImagePullJobs, but
-// people may ask a node for an image too.
+// Package nodeimage has the admission of NodeImages, and the defaults of their tags. The controller of
+// ImagePullJobs writes most of them, but users may ask a node for an image too.
 package nodeimage
 
 import (
@@ -31,7 +30,7 @@ func New() *admit.Kind[*v1beta1.NodeImage] {
 	}
 }
 
-// validateSpec has what the schema cannot say of a list of any length.
+// validateSpec has the rules that the schema cannot have for a list without a maximum length.
 func validateSpec(_ context.Context, object, _ *v1beta1.NodeImage, found *rules.Findings) {
 	path := field.NewPath("spec", "images")
 	for _, name := range slices.Sorted(maps.Keys(object.Spec.Images)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodepodprobe admits NodePodProbes. Their schema says all that is to be said of them, so the
-// webhook has no rules of its own. It is there for the feature gates of the kind: without them an
-// object that a user makes is refused, as are those of all kinds with gates.
+// Package nodepodprobe has the admission of NodePodProbes. The schema has all their rules. The webhook
+// only serves the feature gates of the kind: while they are off, new objects are refused, as for all
+// kinds with gates.
 package nodepodprobe
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persistentpodstate admits PersistentPodStates: it finds mistakes (PPS-05), in both versions. There are
-// no defaults: a retention policy that is not set behaves as one that is, and may be left so.
+// Package persistentpodstate has the admission of PersistentPodStates (PPS-05), in both versions. There are no
+// defaults: an unset retention policy has the meaning of its default value, and may stay unset.
 package persistentpodstate
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New says how PersistentPodStates are admitted. The reader is asked about others, the configuration about more kinds of
-// workloads. await has the API server send the pods of the namespace before a PersistentPodState is created; nil where none are sent.
+// New returns the kind. The reader reads other PersistentPodStates, the configuration has more kinds of workloads. await waits until
+// the API server sends the pods of the namespace before a PersistentPodState is created; nil if no pods are sent.
 func New(reader client.Reader, configuration rules.Configuration, await rules.Await) *admit.Kind[*v1beta1.PersistentPodState] {
 	v := validator{reader, configuration}
 	return &admit.Kind[*v1beta1.PersistentPodState]{

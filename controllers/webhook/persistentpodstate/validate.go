@@ -23,7 +23,7 @@ type validator struct {
 
 func (v validator) validateSpec(ctx context.Context, state, old *v1beta1.PersistentPodState, found *rules.Findings) {
 	spec := field.NewPath("spec")
-	if old == nil { // the target does not change, and what is allowed may have since
+	if old == nil { // the target cannot change, but the white list may have changed since
 		v.validateTarget(ctx, state, spec.Child("targetRef"), found)
 	}
 	if required := state.Spec.RequiredPersistentTopology; required != nil {
@@ -36,12 +36,12 @@ func (v validator) validateSpec(ctx context.Context, state, old *v1beta1.Persist
 		}
 		validateKeys(term.Preference.Keys, at.Child("preference", "keys"), found)
 	}
-	for i, annotation := range state.Spec.PersistentPodAnnotations { // keys of annotations may have upper case anywhere
+	for i, annotation := range state.Spec.PersistentPodAnnotations { // keys of annotations may have upper case letters in the prefix
 		found.AddErrors(metav1validation.ValidateLabelName(strings.ToLower(annotation.Key), spec.Child("persistentPodAnnotations").Index(i).Child("key"))...)
 	}
 }
 
-// validateKeys wants keys of labels: a pod that selects its node by another is refused.
+// validateKeys requires valid keys of labels: a pod that selects its node by an invalid key is refused.
 func validateKeys(keys []string, path *field.Path, found *rules.Findings) {
 	for i, key := range keys {
 		found.AddErrors(metav1validation.ValidateLabelName(key, path.Index(i))...)
@@ -70,7 +70,7 @@ func (v validator) validateTarget(ctx context.Context, state *v1beta1.Persistent
 	v.validateAlone(ctx, state, path, found)
 }
 
-// validateAlone wants no other PersistentPodState of the same workload: of two, a pod would follow one, whichever is first.
+// validateAlone refuses a second PersistentPodState of the same workload: pods would use only the first one.
 func (v validator) validateAlone(ctx context.Context, state *v1beta1.PersistentPodState, path *field.Path, found *rules.Findings) {
 	list := &v1beta1.PersistentPodStateList{}
 	if err := v.reader.List(ctx, list, client.InNamespace(state.Namespace)); err != nil {
