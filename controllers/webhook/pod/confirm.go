@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// errNotPods is of a review that no API server sends to these paths.
+// errNotPods reports a review that no API server sends to these paths.
 var errNotPods = errors.New("the request is not about pods")
 
 func aboutPods(req *admission.Request) bool {

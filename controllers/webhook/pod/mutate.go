@@ -19,9 +19,9 @@ import (
 
 // Mutator is the mutating webhook of pods. The first step that fails refuses the pod.
 type Mutator struct {
-	// Steps are enabled ones, in order.
+	// Steps are the enabled steps, in order.
 	Steps []MutatingStep
-	// Patience is how long all of them may take; the constant if it is 0.
+	// Patience is how long all steps may take; the constant if it is 0.
 	Patience time.Duration
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pod has the webhooks of pods: what is added to pods that are created, and whether pods may be deleted, evicted or
-// updated. Both are pipelines of steps (PA-04). Each step is a package of its own, and brings its place, its feature gates and
-// the pods that concern it.
+// Package pod has the webhooks of pods: the mutating one changes new pods, and the validating one decides whether pods may be
+// deleted, evicted or updated. Both are pipelines of steps (PA-04). Each step is a package of its own, and defines its place,
+// its feature gates and the pods that concern it.
 package pod
 
 import (
@@ -25,14 +25,14 @@ import (
 // Request is an admission request that would make a pod unavailable, and that a policy or a budget may refuse.
 type Request struct {
 	*protection.Asked
-	// Stored is the pod as it is, and New as it is to be, if it is not to go.
+	// Stored is the current pod. New is the updated pod, nil if the pod is to be deleted.
 	Stored, New *corev1.Pod
-	// Harmless is true for a change that leaves the pod as available as it was.
+	// Harmless is true for a change that does not make the pod unavailable.
 	Harmless bool
 }
 
-// readRequest reads a request; nil if it makes no pod unavailable. What may count is decided by the pod as the API server has it now,
-// past the cache, and not by what the request says of it.
+// readRequest reads a request; nil if it makes no pod unavailable. A request that may count is decided by the current pod in the API
+// server, and not by the pod in the request.
 func readRequest(ctx context.Context, pods client.Reader, req *admission.Request) (*Request, error) {
 	switch {
 	case req.Operation == admissionv1.Delete && req.SubResource == "":
@@ -66,7 +66,7 @@ func readRequest(ctx context.Context, pods client.Reader, req *admission.Request
 		}
 		r.classifyUpdate()
 	}
-	if r.Harmless || r.Asked.Request.DryRun { // neither counts
+	if r.Harmless || r.Asked.Request.DryRun { // neither kind of request counts
 		return r, nil
 	}
 	if confirmed, err := r.confirmLivePod(ctx, pods, req); err != nil || !confirmed {
@@ -95,7 +95,7 @@ func readEviction(ctx context.Context, pods client.Reader, req *admission.Reques
 	pod := &corev1.Pod{}
 	err = pods.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: asked.Object.Name}, pod)
 	if apierrors.IsNotFound(err) {
-		return nil, nil // the API server says so itself
+		return nil, nil // the API server returns that error itself
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod that is to be evicted: %w", err)
@@ -104,7 +104,7 @@ func readEviction(ctx context.Context, pods client.Reader, req *admission.Reques
 	return &Request{Asked: asked, Stored: pod}, nil
 }
 
-// IsUpdate reports whether the pod is to be another, and not to go.
+// IsUpdate reports whether the pod is to be changed, and not deleted.
 func (r *Request) IsUpdate() bool {
 	op := r.Asked.Request.Operation
 	return op == points.Update || op == points.Resize

@@ -33,8 +33,8 @@ const (
 // ValidatorPlace is the place of a validating step among the others.
 type ValidatorPlace int
 
-// The order of validating steps (PA-04). What a step records is not taken back where a later one refuses: the record of a pod
-// that goes makes room for another one, so it comes last.
+// The order of validating steps (PA-04). The record of a step is not removed if a later step refuses. The record of a deleted
+// pod makes room for another pod, so that step is the last.
 const (
 	Budget ValidatorPlace = iota + 1
 	SpreadRecords
@@ -54,9 +54,10 @@ type MutatingStep struct {
 	Place MutatorPlace
 	// Name says what the step does, for errors: adding the readiness gate.
 	Name string
-	// Gates are the feature gates of which one at least must be on; none if the step is always on.
+	// Gates are the feature gates of which at least one must be on; empty if the step is always on.
 	Gates []featuregate.Feature
-	// Match describes the pods that concern the step. Other steps may have more pods sent: Mutate leaves those alone.
+	// Match describes the pods that concern the step. The API server may send more pods for other steps: Mutate
+	// ignores those.
 	Match match.Created
 	// Mutate changes the pod and reports whether it did. An error refuses the pod.
 	Mutate func(ctx context.Context, c *Creation) (bool, error)
@@ -68,19 +69,20 @@ type ValidatingStep struct {
 	// Name says what the step does, for errors.
 	Name  string
 	Gates []featuregate.Feature
-	// Match describes the requests that concern the step. Other steps, and rules of users, may have more requests sent.
+	// Match describes the requests that concern the step. The API server may send more requests for other steps and for
+	// rules of users.
 	Match []match.Stored
-	// Validate answers. If it refuses, the steps that follow are not asked.
+	// Validate answers a request. If it refuses, later steps are not called.
 	Validate func(ctx context.Context, r *Request) admission.Response
 }
 
-// Steps are those of the webhooks of pods.
+// Steps are the steps of the webhooks of pods.
 type Steps struct {
 	Mutating   []MutatingStep
 	Validating []ValidatingStep
 }
 
-// Enabled are the steps whose feature gates are on, in order.
+// Enabled returns the steps whose feature gates are on, in order.
 func (s Steps) Enabled(on func(featuregate.Feature) bool) (Steps, error) {
 	out := Steps{
 		Mutating:   slices.DeleteFunc(slices.Clone(s.Mutating), func(step MutatingStep) bool { return !anyOn(on, step.Gates) }),
@@ -99,7 +101,7 @@ func anyOn(on func(featuregate.Feature) bool, gates []featuregate.Feature) bool 
 	return len(gates) == 0 || slices.ContainsFunc(gates, on)
 }
 
-// sortSteps sorts by place. Each place is for one step.
+// sortSteps sorts steps by place. Each place is for one step.
 func sortSteps[S any, P ~int](steps []S, last P, at func(S) (P, string)) error {
 	slices.SortFunc(steps, func(a, b S) int {
 		first, _ := at(a)

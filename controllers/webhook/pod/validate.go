@@ -17,11 +17,11 @@ import (
 
 // Validator is the validating webhook of pods. The first step that refuses decides.
 type Validator struct {
-	// Pods are read past the cache.
+	// Pods reads pods from the API server.
 	Pods client.Reader
-	// Steps are enabled ones, in order.
+	// Steps are the enabled steps, in order.
 	Steps []ValidatingStep
-	// Patience is how long all of them may take; the constant if it is 0.
+	// Patience is how long all steps may take; the constant if it is 0.
 	Patience time.Duration
 }
 

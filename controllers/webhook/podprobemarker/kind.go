@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podprobemarker says which PodProbeMarkers are admitted. They have no
-// defaults: what is 0 in a probe counts as 1 when it runs.
+// Package podprobemarker has the admission of PodProbeMarkers. They have no defaults: a 0 in a probe
+// counts as 1 when the probe runs.
 //
-// The schema has most of what is wrong with one probe, as far as the API server
-// lets a rule cost in a list without a limit. Here are the rest, and what several
-// probes have to do with each other.
+// The schema has most rules about a single probe, within the cost that the API server allows for rules
+// in a list without a limit. This package has the other rules, and those about several probes.
 package podprobemarker
 
 import (

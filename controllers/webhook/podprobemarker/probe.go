@@ -28,7 +28,7 @@ func validateProbe(probe *v1alpha1.ContainerProbeSpec, path *field.Path, found *
 	}
 }
 
-// validatePort takes a number, or the name of a port of the container.
+// validatePort accepts a number, or the name of a port of the container.
 func validatePort(port intstr.IntOrString, path *field.Path, found *rules.Findings) {
 	messages, value := validation.IsValidPortName(port.StrVal), any(port.StrVal)
 	if port.Type == intstr.Int {

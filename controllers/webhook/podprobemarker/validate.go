@@ -24,7 +24,7 @@ func validateSpec(_ context.Context, marker, old *v1alpha1.PodProbeMarker, found
 	}
 	path := field.NewPath("spec")
 	found.ValidateSelector(marker.Spec.Selector, path.Child("selector"))
-	// Not by the schema, for which a list that is empty and one that is not there are two things.
+	// The schema cannot have this rule, since it distinguishes an empty list from a missing one.
 	if old != nil && !equality.Semantic.DeepEqual(marker.Spec.Selector, old.Spec.Selector) {
 		found.AddErrors(field.Forbidden(path.Child("selector"), "selector must be immutable"))
 	}
@@ -59,8 +59,9 @@ func isKept(conditionType string) bool {
 	}, corev1.PodConditionType(conditionType))
 }
 
-// validateType wants a condition that can be written. OpenKruise admitted conditions that another component writes,
-// though the two overwrite each other indefinitely, so a request that leaves such a condition as it is passes.
+// validateType requires a condition that can be written. OpenKruise admitted conditions that another component
+// writes, though the two overwrite each other indefinitely, so a request that leaves such a condition as it is
+// passes.
 func validateType(probe *v1alpha1.PodContainerProbe, old *v1alpha1.PodProbeMarker, path *field.Path, found *rules.Findings) {
 	for _, message := range validation.IsQualifiedName(probe.PodConditionType) {
 		found.AddErrors(field.Invalid(path, probe.PodConditionType, message))

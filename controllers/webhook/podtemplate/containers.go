@@ -44,7 +44,8 @@ func isSidecar(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// validateContainer adds the name to those taken: no two containers of a pod, of either kind, may share one.
+// validateContainer adds the container's name to names: no two containers of a pod, of either kind, may have the
+// same name.
 func validateContainer(container *corev1.Container, names sets.Set[string], volumes volumes, path *field.Path) field.ErrorList {
 	errs := validateName(container.Name, names, path.Child("name"))
 	if container.Image == "" {
@@ -58,7 +59,7 @@ func validateContainer(container *corev1.Container, names sets.Set[string], volu
 	return append(errs, validateResources(&container.Resources, path.Child("resources"))...)
 }
 
-// validateName wants a DNS label that no other entry of the list has.
+// validateName requires a DNS label that no other entry of the list has.
 func validateName(name string, taken sets.Set[string], path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

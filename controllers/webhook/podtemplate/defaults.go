@@ -11,17 +11,17 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
-// Settings are what may differ between installations.
+// Settings are the settings that may differ between installations.
 type Settings struct {
 	// HostNetworkHostPorts copies container ports to host ports of templates on the host's network, as API servers before
-	// 1.28 did (gate DefaultHostNetworkHostPortsInPodTemplates). Since then only pods get them.
+	// 1.28 did (gate DefaultHostNetworkHostPortsInPodTemplates). Newer API servers set them only in pods.
 	HostNetworkHostPorts bool
 	// NoPrivileged refuses privileged containers (--allow-privileged=false).
 	NoPrivileged bool
 }
 
-// ApplyDefaults fills in what the API server fills in for a template. What it fills in for pods alone (requests from limits,
-// enableServiceLinks) is left to it.
+// ApplyDefaults sets the defaults that the API server sets in a template. Defaults that the API server sets only in pods
+// (requests from limits, enableServiceLinks) are left to it.
 func (d Settings) ApplyDefaults(template *corev1.PodTemplateSpec) {
 	spec := &template.Spec
 	defaulting.SetIfEmpty(&spec.DNSPolicy, corev1.DNSClusterFirst)
@@ -44,7 +44,7 @@ func (d Settings) ApplyDefaults(template *corev1.PodTemplateSpec) {
 	}
 }
 
-// ApplyToClaim fills in what the API server fills in for a claim template.
+// ApplyToClaim sets the defaults that the API server sets in a claim template.
 func (Settings) ApplyToClaim(claim *corev1.PersistentVolumeClaim) {
 	defaulting.SetIfEmpty(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Status.Capacity)
@@ -118,7 +118,8 @@ func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 }
 
 // pullPolicy is Always if the image means "the latest", by its tag or because it has none. A digest is never the latest.
-// A malformed image gets what it looks like, where the API server says IfNotPresent; no node runs it either way.
+// A malformed image gets the policy that its tag suggests, while the API server sets IfNotPresent; no node runs it
+// either way.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, _, pinned := strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
@@ -128,7 +129,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// roundUp makes quantities whole thousandths, the smallest that the API server keeps.
+// roundUp rounds quantities up to thousandths, the smallest unit that the API server stores.
 func roundUp(list corev1.ResourceList) {
 	for name, quantity := range list {
 		if quantity.RoundUp(resource.Milli) {

@@ -16,14 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Checker finds mistakes that Validate does not know of. What it cannot be sure of it says in warnings.
+// A Checker finds errors that Validate has no rules for. It reports problems that it is not sure about as
+// warnings.
 type Checker interface {
 	CheckTemplate(ctx context.Context, namespace string, template *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string)
 }
 
-// DryRun asks the API server to create a pod of the template, and not to keep it. That sees everything: newer fields,
-// Pod Security, other webhooks. Only what is invalid is an error; a quota that is used up or a service account that does
-// not exist yet may be different when the pod is created.
+// DryRun creates a pod of the template as a dry run in the API server. That checks everything: newer fields, Pod
+// Security, other webhooks. Only an invalid pod is an error. Other refusals may not last until the pod is created, such
+// as an exhausted quota or a missing service account.
 type DryRun struct {
 	Pods client.Writer
 }
@@ -58,8 +59,8 @@ func (d DryRun) CheckTemplate(ctx context.Context, namespace string, template *c
 func invalidFields(causes []metav1.StatusCause, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, cause := range causes {
-		// The message repeats the type and the value. Types that this release does not know are invalid values:
-		// their names would panic.
+		// The message repeats the type and the value. Types that this release does not have are reported as
+		// invalid values, since their names would panic.
 		kind := field.ErrorType(cause.Type)
 		if !slices.Contains([]field.ErrorType{
 			field.ErrorTypeRequired, field.ErrorTypeForbidden, field.ErrorTypeNotSupported, field.ErrorTypeNotFound, field.ErrorTypeDuplicate,

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateHooks looks at what the kubelet does to a running container: probes, postStart and preStop.
+// validateHooks checks what the kubelet runs in a container: probes, postStart and preStop.
 func validateHooks(container *corev1.Container, path *field.Path) field.ErrorList {
 	errs := validateProbe(container.LivenessProbe, true, path.Child("livenessProbe"))
 	errs = append(errs, validateProbe(container.ReadinessProbe, false, path.Child("readinessProbe"))...)
@@ -41,7 +41,7 @@ func forbidHooks(container *corev1.Container, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateProbe: a probe that restarts the container succeeds at the first success, or it would never be sure.
+// validateProbe checks a probe. A probe that restarts the container must have a success threshold of 1.
 func validateProbe(probe *corev1.Probe, restarts bool, path *field.Path) field.ErrorList {
 	if probe == nil {
 		return nil
@@ -65,7 +65,7 @@ func validateLifecycleHandler(hook *corev1.LifecycleHandler, path *field.Path) f
 	return validateHandler(handler{hook.Exec, hook.HTTPGet, hook.TCPSocket, nil, hook.Sleep}, path)
 }
 
-// handler is what probes and lifecycle hooks have in common.
+// handler has the fields that probes and lifecycle hooks have in common.
 type handler struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction
@@ -99,7 +99,7 @@ func validateHandler(h handler, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validatePort takes a number or the name of a port.
+// validatePort accepts a number or the name of a port.
 func validatePort(port intstr.IntOrString, path *field.Path) field.ErrorList {
 	if port.Type == intstr.Int {
 		return portNumber(port.IntVal, path)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// volumes says of each volume by name whether it can be a block device, as only claims can.
+// volumes says for each volume, by name, whether it can be a block device, which only claims can.
 type volumes map[string]bool
 
 func volumesOf(sources []corev1.Volume, claims []string) volumes {
@@ -37,7 +37,7 @@ func validateVolumes(sources []corev1.Volume, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSource wants one source, and of the most used ones what they name.
+// validateSource requires exactly one source, and the required fields of the most used sources.
 func validateSource(source *corev1.VolumeSource, at *field.Path) field.ErrorList {
 	set := sourcesOf(source)
 	switch {
@@ -69,7 +69,7 @@ func validateSource(source *corev1.VolumeSource, at *field.Path) field.ErrorList
 	return nil
 }
 
-// validateMounts wants every mount and device to name a volume, at a path of its own.
+// validateMounts requires that every mount and device names a volume, and has its own path.
 func validateMounts(container *corev1.Container, volumes volumes, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	paths := sets.New[string]()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// NodeTerm finds mistakes in a term that selects nodes. For kinds that add terms to those of a template.
+// NodeTerm finds errors in a term that selects nodes. It is for kinds that add terms to those of a template.
 func NodeTerm(term *corev1.NodeSelectorTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range term.MatchExpressions {
@@ -63,7 +63,7 @@ func nodeRequirement(requirement *corev1.NodeSelectorRequirement, path *field.Pa
 		corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)
 }
 
-// PreferredNodes finds mistakes in terms that prefer nodes.
+// PreferredNodes finds errors in terms that prefer nodes.
 func PreferredNodes(terms []corev1.PreferredSchedulingTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range terms {
@@ -73,7 +73,7 @@ func PreferredNodes(terms []corev1.PreferredSchedulingTerm, path *field.Path) fi
 	return errs
 }
 
-// ValidateTolerations finds mistakes in tolerations.
+// ValidateTolerations finds errors in tolerations.
 func ValidateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range tolerations {

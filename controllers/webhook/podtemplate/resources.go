@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateResources wants no negative quantity, and no request above its limit.
+// validateResources refuses a negative quantity, and a request above its limit.
 func validateResources(resources *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	errs := validateQuantities(resources.Limits, path.Child("limits"))
 	errs = append(errs, validateQuantities(resources.Requests, path.Child("requests"))...)

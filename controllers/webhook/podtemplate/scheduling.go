@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateScheduling looks at what says where pods may run.
+// validateScheduling checks the fields that say where pods may run.
 func validateScheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))
 	for i := range spec.Tolerations {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Validate finds mistakes in a template whose defaults are filled in. Containers may mount the claims too: each pod gets
-// one of each, under the claim's name.
+// Validate finds errors in a template whose defaults are set. Containers may mount the claims too: each pod gets a
+// volume of each claim, with the claim's name.
 func Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
 	meta, spec := path.Child("metadata"), path.Child("spec")
 	errs := metav1validation.ValidateLabels(template.Labels, meta.Child("labels"))
@@ -26,7 +26,7 @@ func Validate(template *corev1.PodTemplateSpec, claims []string, path *field.Pat
 	return append(errs, validateScheduling(&template.Spec, spec)...)
 }
 
-// ValidateTemplate is the function Validate, with what these settings refuse beside it.
+// ValidateTemplate calls Validate, and adds the rules of these settings.
 func (d Settings) ValidateTemplate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
 	errs := Validate(template, claims, path)
 	if !d.NoPrivileged {
@@ -55,7 +55,7 @@ func ClaimNames(claims []corev1.PersistentVolumeClaim) []string {
 	return names
 }
 
-// validatePod looks at what is said once for the whole pod.
+// validatePod checks the fields of the pod as a whole.
 func validatePod(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := oneOf(spec.RestartPolicy, path.Child("restartPolicy"), corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
 	errs = append(errs, oneOf(spec.DNSPolicy, path.Child("dnsPolicy"),
@@ -99,7 +99,7 @@ func validatePod(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// oneOf answers with an error unless the value is one of those supported.
+// oneOf returns an error unless the value is one of the supported ones.
 func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
 	switch {
 	case slices.Contains(supported, value):

@@ -11,7 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/defaulting"
 )
 
-// fileMode is what files of config maps, secrets and the like get: rw-r--r--.
+// fileMode is the default mode of files of config maps, secrets and similar volumes: rw-r--r--.
 const fileMode int32 = 0o644
 
 func defaultVolume(volume *corev1.Volume) {
@@ -62,7 +62,7 @@ func defaultDownwardAPI(items []corev1.DownwardAPIVolumeFile) {
 	}
 }
 
-// defaultDisk fills in the sources that name a device.
+// defaultDisk sets defaults of the sources that name a device.
 func defaultDisk(source *corev1.VolumeSource) {
 	if source.ISCSI != nil {
 		defaulting.SetIfEmpty(&source.ISCSI.ISCSIInterface, "default")

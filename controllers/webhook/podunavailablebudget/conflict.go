@@ -15,8 +15,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validateConflicts keeps two budgets from protecting the same pods: a pod has one. It is asked of new budgets only, as
-// selectors and targets stay what they are. A budget of pods and one of a workload may stand side by side.
+// validateConflicts prevents two budgets from protecting the same pods, since a pod has one budget. It is called only
+// for new budgets, since selectors and targets do not change. A budget with a selector and one with a target may
+// coexist.
 func (v *validator) validateConflicts(ctx context.Context, budget *v1beta1.PodUnavailableBudget, found *rules.Findings) {
 	path := field.NewPath("spec")
 	others := &v1beta1.PodUnavailableBudgetList{}
@@ -40,7 +41,7 @@ func (v *validator) validateConflicts(ctx context.Context, budget *v1beta1.PodUn
 	}
 }
 
-// sameTarget: the version says how a workload is read, not which it is.
+// sameTarget reports whether two references are to the same workload. The version does not matter.
 func sameTarget(a, b *v1beta1.TargetReference) bool {
 	return a != nil && b != nil && groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
@@ -53,8 +54,8 @@ func groupOf(target *v1beta1.TargetReference) string {
 	return version.Group
 }
 
-// looselyOverlap reports whether selectors look as if some pod had both (PUB-09). They must ask about the same keys: that
-// app=web and tier=front have no pod in common is what people mean who write them, even if labels could have it so.
+// looselyOverlap reports whether selectors look as if some pod had both (PUB-09). Only selectors with the same keys
+// overlap: users who write app=web and tier=front mean different pods, even though a pod could have both labels.
 func looselyOverlap(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
 		return false
@@ -78,7 +79,7 @@ func looselyOverlap(a, b *metav1.LabelSelector) bool {
 	return true
 }
 
-// byKey are all requirements of a selector. A label is one that it is in a list of one.
+// byKey returns all requirements of a selector. A label counts as a requirement with one value.
 func byKey(selector *metav1.LabelSelector) map[string][]metav1.LabelSelectorRequirement {
 	out := map[string][]metav1.LabelSelectorRequirement{}
 	for key, value := range selector.MatchLabels {
@@ -90,13 +91,13 @@ func byKey(selector *metav1.LabelSelector) map[string][]metav1.LabelSelectorRequ
 	return out
 }
 
-// areCompatible reports whether a label can meet both requirements, which are of the same key.
+// areCompatible reports whether a label can meet both requirements, which have the same key.
 func areCompatible(a, b metav1.LabelSelectorRequirement) bool {
 	if a.Operator != metav1.LabelSelectorOpIn {
 		a, b = b, a
 	}
 	if a.Operator != metav1.LabelSelectorOpIn {
-		// Neither names values, so only being there and not being there are at odds.
+		// Neither requirement has values, so only Exists and DoesNotExist contradict each other.
 		return a.Operator == b.Operator || a.Operator == metav1.LabelSelectorOpNotIn || b.Operator == metav1.LabelSelectorOpNotIn
 	}
 	switch b.Operator {
@@ -108,7 +109,8 @@ func areCompatible(a, b metav1.LabelSelectorRequirement) bool {
 	return b.Operator == metav1.LabelSelectorOpExists
 }
 
-// hasValueAmong reports whether one of the values is among the others, or whether one is not.
+// hasValueAmong reports whether one of the values is among the others, or, if among is false, whether one is
+// not.
 func hasValueAmong(values, others []string, among bool) bool {
 	there := map[string]bool{}
 	for _, other := range others {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podunavailablebudget says which PodUnavailableBudgets are admitted. They
-// have no defaults: which operations count, and how many pods there are meant to
-// be, is decided for each request that would make a pod unavailable.
+// Package podunavailablebudget has the admission of PodUnavailableBudgets. They have no defaults:
+// which operations count, and how many pods there should be, is decided for each request that would
+// make a pod unavailable.
 //
-// The schema has the rules that one field or two can break. Here are those of
-// selectors, of the annotations that are fields in v1beta1, and of budgets that
-// would get in each other's way.
+// The schema has the rules about one or two fields. This package has the rules about selectors, about
+// annotations that are fields in v1beta1, and about budgets that conflict.
 package podunavailablebudget
 
 import (
@@ -18,8 +17,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 )
 
-// New makes the webhooks of PodUnavailableBudgets. The other budgets of a namespace are read from the reader. Where both
-// feature gates are off nothing would hold a pod back, and no budget is made that promises it.
+// New makes the webhooks of PodUnavailableBudgets. The reader reads the other budgets of a namespace. off is true if
+// both feature gates are off: no budget could protect a pod then, so new ones are refused.
 func New(reader client.Reader, off bool) *admit.Kind[*v1beta1.PodUnavailableBudget] {
 	v := &validator{budgets: reader, off: off}
 	return &admit.Kind[*v1beta1.PodUnavailableBudget]{

@@ -39,8 +39,8 @@ func (v *validator) validateSpec(ctx context.Context, budget, old *v1beta1.PodUn
 	validateOperations(budget, old, found)
 	validateTotalReplicas(budget, old, found)
 	if old != nil {
-		// Not by the schema, for which a list that is empty and one that is not there are two things. Clients, and
-		// conversions, make one of the other.
+		// The schema cannot have this rule, since it distinguishes an empty list from a missing one. Clients and
+		// conversions turn one into the other.
 		if !equality.Semantic.DeepEqual(budget.Spec.Selector, old.Spec.Selector) {
 			found.AddErrors(field.Forbidden(path.Child("selector"), "selector and targetRef cannot be modified"))
 		}
@@ -51,8 +51,8 @@ func (v *validator) validateSpec(ctx context.Context, budget, old *v1beta1.PodUn
 	}
 }
 
-// validateOperations reads the annotation that v1alpha1 has for spec.protectOperations. What it can read of one that is
-// typed in v1alpha1 is in the field already.
+// validateOperations checks the annotation that v1alpha1 has for spec.protectOperations. In a request of v1alpha1 the
+// conversion has moved the valid values into the field.
 func validateOperations(budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
 	key := v1alpha1.BudgetProtectOperationsKey
 	text, ok := budget.Annotations[key]
@@ -65,7 +65,7 @@ func validateOperations(budget, old *v1beta1.PodUnavailableBudget, found *rules.
 	}
 }
 
-// validateTotalReplicas looks at spec.protectTotalReplicas, or at the annotation that v1alpha1 has for it. OpenKruise
+// validateTotalReplicas checks spec.protectTotalReplicas, or the annotation that v1alpha1 has for it. OpenKruise
 // admitted an annotation of less than 1, so a request that leaves the annotation as it is passes.
 func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rules.Findings) {
 	key := v1alpha1.BudgetProtectTotalReplicasKey
@@ -73,7 +73,7 @@ func validateTotalReplicas(budget, old *v1beta1.PodUnavailableBudget, found *rul
 	if old != nil && sameAnnotation(budget, old, key) && equality.Semantic.DeepEqual(total, old.Spec.ProtectTotalReplicas) {
 		return
 	}
-	if total != nil && *total < 1 { // typed as an annotation, which no schema sees
+	if total != nil && *total < 1 { // set as an annotation, which the schema does not check
 		found.AddErrors(field.Invalid(field.NewPath("spec", "protectTotalReplicas"), *total, "must be 1 or more"))
 	}
 	text, ok := budget.Annotations[key]

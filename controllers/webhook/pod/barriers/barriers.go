@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package barriers keeps containers of new pods from starting before others (CLP-01): each has an env whose value is in a
-// ConfigMap, and a kubelet starts no container whose env it cannot read. Policies decide the order.
+// Package barriers prevents containers of new pods from starting before others (CLP-01): each container has an
+// environment variable whose value is in a ConfigMap, and a kubelet starts no container whose environment it cannot read.
+// Policies decide the order.
 package barriers
 
 import (
@@ -23,7 +24,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/launchpriority"
 )
 
-// declares is true of pods that declare an order. What SidecarSets add declares one too: where there are any, all pods are sent.
+// declares is true for pods that declare an order. Containers of SidecarSets declare one too: in namespaces with SidecarSets the
+// API server sends all pods.
 const declares = "'" + kruise.ContainerLaunchPriorityKey + "' in object.metadata.?annotations.orValue({}) || " +
 	"object.spec.containers.exists(c, c.?env.orValue([]).exists(e, e.name == '" + kruise.ContainerLaunchPriorityEnv + "'))"
 
@@ -72,7 +74,7 @@ func mutatePod(ctx context.Context, e *engine.Engine, c *pod.Creation, native bo
 	return true, nil
 }
 
-// nameFor is a name as API servers make them, which they do only after the webhooks.
+// nameFor generates a name as the API server does. The API server generates names only after the webhooks.
 func nameFor(prefix string) string {
 	const random, longest = 5, 63
 	return prefix[:min(len(prefix), longest-random)] + rand.String(random)

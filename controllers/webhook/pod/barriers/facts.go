@@ -32,7 +32,7 @@ func inputOf(c *pod.Creation) points.OrderInput {
 	}
 	inPlace := ""
 	if owner := metav1.GetControllerOfNoCopy(c.Pod); owner != nil {
-		group, _ := schema.ParseGroupVersion(owner.APIVersion) // one that does not parse has no group
+		group, _ := schema.ParseGroupVersion(owner.APIVersion) // an invalid version has no group
 		in.Owner = &points.Owner{Group: group.Group, Kind: owner.Kind}
 		if group.Group == kruise.GroupVersion.Group {
 			inPlace = "the " + owner.Kind + " may update it in place"
@@ -50,8 +50,8 @@ func inputOf(c *pod.Creation) points.OrderInput {
 	return in
 }
 
-// whyNotInitContainer says why a container cannot become an init container: what acts on it later looks for it among the containers, or
-// it already says when it restarts.
+// whyNotInitContainer says why a container cannot become an init container: later steps search for it among the containers, or it sets
+// its own restart policy.
 func whyNotInitContainer(p *corev1.Pod, own *corev1.Container) string {
 	switch {
 	case podmeta.IsInjected(own):
@@ -83,7 +83,7 @@ func containerOf(own *corev1.Container) points.Container {
 	return out
 }
 
-// decodePriorities are those that the annotation has for containers, and what is wrong with it.
+// decodePriorities returns the priorities in the annotation, and the error in it.
 func decodePriorities(text string, containers []points.Container) (map[string]int64, string) {
 	short, err := annotation.Decode[map[string]int32](kruise.ContainerLaunchPriorityKey, text)
 	if err != nil {

@@ -23,7 +23,7 @@ type Options struct {
 	Ledger   *accounting.Accountant
 	Recent   *protection.Recent
 	Reporter *protection.Reporter
-	// Deletes is gate PodUnavailableBudgetDeleteGate, Updates is gate PodUnavailableBudgetUpdateGate. The step is there without
+	// Deletes is gate PodUnavailableBudgetDeleteGate, Updates is gate PodUnavailableBudgetUpdateGate. The step runs without
 	// them too: rules of users about pods do not depend on them.
 	Deletes, Updates bool
 }
@@ -63,8 +63,8 @@ func (b *step) isOutOfScope(r *pod.Request) bool {
 	return !b.Updates || r.Harmless || availability.BudgetName(r.New) == ""
 }
 
-// refuseUnrecorded refuses a request that could not be recorded. It refuses an eviction with a status that clients retry, since a drain
-// ends at any other.
+// refuseUnrecorded refuses a request that could not be recorded. It refuses an eviction with a status that clients retry, since any
+// other status ends a drain.
 func (b *step) refuseUnrecorded(r *pod.Request, err error) admission.Response {
 	if r.Asked.Request.Operation != points.Evict {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("asking whether the pod may go: %w", err))

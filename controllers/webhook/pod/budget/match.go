@@ -7,8 +7,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Conditions of pods that their budget may keep: those that are ready, since a budget does not count others. The API server
-// compares specs, so that writers of statuses and labels never wait.
+// Conditions of pods that a budget may protect: ready pods, since a budget does not count others. The API server compares
+// specs, so that updates of statuses and labels do not call the webhook.
 const (
 	inBudget = "oldObject.metadata.?annotations.orValue({}).exists(k, k in ['pub.kruise.io/related-pub', 'kruise.io/related-pub'])"
 	// The values that strconv.ParseBool reads as true.

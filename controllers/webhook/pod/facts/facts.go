@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts has what policies of the domain injection know of a pod that is created.
+// Package facts has the facts about a new pod for policies of the domain injection.
 package facts
 
 import (
@@ -20,7 +20,7 @@ func PodSubject(c *pod.Creation) decision.Subject {
 	return decision.Subject{Kind: "Pod", Namespace: c.Namespace, Name: Name(c)}
 }
 
-// Name is the name of a pod, or what it will begin with.
+// Name is the name of a pod, or the prefix of a name that is not generated yet.
 func Name(c *pod.Creation) string {
 	if c.Pod.Name != "" {
 		return c.Pod.Name
@@ -36,7 +36,7 @@ func PodInput(c *pod.Creation, namespace map[string]string) points.Pod {
 		Containers: containerFacts(c.Pod.Spec.Containers), InitContainers: containerFacts(c.Pod.Spec.InitContainers),
 	}
 	if owner := metav1.GetControllerOfNoCopy(c.Pod); owner != nil {
-		group, _ := schema.ParseGroupVersion(owner.APIVersion) // one that does not parse has no group
+		group, _ := schema.ParseGroupVersion(owner.APIVersion) // an invalid version has no group
 		out.Owner = &points.Owner{Group: group.Group, Kind: owner.Kind, Name: owner.Name}
 	}
 	return out
@@ -50,8 +50,8 @@ func containerFacts(list []corev1.Container) []points.Container {
 	return out
 }
 
-// WithoutApplied leaves out what kubectl apply notes, which is long. Facts are kept in records, so they are not shared with
-// what changes later.
+// WithoutApplied copies annotations without that of kubectl apply, which is long. Records keep facts, so they must not
+// share a map that changes later.
 func WithoutApplied(all map[string]string) map[string]string {
 	out := maps.Clone(all)
 	delete(out, corev1.LastAppliedConfigAnnotation)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness takes liveness probes out of pods that are created, for the node agent to
-// run them (ELP-01). Policies decide whether.
+// Package liveness moves liveness probes of new pods into an annotation, so that the node agent runs
+// them (ELP-01). Policies decide for which pods.
 package liveness
 
 import (

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package match describes which pods concern a step of the webhook of pods, in the terms of webhook configurations. A step
-// has its match beside its code; the API server evaluates it, and sends the webhook no pod that concerns no step.
+// Package match describes which pods concern a step of the webhook of pods, in the terms of webhook configurations. Each
+// step defines its match beside its code. The API server evaluates the matches, and sends the webhook only pods that
+// concern a step.
 package match
 
 import admissionv1 "k8s.io/api/admissionregistration/v1"
 
-// Namespaces are those that a step acts in.
+// Namespaces are the namespaces that a step acts in.
 type Namespaces int
 
 const (
@@ -14,7 +15,8 @@ const (
 	All Namespaces = iota
 	// WithBudgets are the namespaces that have PodUnavailableBudgets.
 	WithBudgets
-	// WithSidecars are those of the pods that SidecarSets may select, which conditions of their own select.
+	// WithSidecars are the namespaces of the pods that SidecarSets may select. Separate conditions select these
+	// pods.
 	WithSidecars
 	// WithSpreads are the namespaces that have WorkloadSpreads.
 	WithSpreads
@@ -24,7 +26,7 @@ const (
 
 // Created describes pods that are created, which concern a mutating step.
 type Created struct {
-	// Name is a short name of the step, for the entry in the webhook configuration that is for this step alone.
+	// Name is a short name of the step, for an entry of the webhook configuration that only this step needs.
 	Name       string
 	Namespaces Namespaces
 	// Conditions must all be true; without any, all pods of the namespaces concern the step.
@@ -33,7 +35,7 @@ type Created struct {
 
 // Stored describes requests about pods that exist, which concern a validating step.
 type Stored struct {
-	// Operations are the ones of package decision: Delete, Evict, Update, Resize.
+	// Operations are operations of package decision: Delete, Evict, Update, Resize.
 	Operations []string
 	Namespaces Namespaces
 	// Conditions are CEL expressions that must all be true. The API server does not evaluate them for evictions, whose

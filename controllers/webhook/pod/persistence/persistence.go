@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persistence has pods come back to where a PersistentPodState remembers them (PPS-04).
-// Policies decide what a pod asks for.
+// Package persistence makes pods that are created again run where a PersistentPodState remembers them
+// (PPS-04). Policies decide which topology a pod requires or prefers.
 package persistence
 
 import (
@@ -32,14 +32,14 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// controlled is true of pods of a workload that may be remembered: those of StatefulSets, and of
+// controlled is true for pods of workloads that PersistentPodStates may target: StatefulSets, and
 // kinds that a white list may have.
 const controlled = "object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && " +
 	"!(o.kind in ['ReplicaSet', 'ReplicationController', 'DaemonSet', 'Job', 'Node', 'CloneSet', 'BroadcastJob']))"
 
 // Options are what the step needs.
 type Options struct {
-	// Cached reads PersistentPodStates and nodes, and Live past the cache.
+	// Cached reads PersistentPodStates and nodes from the cache, Live from the API server.
 	Cached, Live client.Reader
 	Engine       *engine.Engine
 	// Configuration has the white list.
@@ -90,7 +90,7 @@ func (s *step) mutatePod(ctx context.Context, c *pod.Creation) (bool, error) {
 	return applyPlacement(c.Pod, state.Name, out.ClampAnswer(in)), nil
 }
 
-// findState is the PersistentPodState of a workload: the first by name, if there are several.
+// findState returns the PersistentPodState of a workload: the first by name, if there are several.
 func (s *step) findState(ctx context.Context, namespace string, owner *metav1.OwnerReference) (*kruise.PersistentPodState, error) {
 	list := &kruise.PersistentPodStateList{}
 	if err := s.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -131,7 +131,7 @@ func (s *step) gatherFacts(ctx context.Context, c *pod.Creation, state *kruise.P
 	}
 	node := &corev1.Node{}
 	err := s.Cached.Get(ctx, client.ObjectKey{Name: recorded.NodeName}, node)
-	if apierrors.IsNotFound(err) { // a cache that does not have it yet is no proof
+	if apierrors.IsNotFound(err) { // the cache may not have it yet
 		gone := &metav1.PartialObjectMetadata{}
 		gone.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 		err = s.Live.Get(ctx, client.ObjectKey{Name: recorded.NodeName}, gone)
@@ -148,7 +148,7 @@ func (s *step) gatherFacts(ctx context.Context, c *pod.Creation, state *kruise.P
 	return in, nil
 }
 
-// applyPlacement has the pod ask for a topology, and reports whether there is anything to ask for.
+// applyPlacement adds a topology to the affinity of a pod, and reports whether there was anything to add.
 func applyPlacement(p *corev1.Pod, state string, out placement.PersistentOutput) bool {
 	if len(out.NodeSelector)+len(out.Preferred) == 0 {
 		return false

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serverlessprobe tells pods that are created which probes of PodProbeMarkers they
-// are to run themselves, where a virtual node has no agent that does (PPM-06).
+// Package serverlessprobe writes into new pods which probes of PodProbeMarkers they run themselves,
+// since a virtual node has no agent that runs them (PPM-06).
 package serverlessprobe
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/match"
 )
 
-// New makes the step, which reads PodProbeMarkers from a cache. Any pod may be selected by one.
+// New makes the step, which reads PodProbeMarkers from a cache. A PodProbeMarker may select any pod.
 func New(cached client.Reader) pod.MutatingStep {
 	return pod.MutatingStep{
 		Place: pod.ServerlessProbe, Name: "telling the pod of its PodProbeMarkers",

@@ -17,8 +17,8 @@ import (
 // mostRead is how many SidecarSets are read one by one.
 const mostRead = 10
 
-// refreshAwaited replaces the SidecarSets of a list that the cache does not have as they are awaited by those that the API server has: a
-// pod may be created as soon as its SidecarSet is.
+// refreshAwaited replaces the SidecarSets of a list that are older in the cache than awaited by those of the API server: a pod may be
+// created right after its SidecarSet.
 func (s *step) refreshAwaited(ctx context.Context, list *kruise.SidecarSetList) error {
 	token := podscope.TokenOf(ctx)
 	if token == "" || s.Awaited == nil {
@@ -29,7 +29,7 @@ func (s *step) refreshAwaited(ctx context.Context, list *kruise.SidecarSetList) 
 		return err
 	}
 	behind := s.staleNames(claims, list.Items)
-	// Claims that were too many to be kept apart are one for all pods, which names no SidecarSet: any of them may be behind.
+	// Too many claims are merged into one for all pods, which names no SidecarSet: then any SidecarSet may be outdated.
 	unnamed := slices.ContainsFunc(claims, podscope.PendingSelector.IsUnnamed)
 	if len(behind) == 0 && !unnamed {
 		return nil
@@ -58,12 +58,12 @@ func (s *step) refreshAwaited(ctx context.Context, list *kruise.SidecarSetList) 
 	return nil
 }
 
-// staleNames are the names of the SidecarSets that are not as the newest claim of each has them.
+// staleNames returns the names of the SidecarSets that are older than their newest claims.
 func (s *step) staleNames(claims []podscope.PendingSelector, items []kruise.SidecarSet) []string {
 	newest := map[string]podscope.PendingSelector{}
 	for _, c := range claims {
 		if c.Kind == "" && c.Set != "" {
-			newest[c.Set] = c // they are in order
+			newest[c.Set] = c // claims are in order
 		}
 	}
 	for i := range items {

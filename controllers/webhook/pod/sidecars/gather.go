@@ -29,10 +29,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// gathered is what is known of a pod and the SidecarSets that concern it.
+// gathered has the facts about a pod and the SidecarSets that concern it.
 type gathered struct {
 	pod points.Pod
-	// sets concern the pod, by name. All are those of the cluster.
+	// sets are the SidecarSets that concern the pod, sorted by name; all are those of the cluster.
 	sets []candidate
 	all  []kruise.SidecarSet
 
@@ -41,7 +41,7 @@ type gathered struct {
 	namespace map[string]string
 }
 
-// candidate is a SidecarSet, and its revision that is named, if there is one.
+// candidate is a SidecarSet, with the revision that it names, if it names one.
 type candidate struct {
 	*kruise.SidecarSet
 	facts points.Set
@@ -51,7 +51,7 @@ type candidate struct {
 func (s *step) gatherSets(ctx context.Context, c *pod.Creation) (*gathered, error) {
 	list := &kruise.SidecarSetList{}
 	if err := s.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		if meta.IsNoMatchError(err) { // there can be none
+		if meta.IsNoMatchError(err) { // without the CRD there are none
 			return &gathered{}, nil
 		}
 		return nil, fmt.Errorf("listing SidecarSets: %w", err)
@@ -64,7 +64,7 @@ func (s *step) gatherSets(ctx context.Context, c *pod.Creation) (*gathered, erro
 	for i := range list.Items {
 		set := &list.Items[i]
 		selector, err := s.selectors.SelectorFor(set)
-		if err != nil { // admission refuses such a SidecarSet, so it is of a time before
+		if err != nil { // admission refuses such a SidecarSet, so it was created without admission
 			ctrl.LoggerFrom(ctx).Error(err, "a SidecarSet has a selector that cannot be read, and selects no pod", "sidecarset", set.Name)
 			continue
 		}
@@ -93,7 +93,7 @@ func (s *step) gatherSets(ctx context.Context, c *pod.Creation) (*gathered, erro
 	return g, nil
 }
 
-// readNamespace reads the labels of a namespace once. The cache may not know one that was created a moment ago.
+// readNamespace reads the labels of a namespace once. The cache may not have a new namespace yet.
 func (g *gathered) readNamespace(name string) error {
 	if g.namespace != nil {
 		return nil
@@ -115,7 +115,7 @@ func (g *gathered) readNamespace(name string) error {
 	return nil
 }
 
-// appendSet makes the facts of a SidecarSet.
+// appendSet adds the facts of a SidecarSet.
 func (g *gathered) appendSet(set *kruise.SidecarSet, selector *matching.Selector, c *pod.Creation, selected bool, draw float64) error {
 	one := candidate{SidecarSet: set, facts: points.Set{
 		Name: set.Name, Labels: set.Labels, Annotations: facts.WithoutApplied(set.Annotations),
@@ -166,7 +166,7 @@ func (g *gathered) decisionInput() points.SidecarsInput {
 	return in
 }
 
-// chosenSets are the SidecarSets that were decided for, at their revisions.
+// chosenSets returns the SidecarSets that the decision injects, at their revisions.
 func (g *gathered) chosenSets(list []points.Injected) ([]injection.Set, error) {
 	var out []injection.Set
 	for _, one := range list {
@@ -183,8 +183,8 @@ func (g *gathered) chosenSets(list []points.Injected) ([]injection.Set, error) {
 	return out, nil
 }
 
-// setAtRevision is a SidecarSet at the revision that it names, if it names one and that is wanted, or else as it is. The revision that a pod
-// is marked with is always that of the containers.
+// setAtRevision returns a SidecarSet at the revision that it names, if it names one and named is true, and otherwise its current spec. The
+// revision that a pod is marked with is always that of the containers.
 func (g *gathered) setAtRevision(c candidate, named bool) (out injection.Set, err error) {
 	out.Name = c.Name
 	if named && c.named != nil {
@@ -197,7 +197,7 @@ func (g *gathered) setAtRevision(c candidate, named bool) (out injection.Set, er
 	return out, err
 }
 
-// partitionShare is a partition in percent as a part of 1; nil if it is none.
+// partitionShare is a partition in percent as a part of 1; nil if it is no percentage.
 func partitionShare(partition *intstr.IntOrString) *float64 {
 	if partition == nil || partition.Type != intstr.String {
 		return nil
@@ -210,7 +210,7 @@ func partitionShare(partition *intstr.IntOrString) *float64 {
 	return &percent
 }
 
-// containersOf are the names that containers of a SidecarSet have in a pod.
+// containersOf returns the names that containers of a SidecarSet have in a pod.
 func containersOf(spec *kruise.SidecarSetSpec) []string {
 	out := []string{}
 	for _, list := range [][]kruise.SidecarContainer{spec.InitContainers, spec.Containers} {

@@ -15,21 +15,21 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// Judge says what pods that there are would be given if they were created now.
+// Judge decides which containers existing pods would get if they were created now.
 type Judge struct{ step *step }
 
-// NewJudge makes one.
+// NewJudge makes a Judge.
 func NewJudge(options Options) *Judge { return &Judge{newStep(options)} }
 
-// DecideSidecars decides about a pod as it was before it got any containers of SidecarSets.
+// DecideSidecars decides about a pod as it was before containers of SidecarSets were added.
 func (j *Judge) DecideSidecars(ctx context.Context, stored *corev1.Pod) (points.SidecarsOutput, error) {
 	_, out, err := j.step.decideSidecars(ctx, &pod.Creation{Pod: withoutSidecars(stored), Namespace: stored.Namespace, DryRun: true})
 	return out, err
 }
 
-// withoutSidecars is a pod without what SidecarSets have given it.
+// withoutSidecars returns a pod without the containers and fields that SidecarSets added.
 func withoutSidecars(stored *corev1.Pod) *corev1.Pod {
-	out := launchpriority.DeclaredPod(stored).DeepCopy() // rules look at containers where the pod declared them
+	out := launchpriority.DeclaredPod(stored).DeepCopy() // rules read containers where the pod declared them
 	injected := func(c corev1.Container) bool { return podmeta.IsInjected(&c) }
 	out.Spec.InitContainers = slices.DeleteFunc(out.Spec.InitContainers, injected)
 	out.Spec.Containers = slices.DeleteFunc(out.Spec.Containers, injected)

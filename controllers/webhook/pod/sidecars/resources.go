@@ -50,7 +50,8 @@ func (s *step) computeResources(ctx context.Context, c *pod.Creation, subject de
 	return nil
 }
 
-// broughtBy are the names of containers that SidecarSets bring, in a pod and in their own specs, where a hot pair has one name.
+// broughtBy returns the names of containers that SidecarSets add, in a pod and in their own specs, where the two containers of
+// a hot upgrade have one name.
 func broughtBy(sets []injection.Set) map[string]bool {
 	out := map[string]bool{}
 	for i := range sets {
@@ -111,7 +112,7 @@ func resourcesInput(c *pod.Creation, set *injection.Set, container *kruise.Sidec
 	return in, nil
 }
 
-// combinedLimit is that of all targets together; nil if one of them has none.
+// combinedLimit is the limit of all targets together; nil if one of them has none.
 func combinedLimit(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
 	total := resource.Quantity{}
 	for _, own := range targets {
@@ -124,7 +125,7 @@ func combinedLimit(targets []*corev1.Container, name corev1.ResourceName, sum bo
 	return &total
 }
 
-// combinedRequest is that of all targets together. One that requests nothing requests 0.
+// combinedRequest is the request of all targets together. A missing request counts as 0.
 func combinedRequest(targets []*corev1.Container, name corev1.ResourceName, sum bool) *resource.Quantity {
 	total := resource.Quantity{}
 	for _, own := range targets {
@@ -156,7 +157,7 @@ func evaluateAmount(text string, name corev1.ResourceName, of *resource.Quantity
 		out.Fault = err.Error()
 		return out
 	}
-	if out.Unlimited { // there is nothing to compute from
+	if out.Unlimited { // there is no limit to compute from
 		return out
 	}
 	milli, err := parsed.Evaluate(*of)

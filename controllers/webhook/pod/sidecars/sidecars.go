@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecars gives pods that are created the containers of SidecarSets (SS-02). Policies decide which, at which revision
-// and in which order.
+// Package sidecars adds the containers of SidecarSets to new pods (SS-02). Policies decide which SidecarSets, at which
+// revision and in which order.
 package sidecars
 
 import (
@@ -32,18 +32,18 @@ import (
 
 // Options are what the step needs.
 type Options struct {
-	// Cached reads SidecarSets, their revisions and namespaces. Live reads past the cache.
+	// Cached reads SidecarSets, their revisions and namespaces from the cache, Live from the API server.
 	Cached, Live client.Reader
 	Engine       *engine.Engine
-	// Namespace is that of the manager, which the revisions are in.
+	// Namespace is the namespace of the manager, which has the revisions.
 	Namespace string
 	// SortByName sorts containers by name (gate EnableSortSidecarContainerByName).
 	SortByName bool
 	// Now is time.Now if unset, and Draw a random number.
 	Now  func() time.Time
 	Draw func() float64
-	// Awaited are the SidecarSets that the API server sends pods for though the cache may not have them yet, by the token that a pod
-	// was sent with; nil where none are awaited.
+	// Awaited returns the SidecarSets for which the API server sends pods although the cache may not have them yet, by the token
+	// that a pod was sent with; nil if none are awaited.
 	Awaited func(ctx context.Context, token string) ([]podscope.PendingSelector, error)
 	// Told, if set, receives each decision.
 	Told func(points.SidecarsOutput)
@@ -73,7 +73,7 @@ func newStep(options Options) *step {
 	return &step{Options: options, selectors: matching.NewMemory()}
 }
 
-// decideSidecars says what a pod is given. Nothing is, if neither a SidecarSet nor a rule concerns it.
+// decideSidecars decides which containers a pod gets: none if neither a SidecarSet nor a rule concerns it.
 func (s *step) decideSidecars(ctx context.Context, c *pod.Creation) (*gathered, points.SidecarsOutput, error) {
 	g, err := s.gatherSets(ctx, c)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *step) decideSidecars(ctx context.Context, c *pod.Creation) (*gathered, 
 	if err != nil {
 		return nil, out, err
 	}
-	if more { // the rules that want them are asked again, with what they want
+	if more { // rules want more SidecarSets, so the point is decided again with these
 		out, _ = engine.Decide(ctx, s.Engine, point, subject, g.decisionInput())
 	}
 	if s.Told != nil {
@@ -134,7 +134,7 @@ func refusalError(reasons []decision.Hold) error {
 	return errors.New(strings.Join(messages, "; "))
 }
 
-// failurePolicy is what becomes of pods while no policy decides.
+// failurePolicy says whether pods are refused while no policy decides.
 func failurePolicy(set *kruise.SidecarSet) string {
 	if set.Annotations[kruise.SidecarSetInjectionFailurePolicyKey] == points.FailOpen {
 		return points.FailOpen

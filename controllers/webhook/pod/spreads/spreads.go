@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spreads puts pods that are created into subsets of their WorkloadSpread (WS-02,
-// WS-03, WS-10), and notes those that are deleted (WS-04).
+// Package spreads puts new pods into subsets of their WorkloadSpread (WS-02, WS-03, WS-10), and
+// records pods that are deleted (WS-04).
 package spreads
 
 import (
@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// Whether a chain of owners leads to a spread is more than the API server can tell: pods
-	// of other groups may be of a kind of the white list.
+	// The API server cannot evaluate whether a chain of owners leads to a spread: the owners of pods may
+	// be of other groups, of kinds in the white list.
 	owned = "object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && " +
 		"(o.kind in ['ReplicaSet', 'StatefulSet', 'Job', 'CloneSet'] || !(o.apiVersion.split('/')[0] in ['v1', 'apps', 'batch', 'apps.kruise.io'])))"
 	marked = "oldObject.metadata.?annotations.orValue({}).exists(k, k == 'apps.kruise.io/matched-workloadspread')"
@@ -54,7 +54,7 @@ func New(targets *spread.Targets, book *spread.Recorder) pod.MutatingStep {
 	}
 }
 
-// NewRecords makes the step for pods that go.
+// NewRecords makes the step for pods that are deleted.
 func NewRecords(targets *spread.Targets, book *spread.Recorder) pod.ValidatingStep {
 	return pod.ValidatingStep{
 		Place: pod.SpreadRecords, Name: "noting a pod of a WorkloadSpread that goes", Gates: requiredGates(),

@@ -35,19 +35,19 @@ type Needs struct {
 	Ledger   *accounting.Accountant
 	Recent   *protection.Recent
 	Reporter *protection.Reporter
-	// Cached and Live read what steps go by, and Engine decides.
+	// Cached and Live read the objects that steps use, and Engine decides.
 	Cached, Live client.Reader
 	Engine       *engine.Engine
-	// Namespace is that of the manager.
+	// Namespace is the namespace of the manager.
 	Namespace string
-	// Awaited are the SidecarSets that caches may not have yet; nil where none are awaited.
+	// Awaited returns the SidecarSets that caches may not have yet; nil if none are awaited.
 	Awaited func(ctx context.Context, token string) ([]podscope.PendingSelector, error)
-	// Targets and Book are those of WorkloadSpreads; nil where there are none, as in a simulation.
+	// Targets and Book are those of WorkloadSpreads; nil if there are none, as in a simulation.
 	Targets *spread.Targets
 	Book    *spread.Recorder
 }
 
-// ListEnabled are the steps that the feature gates enable, in order.
+// ListEnabled returns the steps that the feature gates enable, in order.
 func ListEnabled(on func(featuregate.Feature) bool, needs Needs) (pod.Steps, error) {
 	out := pod.Steps{
 		Mutating: []pod.MutatingStep{
