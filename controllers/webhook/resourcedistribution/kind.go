@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcedistribution admits ResourceDistributions: it finds mistakes (RD-04), in both versions. There
-// are no defaults.
+// Package resourcedistribution has the admission of ResourceDistributions (RD-04), in both versions. There are
+// no defaults.
 //
-// Whether the Secret or ConfigMap is a proper one the API server says itself, by a dry run.
+// The API server checks by a dry run whether the Secret or ConfigMap is valid.
 package resourcedistribution
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/admit"
 )
 
-// New says how ResourceDistributions are admitted. The writer makes dry runs only, in the namespace of the manager.
+// New returns the kind. The writer makes only dry runs, in the namespace of the manager.
 func New(writer client.Writer, namespace string) *admit.Kind[*v1beta1.ResourceDistribution] {
 	v := validator{writer, namespace}
 	return &admit.Kind[*v1beta1.ResourceDistribution]{

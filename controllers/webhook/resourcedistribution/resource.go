@@ -60,7 +60,7 @@ func (v validator) validateSpec(ctx context.Context, distribution, old *v1beta1.
 	v.tryCreation(ctx, trial{resource, isSecret, contents}, path, found)
 }
 
-// trial is an object that the API server is asked about.
+// trial is an object that is created as a dry run.
 type trial struct {
 	object   *unstructured.Unstructured
 	isSecret bool
@@ -73,7 +73,7 @@ func decodeResource(raw []byte, path *field.Path, found *rules.Findings) (*unstr
 		found.AddErrors(field.Required(path, "must be a complete Secret or ConfigMap"))
 		return nil, false
 	}
-	if err := object.UnmarshalJSON(raw); err != nil { // the error has the whole object
+	if err := object.UnmarshalJSON(raw); err != nil { // the error would have the whole object
 		of := metav1.TypeMeta{}
 		if json.Unmarshal(raw, &of) == nil && of.Kind == "" {
 			found.AddErrors(field.Invalid(path, field.OmitValueType{}, "must be a complete Secret or ConfigMap: Object 'Kind' is missing"))
@@ -92,7 +92,8 @@ func decodeResource(raw []byte, path *field.Path, found *rules.Findings) (*unstr
 	return object, true
 }
 
-// sameObject is true for an old one that cannot be read: whatever takes its place is better.
+// sameObject reports whether both resources are the same object. It is true if the old one cannot be read, so
+// that it can be replaced.
 func sameObject(resource *unstructured.Unstructured, old *v1beta1.ResourceDistribution) bool {
 	before := &unstructured.Unstructured{}
 	if err := before.UnmarshalJSON(old.Spec.Resource.Raw); err != nil {
@@ -101,8 +102,8 @@ func sameObject(resource *unstructured.Unstructured, old *v1beta1.ResourceDistri
 	return before.GetAPIVersion() == resource.GetAPIVersion() && before.GetKind() == resource.GetKind() && before.GetName() == resource.GetName()
 }
 
-// tryCreation asks the API server to create the object, and not to keep it. An object that exists there is no mistake. A quota may be
-// used up, and an installation may grant the manager less: what the manager may not create now is a warning.
+// tryCreation creates the object as a dry run. It is no error if the object exists. A quota may be exhausted, and an installation may
+// give the manager fewer permissions: an object that the manager may not create now gets a warning.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=create
 func (v validator) tryCreation(ctx context.Context, t trial, path *field.Path, found *rules.Findings) {
@@ -127,8 +128,8 @@ func (t trial) concealSecret(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// mistakesAtFields are those of the object, at their fields if the API server names them. Values are left out, and of a Secret the whole
-// text that comes with them.
+// mistakesAtFields returns the errors of the object, at their fields if the API server names them. Values are left out, and for a Secret
+// also all texts of the API server.
 func (t trial) mistakesAtFields(err error, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package review makes the answers of admission handlers.
+// Package review makes the responses of admission handlers.
 package review
 
 import (
@@ -22,16 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// RefuseInvalid refuses an object as the API server refuses its own: code 422, and each field as a cause that tools can read.
+// RefuseInvalid refuses an object as the API server refuses its own objects: with code 422, and each field as a cause that
+// tools can read.
 func RefuseInvalid(request *admission.Request, errs field.ErrorList) admission.Response {
 	kind := schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}
 	status := apierrors.NewInvalid(kind, request.Name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// PatchResponse changes what the user sent only where before and after differ. Decoding and encoding alone changes more: it
-// drops fields that this release does not know, spells quantities another way and adds empty objects. None of that is
-// asked for, and GitOps tools would fight it.
+// PatchResponse changes the user's object only where before and after differ. Decoding and encoding alone would change
+// more: it drops fields that this release does not have, formats quantities differently and adds empty objects. GitOps
+// tools would revert such changes.
 func PatchResponse(raw []byte, before, after any) admission.Response {
 	noise, err := patchTo(raw, before)
 	if err != nil {
@@ -41,7 +42,7 @@ func PatchResponse(raw []byte, before, after any) admission.Response {
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if len(noise) > 0 { // an API server with the same types spells an object as we do
+	if len(noise) > 0 { // an API server with the same types formats an object in the same way
 		known := sets.New[string]()
 		for _, operation := range noise {
 			known.Insert(operation.Json())
@@ -54,7 +55,7 @@ func PatchResponse(raw []byte, before, after any) admission.Response {
 	return admission.Patched("", patch...)
 }
 
-// ApplyPatches is what an API server makes of an object by the patches of an answer.
+// ApplyPatches applies the patches of a response to an object, as an API server does.
 func ApplyPatches(raw []byte, answer admission.Response) ([]byte, error) {
 	if len(answer.Patches) == 0 {
 		return raw, nil
@@ -88,7 +89,7 @@ func patchTo(raw []byte, object any) ([]jsonpatch.Operation, error) {
 	return patch, nil
 }
 
-// RefuseUnreadable refuses an object of another form than its kind has, by the field that has it if that is known.
+// RefuseUnreadable refuses an object that cannot be decoded, and names the field if it is known.
 func RefuseUnreadable(request *admission.Request, err error) admission.Response {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
@@ -98,7 +99,7 @@ func RefuseUnreadable(request *admission.Request, err error) admission.Response 
 	return admission.Errored(http.StatusBadRequest, err)
 }
 
-// jsonTypeName is a type in the words of JSON.
+// jsonTypeName is the name of a type in JSON.
 func jsonTypeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

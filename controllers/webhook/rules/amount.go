@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ResolveAmount is a fraction that must be whole when it is used: a percentage of 12.5 is admitted, as it always was, but
-// counts as none.
+// ResolveAmount resolves a number or a percentage that must be whole when it is used: a percentage of 12.5 is still
+// admitted, but counts as 0.
 func (f *Findings) ResolveAmount(value *intstr.IntOrString, total int, path *field.Path) int {
 	if percent, ok := strings.CutSuffix(value.StrVal, "%"); ok && value.Type == intstr.String {
 		if _, err := strconv.Atoi(percent); err != nil {
@@ -28,7 +28,7 @@ func (f *Findings) ResolveAmount(value *intstr.IntOrString, total int, path *fie
 	return f.ResolveFraction(value, total, path)
 }
 
-// ResolveFraction resolves a number or a percentage of the total, rounded up. A number in quotes is neither.
+// ResolveFraction resolves a number or a percentage of the total, rounded up. A number in quotes is invalid.
 func (f *Findings) ResolveFraction(value *intstr.IntOrString, total int, path *field.Path) int {
 	if value.Type == intstr.Int {
 		if value.IntVal < 0 {
@@ -49,7 +49,7 @@ func (f *Findings) ResolveFraction(value *intstr.IntOrString, total int, path *f
 	return int(min(math.Ceil(number*float64(total)/100), math.MaxInt32))
 }
 
-// NotNegative wants 0 or more, or nothing.
+// NotNegative requires 0 or more, or an unset value.
 func NotNegative[T ~int32 | ~int64](f *Findings, value *T, path *field.Path) {
 	if value != nil {
 		f.AddErrors(apivalidation.ValidateNonnegativeField(int64(*value), path)...)

@@ -8,10 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Await is called before an object is written that pods are sent to a webhook for. The object is refused where it fails.
+// Await is called before an object is written for which the API server must send pods to a webhook. The object is
+// refused if Await fails.
 type Await func(ctx context.Context, object client.Object) error
 
-// AwaitNew awaits objects that are created, and none that are changed; nil where nothing is awaited.
+// AwaitNew calls await for objects that are created, and not for changes; nil if await is nil.
 func AwaitNew[T client.Object](await Await) func(ctx context.Context, object, old T) error {
 	if await == nil {
 		return nil

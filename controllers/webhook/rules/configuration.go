@@ -18,18 +18,18 @@ import (
 // ConfigurationName is the name of the ConfigMap, in the namespace of the manager, that has whitelists.
 const ConfigurationName = "kruise-configuration"
 
-// It is read by its name, in that namespace alone.
+// It is read by its name, only in that namespace.
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get
 
-// Configuration is what an administrator allows beyond what is allowed everywhere.
+// Configuration has what an administrator allows in addition to what is always allowed.
 type Configuration struct {
 	Reader client.Reader
-	// Namespace is that of the manager.
+	// Namespace is the namespace of the manager.
 	Namespace string
 }
 
-// Read reads a key of the ConfigMap, and answers whether it is there. It is read as an unstructured object, which clients of
-// a manager do not keep in a cache: a cache of all ConfigMaps would be too much for the few times that one is asked for.
+// Read reads a key of the ConfigMap, and reports whether it exists. The ConfigMap is read as an unstructured object, which
+// clients of a manager do not cache: a cache of all ConfigMaps would be too large for the few reads.
 func (c Configuration) Read(ctx context.Context, key string, into any) (bool, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
@@ -49,7 +49,7 @@ func (c Configuration) Read(ctx context.Context, key string, into any) (bool, er
 	return true, nil
 }
 
-// ListedWorkloads are the kinds of the white list at a key, none without it.
+// ListedWorkloads returns the kinds of the white list at a key, none if it does not exist.
 func (c Configuration) ListedWorkloads(ctx context.Context, key string) ([]schema.GroupVersionKind, error) {
 	list := struct {
 		Workloads []schema.GroupVersionKind
@@ -58,7 +58,7 @@ func (c Configuration) ListedWorkloads(ctx context.Context, key string) ([]schem
 	return list.Workloads, err
 }
 
-// IsWorkloadListed answers whether the white list at a key has a kind of workload. The version does not count.
+// IsWorkloadListed reports whether the white list at a key has a kind of workload, in any version.
 func (c Configuration) IsWorkloadListed(ctx context.Context, key string, kind schema.GroupKind) (bool, error) {
 	workloads, err := c.ListedWorkloads(ctx, key)
 	return slices.ContainsFunc(workloads, func(w schema.GroupVersionKind) bool { return w.GroupKind() == kind }), err

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Findings are what the rules found in an object.
+// Findings are the errors and warnings that the rules found in an object.
 type Findings struct {
 	Errs     field.ErrorList
 	Warnings []string
@@ -25,7 +25,7 @@ func (f *Findings) AddWarning(path *field.Path, format string, args ...any) {
 	f.Warnings = append(f.Warnings, path.String()+": "+fmt.Sprintf(format, args...))
 }
 
-// OneOf wants one of some values.
+// OneOf requires one of the supported values.
 func OneOf[T ~string](f *Findings, value T, path *field.Path, supported ...T) {
 	for _, other := range supported {
 		if value == other {
@@ -35,7 +35,7 @@ func OneOf[T ~string](f *Findings, value T, path *field.Path, supported ...T) {
 	f.AddErrors(field.NotSupported(path, value, supported))
 }
 
-// FindDuplicates answers for each text whether an earlier one is the same.
+// FindDuplicates reports for each text whether an earlier one is the same.
 func FindDuplicates(texts []string) []bool {
 	seen, again := map[string]bool{}, make([]bool, len(texts))
 	for i, text := range texts {

@@ -9,7 +9,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
-// PodsOfJob wants a template of pods that end. The user says how, since the default is that they never do.
+// PodsOfJob requires a template of pods that end. The user must set the restart policy, since with the default
+// pods never end.
 func (f *Findings) PodsOfJob(template *corev1.PodTemplateSpec, settings podtemplate.Settings, path *field.Path) {
 	policy := template.Spec.RestartPolicy
 	template = template.DeepCopy()

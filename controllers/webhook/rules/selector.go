@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateSelector wants a selector that can be used. It answers whether it can.
+// ValidateSelector requires a valid selector, and reports whether it is valid.
 func (f *Findings) ValidateSelector(selector *metav1.LabelSelector, path *field.Path) bool {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 	f.AddErrors(errs...)
 	return len(errs) == 0
 }
 
-// SomeSelector wants a selector that is there and selects not everything. The message is for one that does.
+// SomeSelector requires a selector that is set and does not select everything. The message is for one that
+// selects everything.
 func (f *Findings) SomeSelector(selector *metav1.LabelSelector, path *field.Path, message string) bool {
 	if selector == nil {
 		f.AddErrors(field.Required(path, ""))
@@ -31,7 +32,7 @@ func (f *Findings) SomeSelector(selector *metav1.LabelSelector, path *field.Path
 	return ok
 }
 
-// RequireTemplateMatch wants a selector that selects the pods of a template.
+// RequireTemplateMatch requires a selector that selects the pods of a template.
 func (f *Findings) RequireTemplateMatch(selector *metav1.LabelSelector, path *field.Path, template labels.Set, templatePath *field.Path) {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -41,7 +42,8 @@ func (f *Findings) RequireTemplateMatch(selector *metav1.LabelSelector, path *fi
 	}
 }
 
-// SameSelector wants a selector as it was. CEL would tell an empty list from none, which clients and conversions drop.
+// SameSelector refuses a change of a selector. CEL cannot, since it distinguishes an empty list from a missing one,
+// and clients and conversions drop empty lists.
 func (f *Findings) SameSelector(is, was *metav1.LabelSelector, path *field.Path) {
 	if !equality.Semantic.DeepEqual(is, was) {
 		f.AddErrors(field.Invalid(path, metav1.FormatLabelSelector(is), "cannot be changed"))

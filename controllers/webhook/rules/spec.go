@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// SomeSpec wants an object to have a spec. The schema cannot, where OpenKruise let it be left out, and the rules in the
-// schema of a spec are not asked about one that is not there. It answers whether it is.
+// SomeSpec requires a spec, and reports whether it is set. The schema cannot require it if OpenKruise's schema does
+// not, and the rules in the schema of a spec do not apply to a missing one.
 func (f *Findings) SomeSpec(spec any) bool {
 	if reflect.ValueOf(spec).IsZero() {
 		f.AddErrors(field.Required(field.NewPath("spec"), ""))

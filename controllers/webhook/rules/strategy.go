@@ -8,14 +8,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// ValidatePriority wants pods ordered by weights or by the values of labels.
+// ValidatePriority requires an order of pods by weights or by the values of labels.
 func (f *Findings) ValidatePriority(strategy *v1beta1.UpdatePriorityStrategy, path *field.Path) {
 	if len(strategy.WeightPriority) > 0 && len(strategy.OrderPriority) > 0 {
 		f.AddErrors(field.Forbidden(path, "weightPriority and orderPriority can not both be set"))
 	}
 	for i := range strategy.WeightPriority {
 		term, at := &strategy.WeightPriority[i], path.Child("weightPriority").Index(i)
-		// The message is OpenKruise's; 0 has always passed.
+		// The message is OpenKruise's; OpenKruise admits 0 too.
 		if term.Weight < 0 || term.Weight > 100 {
 			f.AddErrors(field.Invalid(at.Child("weight"), term.Weight, "must be in the range 1-100"))
 		}
@@ -32,7 +32,7 @@ func (f *Findings) ValidatePriority(strategy *v1beta1.UpdatePriorityStrategy, pa
 	}
 }
 
-// ValidateScatter wants terms that have a key and come once.
+// ValidateScatter requires terms that have a key and no duplicates.
 func (f *Findings) ValidateScatter(strategy v1beta1.CloneSetUpdateScatterStrategy, path *field.Path) {
 	texts := make([]string, len(strategy))
 	for i, term := range strategy {

@@ -8,7 +8,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// SameWorkload reports whether both name the same workload, where they are in one namespace. The version does not count.
+// SameWorkload reports whether two references in one namespace name the same workload. The version does not matter.
 func SameWorkload(a, b v1beta1.TargetReference) bool {
 	kind := func(t v1beta1.TargetReference) schema.GroupKind {
 		return schema.FromAPIVersionAndKind(t.APIVersion, t.Kind).GroupKind()

@@ -17,15 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// SubdomainName wants a name that is a DNS subdomain, which more than the API server asks of no custom resource.
+// SubdomainName requires a name that is a DNS subdomain. The API server requires no more of the name of any
+// custom resource.
 func (f *Findings) SubdomainName(object metav1.Object) {
 	for _, message := range apivalidation.NameIsDNSSubdomain(object.GetName(), false) {
 		f.AddErrors(field.Invalid(field.NewPath("metadata", "name"), object.GetName(), message))
 	}
 }
 
-// LabelName wants a name that others can be labelled with. It is asked of new objects only, not by CEL, which would keep the
-// status of an old one from being written.
+// LabelName requires a name that can be the value of a label. It applies only to new objects. A CEL rule would prevent the
+// status of an old object from being written.
 func (f *Findings) LabelName(object metav1.Object) {
 	path, name := field.NewPath("metadata", "name"), object.GetName()
 	if !regexp.MustCompile(`^[a-zA-Z0-9\-]+$`).MatchString(name) {
@@ -36,7 +37,7 @@ func (f *Findings) LabelName(object metav1.Object) {
 	}
 }
 
-// RunsForever is for what replaces pods that end, and so has no use for pods that are meant to.
+// RunsForever requires the restart policy Always, for workloads that replace pods that end.
 func (f *Findings) RunsForever(spec *corev1.PodSpec, path *field.Path, kind string) {
 	if slices.Contains([]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}, spec.RestartPolicy) {
 		f.AddErrors(field.NotSupported(path.Child("restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -46,8 +47,8 @@ func (f *Findings) RunsForever(spec *corev1.PodSpec, path *field.Path, kind stri
 	}
 }
 
-// OnlyImages says what changes besides images of containers, which is all that InPlaceOnly can do; nothing if that is all.
-// Defaults should be filled in, so that a field which they fill in is no change.
+// OnlyImages returns the first change besides images of containers, which are the only change that InPlaceOnly allows;
+// empty if there is none. Defaults should be set in both specs, so that a default is no change.
 func OnlyImages(old, template *corev1.PodSpec) (operation, path string, err error) {
 	before, errBefore := json.Marshal(old)
 	after, errAfter := json.Marshal(template)

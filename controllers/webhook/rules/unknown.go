@@ -8,12 +8,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// WarnUnknownFields warns of misspelt fields below some paths, which the schema does not describe, so that the API server does not warn. The
-// object is an empty one, to read into. A path such as spec.template is without the indexes of lists.
+// WarnUnknownFields warns about misspelled fields below some paths, which the schema does not describe, so that the API server does not
+// warn. object is an empty object to decode into. A path such as spec.template is without the indexes of lists.
 func (f *Findings) WarnUnknownFields(raw []byte, object any, paths ...string) {
 	problems, err := kjson.UnmarshalStrict(raw, object)
 	if err != nil {
-		return // decoding it for the request has reported that
+		return // the decoding of the request has reported that
 	}
 	for _, problem := range problems {
 		_, at, _ := strings.Cut(problem.Error(), `"`)

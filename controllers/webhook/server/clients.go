@@ -31,13 +31,13 @@ type Clients struct {
 	log      rate.Sometimes
 }
 
-// Why requests are refused, as the metric has it.
+// Values of the metric's label for why requests are refused.
 const (
 	missing = "missing"
 	invalid = "invalid"
 )
 
-// NewClients makes a Clients. The file has the certificates of CAs in PEM; a later change of it is followed. The names are the
+// NewClients makes a Clients. The file has the certificates of CAs in PEM, and is watched for changes. The names are the
 // common names that a client may have, any if there are none.
 func NewClients(file string, names []string) (*Clients, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("webhook-client-ca", file)
@@ -53,7 +53,7 @@ func NewClients(file string, names []string) (*Clients, error) {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "regatta_webhook_clients_refused_total", Help: "Requests to webhooks without a valid client certificate of the API server, by whether it was missing or invalid.",
 		}, []string{"certificate"}),
-		log: rate.Sometimes{First: 1, Interval: time.Minute}, // many may come at once
+		log: rate.Sometimes{First: 1, Interval: time.Minute}, // many requests may be refused at once
 	}, nil
 }
 
@@ -75,7 +75,7 @@ func (c *Clients) WatchCA(ctx context.Context) {
 	}
 }
 
-// AskFor has a TLS server ask its clients for a certificate.
+// AskFor makes a TLS server ask its clients for a certificate.
 func (c *Clients) AskFor(config *tls.Config) {
 	if c != nil {
 		config.ClientAuth = tls.RequestClientCert
@@ -110,10 +110,10 @@ func (c *Clients) recordRefusal(r *http.Request, certificate, why string) {
 	})
 }
 
-// isOpenPath are the paths that need no certificate: they decide nothing and store nothing.
+// isOpenPath reports whether a path needs no certificate: such a path decides nothing and stores nothing.
 func isOpenPath(path string) bool { return path == ConvertPath || path == HealthPath }
 
-// VerifiedServer is a server whose webhooks take requests of these clients only.
+// VerifiedServer is a server whose webhooks accept requests only from these clients.
 func (c *Clients) VerifiedServer(server webhook.Server) webhook.Server {
 	if c == nil {
 		return server

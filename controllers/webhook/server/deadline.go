@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// The API server waits for an answer as long as the parameter timeout of its request says. An answer that comes later counts as
-// none, and the failure policy lets pass what the answer may have refused.
+// The API server waits for a response as long as the parameter timeout of its request says. It ignores a later response, and
+// the failure policy may then allow a request that the response refuses.
 const (
-	// defaultTimeout is that of a webhook that names none.
+	// defaultTimeout is the timeout of a webhook that sets none.
 	defaultTimeout = 10 * time.Second
-	// longestTimeout is the longest that the API server takes.
+	// longestTimeout is the longest timeout that the API server accepts.
 	longestTimeout = 30 * time.Second
-	// onTheWay is the part of the time that requests and answers may take on their way, and in a process that has no processor.
+	// onTheWay is the part of the time, a quarter, that is left for the transfer of requests and responses, and for a process
+	// that waits for a processor.
 	onTheWay = 4
 )
 
 // AnswerInTime ends the context of a webhook when the API server is about to give up, so that the webhook answers by then: a
-// decision that was not made is refused by its fallback. The time of a decision goes on while a CPU limit stops the process, and
-// that of the request does not wait for it. A request that may have come while the process was stopped has that much less.
+// decision that was not made is answered by its fallback. The API server's time continues while a CPU limit stops the process.
+// So a request that may have arrived while the process was stopped gets that much less time.
 func AnswerInTime(hook http.Handler) http.Handler {
 	processStops()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
-		if err != nil || timeout <= 0 { // no API server sent it
+		if err != nil || timeout <= 0 { // the request is not from an API server
 			timeout = defaultTimeout
 		}
 		timeout = min(timeout, longestTimeout)
@@ -38,5 +39,5 @@ func AnswerInTime(hook http.Handler) http.Handler {
 	})
 }
 
-// errGivesUp is why a decision is not waited for any longer.
+// errGivesUp is the cause of the end of the context.
 var errGivesUp = fmt.Errorf("the API server is about to give up waiting: %w", context.DeadlineExceeded)

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// NewGracefulServer is a server that still answers the requests it has when it is told to stop. The server of controller-runtime waits
-// for them, but cancels their contexts, so that what they wait for fails and a pod is refused for no other reason than the
-// upgrade of a manager. Its webhooks answer before the API server gives up.
+// NewGracefulServer is a server that completes its requests when it is stopped. The server of controller-runtime waits for requests,
+// but cancels their contexts, so that calls fail and a pod is refused only because a manager is upgraded. The webhooks answer before
+// the API server gives up.
 func NewGracefulServer(server webhook.Server) webhook.Server { return &finishing{Server: server} }
 
 type finishing struct {
@@ -27,7 +27,7 @@ func (f *finishing) Register(path string, hook http.Handler) {
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 		defer cancel(nil)
 		defer context.AfterFunc(r.Context(), func() {
-			if !f.isStopping() { // the client has left
+			if !f.isStopping() { // the client has closed the connection
 				cancel(context.Cause(r.Context()))
 			}
 		})()

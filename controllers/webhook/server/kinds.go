@@ -33,8 +33,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/workloadspread"
 )
 
-// kindWebhooks are the webhooks of all kinds, by group and kind as their paths have them. What they look up is
-// read from the client, which writes nothing but dry runs.
+// kindWebhooks returns the webhooks of all kinds, by group and kind in the form of their paths. They read
+// other objects with the client, and write only dry runs.
 func kindWebhooks(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
 	var checker podtemplate.Checker

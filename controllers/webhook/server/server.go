@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server puts our webhooks on the server of a manager.
+// Package server registers Regatta's webhooks with the server of a manager.
 package server
 
 import (
@@ -30,14 +30,14 @@ const (
 	HealthPath  = "/healthz"
 )
 
-// Manager is what is needed of a controller-runtime manager.
+// Manager has the methods of a controller-runtime manager that are used here.
 type Manager interface {
 	GetWebhookServer() webhook.Server
 	GetScheme() *runtime.Scheme
 	GetClient() client.Client
 }
 
-// Options are what gates and flags decide.
+// Options are the settings from gates and flags.
 type Options struct {
 	// KeepTemplates is gate TemplateNoDefaults.
 	KeepTemplates bool
@@ -45,28 +45,29 @@ type Options struct {
 	HostNetworkHostPorts bool
 	// NoPrivileged refuses templates with privileged containers (--allow-privileged=false).
 	NoPrivileged bool
-	// CheckTemplates asks the API server about every template that is created or changed, by a dry run.
+	// CheckTemplates checks every template that is created or changed by a dry run in the API server.
 	CheckTemplates bool
 	// StatefulSets are the gates that decide about the claims of StatefulSets.
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.
 	PatchAnyMetadata bool
-	// Gates says which feature gates are on. Objects of kinds whose gates are off are refused; nil has all kinds accepted.
+	// Gates says which feature gates are on. Objects of kinds whose gates are off are refused; nil accepts all kinds.
 	Gates func(featuregate.Feature) bool
-	// NoBudgets is that gates PodUnavailableBudgetDeleteGate and PodUnavailableBudgetUpdateGate are both off.
+	// NoBudgets is true if gates PodUnavailableBudgetDeleteGate and PodUnavailableBudgetUpdateGate are both off.
 	NoBudgets bool
-	// NoSpreads is that gate WorkloadSpread is off.
+	// NoSpreads is true if gate WorkloadSpread is off.
 	NoSpreads bool
-	// Namespace is that of the manager, where its configuration and the revisions of SidecarSets are; kruise-system if it
-	// is empty.
+	// Namespace is the namespace of the manager, of its configuration and of the revisions of SidecarSets; kruise-system
+	// if empty.
 	Namespace string
-	// AwaitSidecarSet is called before a SidecarSet is written that selects other pods than it did; nil if nothing is.
+	// AwaitSidecarSet is called before a SidecarSet is written whose selected pods change; may be nil.
 	AwaitSidecarSet func(ctx context.Context, set *v1beta1.SidecarSet) error
-	// AwaitObject is called before a WorkloadSpread or a PersistentPodState is created; nil if nothing is.
+	// AwaitObject is called before a WorkloadSpread or a PersistentPodState is created; may be nil.
 	AwaitObject rules.Await
 }
 
-// RegisterWebhooks puts all webhooks on the manager's server. Its scheme must know both versions of the kinds.
+// RegisterWebhooks registers all webhooks with the manager's server. The manager's scheme must have both
+// versions of the kinds.
 func RegisterWebhooks(manager Manager, options Options) error {
 	handlers, err := HandlersByPath(manager.GetScheme(), manager.GetClient(), options)
 	if err != nil {
@@ -78,8 +79,8 @@ func RegisterWebhooks(manager Manager, options Options) error {
 	return nil
 }
 
-// HandlersByPath are all webhooks by path. Pods are read from the client's cache: a name that it does not know yet is refused,
-// and accepted a moment later.
+// HandlersByPath returns all webhooks by path. Pods are read from the client's cache: a pod that the cache does not have yet
+// is refused, and accepted a moment later.
 func HandlersByPath(scheme *runtime.Scheme, pods client.Client, options Options) (map[string]http.Handler, error) {
 	for _, version := range []schema.GroupVersion{v1alpha1.GroupVersion, v1beta1.GroupVersion} {
 		for _, w := range workloads.PodOwners() {

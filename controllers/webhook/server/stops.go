@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// stopTick is how often a process that runs notes that it does.
+	// stopTick is how often a running process notes that it runs.
 	stopTick = 100 * time.Millisecond
-	// shortestStop is how long it notes nothing where it counts as stopped: a busy process is late by less.
+	// shortestStop is how long a process must note nothing to count as stopped: the delay of a busy process is
+	// shorter.
 	shortestStop = 400 * time.Millisecond
-	// afterStop is how long a process runs after a stop until the requests have begun that came meanwhile.
+	// afterStop is how long after a stop the process has begun all requests that arrived meanwhile.
 	afterStop = 500 * time.Millisecond
 )
 
-// stops knows when the process was stopped, such as by a CPU limit or by a signal. A request that comes meanwhile waits in the kernel, and
-// nothing tells how long it has waited.
+// stops records when the process was stopped, such as by a CPU limit or by a signal. A request that arrives meanwhile waits in the kernel,
+// and the process cannot know for how long.
 type stops struct {
 	mu sync.Mutex
 	// noted is when the process last noted that it runs.
 	noted time.Time
-	// last are the stops in which requests may have come that have not begun, the oldest first.
+	// last are the stops during which requests may have arrived that have not begun, the oldest first.
 	last []stop
 }
 
@@ -56,14 +57,14 @@ func (s *stops) noteRunning(now time.Time) {
 
 func (s *stops) noteRunningLocked(now time.Time) {
 	passed := now.Sub(s.noted)
-	if passed <= 0 { // another goroutine was first
+	if passed <= 0 { // another goroutine has noted a later time
 		return
 	}
 	began := s.noted
 	s.noted = now
 	stopped := passed >= shortestStop
 	if stopped {
-		passed = stopTick // at most for so long it has run before, and no chain of stops is longer for it
+		passed = stopTick // it has run for at most that long before; this does not lengthen a chain of stops
 	}
 	for i := range s.last {
 		s.last[i].ran += passed
@@ -74,7 +75,7 @@ func (s *stops) noteRunningLocked(now time.Time) {
 	}
 }
 
-// waitedAtMost is the longest time that a request which begins now may have waited for the process.
+// waitedAtMost returns how long a request that begins now may have waited for the process at most.
 func (s *stops) waitedAtMost(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

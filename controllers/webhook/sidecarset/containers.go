@@ -42,7 +42,7 @@ func (o Options) validateContainers(set, old *v1beta1.SidecarSet, found *rules.F
 	}
 }
 
-// validatePod looks at the containers and volumes as at those of a pod.
+// validatePod checks the containers and volumes like those of a pod.
 func (o Options) validatePod(set *v1beta1.SidecarSet, found *rules.Findings) {
 	pod := podOf(set)
 	o.Templates.ApplyDefaults(pod)

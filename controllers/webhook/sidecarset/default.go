@@ -49,15 +49,15 @@ func (o Options) setDefaults(set, old *v1beta1.SidecarSet) {
 	for i := range spec.Containers {
 		defaultContainer(&spec.Containers[i], v1beta1.BeforeAppContainerType)
 	}
-	// What decides goes by the spec: the annotations are for those who read them, and for a manager of OpenKruise.
+	// Regatta decides by the spec: the annotations are for users, and for a manager of OpenKruise.
 	if hashes, err := podmeta.HashesOf(spec); err == nil {
 		hashes.SetAnnotations(set)
 	}
 }
 
-// keepPullPolicies leaves the pull policy that a container has where the user does not say one, if it may have been filled in.
-// kubectl applies lists of custom resources as a whole: an image of another kind of tag would have another default, which
-// cannot be changed in place, and so no pod would be updated to it.
+// keepPullPolicies keeps the pull policy of a container if the user sets none and the old one may be a default. kubectl
+// applies lists of custom resources as a whole, and drops the default. An image with another kind of tag would get another
+// default, and since a pull policy cannot be changed in place, no pod would be updated to it.
 func keepPullPolicies(containers, old []v1beta1.SidecarContainer) {
 	for i := range containers {
 		at := slices.IndexFunc(old, func(c v1beta1.SidecarContainer) bool { return c.Name == containers[i].Name })
@@ -83,7 +83,8 @@ func sameContainers(a, b *v1beta1.SidecarSet) bool {
 		equality.Semantic.DeepEqual(a.Spec.InitContainers, b.Spec.InitContainers)
 }
 
-// podOf is a pod that has nothing but what the SidecarSet gives it. Paths in it are those in the SidecarSet.
+// podOf returns a pod template that has only the containers and volumes of a SidecarSet. Paths in it are the
+// same as in the SidecarSet.
 func podOf(set *v1beta1.SidecarSet) *corev1.PodTemplateSpec {
 	pod := &corev1.PodTemplateSpec{}
 	pod.Spec.Volumes = set.DeepCopy().Spec.Volumes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecarset admits SidecarSets: it fills in defaults and finds mistakes (SS-19), in both versions.
+// Package sidecarset has the admission of SidecarSets (SS-19): their defaults and their rules, in both versions.
 //
-// What a SidecarSet says of pods is checked as a pod is, and so is whether another SidecarSet says something else of the same
-// pods. A check that depends on other objects is made of what is new only: what they say may have changed since.
+// The parts of a SidecarSet that are added to pods are checked like a pod, and compared with other SidecarSets of the same
+// pods. A check that depends on other objects applies only to changed fields, since those objects may have changed since.
 package sidecarset
 
 import (
@@ -21,21 +21,23 @@ import (
 
 // Options are what the webhooks of SidecarSets need.
 type Options struct {
-	// Reader is asked about other SidecarSets and about revisions.
+	// Reader reads other SidecarSets and revisions.
 	Reader client.Reader
 	// Configuration has the whitelist of annotations. Revisions are in its namespace.
 	Configuration rules.Configuration
-	// Templates are the defaults of containers.
+	// Templates are the settings for defaults of containers.
 	Templates podtemplate.Settings
 	// KeepTemplates leaves containers as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
-	// PatchAnyMetadata allows all annotations where no rule of the whitelist is for the SidecarSet (gate SidecarSetPatchPodMetadataDefaultsAllowed).
+	// PatchAnyMetadata allows all annotations if no rule of the whitelist selects the SidecarSet (gate
+	// SidecarSetPatchPodMetadataDefaultsAllowed).
 	PatchAnyMetadata bool
-	// Await has the API server send the pods that a SidecarSet selects before it is written; nil where none are sent.
+	// Await waits until the API server sends the pods that a SidecarSet selects, before the SidecarSet is written;
+	// nil if no pods are sent.
 	Await func(ctx context.Context, set *v1beta1.SidecarSet) error
 }
 
-// New says how SidecarSets are admitted.
+// New returns the kind.
 func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
 	return &admit.Kind[*v1beta1.SidecarSet]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
@@ -45,7 +47,8 @@ func New(options Options) *admit.Kind[*v1beta1.SidecarSet] {
 	}
 }
 
-// awaitPodsSent returns when the pods that a SidecarSet selects are sent, if it may select others than it did.
+// awaitPodsSent returns once the API server sends the pods that a SidecarSet selects, if it may select other
+// pods than before.
 func (o Options) awaitPodsSent(ctx context.Context, set, old *v1beta1.SidecarSet) error {
 	if o.Await == nil || old != nil && equality.Semantic.DeepEqual(set.Spec.Selector, old.Spec.Selector) &&
 		equality.Semantic.DeepEqual(set.Spec.NamespaceSelector, old.Spec.NamespaceSelector) {
@@ -54,7 +57,7 @@ func (o Options) awaitPodsSent(ctx context.Context, set, old *v1beta1.SidecarSet
 	return o.Await(ctx, set)
 }
 
-// isUnchanged compares labels too, by which a rule of the whitelist selects.
+// isUnchanged compares labels too, since rules of the whitelist select by them.
 func isUnchanged(a, b *v1beta1.SidecarSet) bool {
 	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
 		isCanary(a) == isCanary(b) && baseOf(a) == baseOf(b)
@@ -64,7 +67,8 @@ func isCanary(set *v1beta1.SidecarSet) bool {
 	return set.Annotations[v1beta1.SidecarSetCanaryKey] == "true"
 }
 
-// baseOf is the name of the SidecarSet that a canary stands in for; nothing for others.
+// baseOf is the name of the SidecarSet that a canary replaces in some pods; empty if the SidecarSet is no
+// canary.
 func baseOf(set *v1beta1.SidecarSet) string {
 	if !isCanary(set) {
 		return ""

@@ -20,7 +20,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validateMetadata asks the whitelist about what is new only: it may have been another when the rest was set.
+// validateMetadata checks only new annotations against the whitelist, which may have changed since the others
+// were set.
 func (o Options) validateMetadata(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	path, patches := field.NewPath("spec", "patchPodMetadata"), set.Spec.PatchPodMetadata
 	seen := map[string]bool{}
@@ -80,7 +81,7 @@ type allowance struct {
 	AllowedAnnotationKeyExprs []string
 }
 
-// allowedKeys are the expressions of the rules that are for a SidecarSet.
+// allowedKeys returns the expressions of the rules that select a SidecarSet.
 func allowedKeys(list []allowance, set labels.Set) (out []*regexp.Regexp, err error) {
 	for _, rule := range list {
 		if rule.Selector != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validateOthers wants no other SidecarSet that would give the same pods something else under the same name.
+// validateOthers refuses a SidecarSet if another one adds something different with the same name to the same
+// pods.
 func (o Options) validateOthers(ctx context.Context, set *v1beta1.SidecarSet, found *rules.Findings) {
 	list := &v1beta1.SidecarSetList{}
 	if err := o.Reader.List(ctx, list); err != nil {
@@ -34,9 +35,9 @@ func (o Options) validateOthers(ctx context.Context, set *v1beta1.SidecarSet, fo
 	}
 }
 
-// canSharePod reports whether a pod may be of both.
+// canSharePod reports whether both may select the same pod.
 func canSharePod(a, b *v1beta1.SidecarSet) bool {
-	if a.Spec.Selector == nil || b.Spec.Selector == nil { // it selects none
+	if a.Spec.Selector == nil || b.Spec.Selector == nil { // a SidecarSet without a selector selects no pod
 		return false
 	}
 	namespaces := a.Spec.NamespaceSelector == nil || b.Spec.NamespaceSelector == nil || selectorsOverlap(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector)

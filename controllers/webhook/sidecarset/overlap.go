@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// selectorsOverlap reports whether something may match both selectors (SS-18).
+// selectorsOverlap reports whether the same labels may match both selectors (SS-18).
 func selectorsOverlap(a, b *metav1.LabelSelector) bool {
 	return !excludesSelected(a, b) && !excludesSelected(b, a)
 }
 
-// excludesSelected reports whether some requirement of b excludes all that a selects. Exists of a key that a does not mention excludes
-// it too: that is a quirk which users rely on, to tell SidecarSets from each other.
+// excludesSelected reports whether some requirement of b excludes all that a selects. A requirement Exists of a key that a does not
+// mention excludes it too: users rely on this quirk to separate SidecarSets.
 func excludesSelected(a, b *metav1.LabelSelector) bool {
 	wanted := valuesOf(a)
 	for key, value := range b.MatchLabels {
@@ -39,7 +39,7 @@ func excludesSelected(a, b *metav1.LabelSelector) bool {
 	})
 }
 
-// valuesOf are the values that a selector takes, by key; nil for any value.
+// valuesOf returns the values that a selector matches, by key; nil for any value.
 func valuesOf(selector *metav1.LabelSelector) map[string]sets.Set[string] {
 	all := map[string]sets.Set[string]{}
 	add := func(key string, values sets.Set[string]) {

@@ -19,7 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// validateCanary wants a canary to stand in for one SidecarSet that is none itself, and to update no pods of it.
+// validateCanary requires that a canary names one SidecarSet that is no canary itself, and does not update pods
+// of it.
 func (o Options) validateCanary(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	if !isCanary(set) {
 		return
@@ -52,7 +53,7 @@ func (o Options) validateCanary(ctx context.Context, set, old *v1beta1.SidecarSe
 	}
 }
 
-// validateRevision wants a revision that is named to exist. Should it go later, the latest takes its place.
+// validateRevision requires that the named revision exists. If it is deleted later, the latest one is used.
 func (o Options) validateRevision(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	path, revision := field.NewPath("spec", "injectionStrategy", "revision"), set.Spec.InjectionStrategy.Revision
 	if revision == nil || old != nil && equality.Semantic.DeepEqual(revision, old.Spec.InjectionStrategy.Revision) {

@@ -15,7 +15,7 @@ import (
 func (o Options) validateSpec(ctx context.Context, set, old *v1beta1.SidecarSet, found *rules.Findings) {
 	spec := field.NewPath("spec")
 	if old == nil {
-		found.LabelName(set) // of revisions
+		found.LabelName(set) // the name is the value of a label of revisions
 	}
 	found.SomeSelector(set.Spec.Selector, spec.Child("selector"), "empty selector is not valid for sidecarset.")
 	if set.Spec.NamespaceSelector != nil {
@@ -36,7 +36,7 @@ func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
 	if strategy.Selector != nil {
 		found.ValidateSelector(strategy.Selector, path.Child("selector"))
 	}
-	const pods = 100 // any number: how many there will be is unknown
+	const pods = 100 // any number: the number of pods is not known
 	if strategy.Partition != nil {
 		found.ResolveFraction(strategy.Partition, pods, path.Child("partition"))
 	}
@@ -49,7 +49,8 @@ func validateStrategy(set *v1beta1.SidecarSet, found *rules.Findings) {
 	found.ValidateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))
 }
 
-// sameForOthers reports whether a change is none for other SidecarSets: the same pods get the same.
+// sameForOthers reports whether a change does not matter for other SidecarSets: the same pods get the same
+// contents.
 func sameForOthers(a, b *v1beta1.SidecarSet) bool {
 	same := equality.Semantic.DeepEqual
 	return baseOf(a) == baseOf(b) && sameContainers(a, b) && same(a.Spec.Selector, b.Spec.Selector) &&

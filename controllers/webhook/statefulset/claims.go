@@ -18,11 +18,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// defaultClassKey marks the storage class of claims that name none.
+// defaultClassKey is the annotation of the storage class for claims that name none.
 const defaultClassKey = "storageclass.kubernetes.io/is-default-class"
 
-// validateClaims lets claim templates change in size alone where claims follow them. A template that stays as it is, is
-// not looked at.
+// validateClaims allows only changes of the size of claim templates, if claims follow their templates. An unchanged
+// template is not checked.
 //
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 func (v validator) validateClaims(ctx context.Context, set, old *v1beta1.StatefulSet, path *field.Path, found *rules.Findings) {
@@ -73,7 +73,8 @@ func (v validator) validateClaim(ctx context.Context, claim, was *corev1.Persist
 	}
 }
 
-// findStorageClass is the storage class of a name, or else the newest that is the default; nil if there is none.
+// findStorageClass returns the storage class with a name or, without a name, the newest default one; nil if
+// there is none.
 func (v validator) findStorageClass(ctx context.Context, name *string) (*storagev1.StorageClass, error) {
 	if name != nil && *name != "" {
 		class := &storagev1.StorageClass{}

@@ -19,7 +19,7 @@ type defaulter struct {
 	gates         Gates
 }
 
-// applyDefaults fills in what both versions have.
+// applyDefaults sets the defaults of fields that both versions have.
 func (d defaulter) applyDefaults(set, old *v1beta1.StatefulSet) {
 	spec := &set.Spec
 	defaulting.SetIfNil(&spec.Replicas, 1)
@@ -37,7 +37,7 @@ func (d defaulter) applyDefaults(set, old *v1beta1.StatefulSet) {
 	d.fillTemplates(set, old)
 }
 
-// fillNewer fills in what only v1beta1 has.
+// fillNewer sets the defaults of fields that only v1beta1 has.
 func (d defaulter) fillNewer(set *v1beta1.StatefulSet) {
 	if d.gates.AutoDeletePVC {
 		policy := ptr.Deref(set.Spec.PersistentVolumeClaimRetentionPolicy, v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
@@ -50,7 +50,7 @@ func (d defaulter) fillNewer(set *v1beta1.StatefulSet) {
 	}
 }
 
-// fillTemplates fills in templates when they are created or changed, never otherwise: a release that knows a new default
+// fillTemplates sets defaults in templates only when they are created or changed: otherwise a release with a new default
 // would make a new revision of every set.
 func (d defaulter) fillTemplates(set, old *v1beta1.StatefulSet) {
 	if d.keepTemplates {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefulset says what admission does for StatefulSets of apps.kruise.io
-// (ASTS-17). What the schema and its CEL rules say is not said again here.
+// Package statefulset has the admission of StatefulSets of apps.kruise.io (ASTS-17). It does not
+// repeat the rules of the schema and its CEL rules.
 package statefulset
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// Gates are the feature gates that decide about claims.
+// Gates are the feature gates about claims.
 type Gates struct {
 	// AutoDeletePVC is gate StatefulSetAutoDeletePVC.
 	AutoDeletePVC bool
@@ -25,7 +25,7 @@ type Gates struct {
 	AutoResizePVC bool
 }
 
-// New is the kind. Storage classes are read from the reader.
+// New returns the kind. The reader reads storage classes.
 func New(reader client.Reader, templates podtemplate.Settings, keepTemplates bool, gates Gates) *admit.Kind[*v1beta1.StatefulSet] {
 	d := defaulter{templates: templates, keepTemplates: keepTemplates, gates: gates}
 	v := validator{reader: reader, templates: templates, gates: gates}

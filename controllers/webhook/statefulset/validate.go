@@ -56,7 +56,7 @@ func (v validator) validateSpec(ctx context.Context, set, old *v1beta1.StatefulS
 	}
 }
 
-// validateTemplate looks at the template only if it, or the claims that it mounts, are new.
+// validateTemplate checks the template only if it, or the claims that it mounts, have changed.
 func (v validator) validateTemplate(set, old *v1beta1.StatefulSet, path *field.Path, found *rules.Findings) {
 	spec := &set.Spec
 	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.Spec.Template) &&
@@ -69,7 +69,7 @@ func (v validator) validateTemplate(set, old *v1beta1.StatefulSet, path *field.P
 	found.RunsForever(&template.Spec, path.Child("spec"), "statefulset")
 }
 
-// validateReserved wants ordinals, or ranges of them.
+// validateReserved requires ordinals, or ranges of them.
 func validateReserved(reserved []intstr.IntOrString, path *field.Path, found *rules.Findings) {
 	form := regexp.MustCompile(`^\d+-\d+$`)
 	for i, entry := range reserved {
@@ -89,7 +89,7 @@ func validateReserved(reserved []intstr.IntOrString, path *field.Path, found *ru
 	}
 }
 
-// validateBudget wants room for at least one pod, if there is only one.
+// validateBudget requires that at least one pod may be unavailable, also if there is only one.
 func validateBudget(value *intstr.IntOrString, path *field.Path, found *rules.Findings) {
 	if value == nil {
 		return
@@ -100,7 +100,7 @@ func validateBudget(value *intstr.IntOrString, path *field.Path, found *rules.Fi
 	}
 }
 
-// validateInPlace wants the gate that makes a pod not ready while it is updated in place.
+// validateInPlace requires the readiness gate that makes a pod not ready while it is updated in place.
 func validateInPlace(policy v1beta1.PodUpdatePolicyType, template *corev1.PodTemplateSpec, path *field.Path, found *rules.Findings) {
 	if policy != v1beta1.InPlaceIfPossiblePodUpdatePolicyType && policy != v1beta1.InPlaceOnlyPodUpdatePolicyType {
 		return
@@ -110,7 +110,7 @@ func validateInPlace(policy v1beta1.PodUpdatePolicyType, template *corev1.PodTem
 	}
 }
 
-// validateOnlyImages compares templates with their defaults, so that a field which the defaults fill in is no change.
+// validateOnlyImages compares templates with their defaults set, so that a default is no change.
 func (v validator) validateOnlyImages(old, template *corev1.PodTemplateSpec, path *field.Path, found *rules.Findings) {
 	old, template = old.DeepCopy(), template.DeepCopy()
 	v.templates.ApplyDefaults(old)

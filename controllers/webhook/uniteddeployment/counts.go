@@ -14,10 +14,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 )
 
-// unlimited is what a maxReplicas that is not set counts as.
+// unlimited is the value of an unset maxReplicas.
 const unlimited = 1_000_000
 
-// counts are how many pods subsets want. A mistake in one of them is reported once, and the sums are not checked then.
+// counts are the numbers of pods of subsets. An error in one number is reported once, and the sums are not checked
+// then.
 type counts struct {
 	replicas *int32
 	found    *rules.Findings

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniteddeployment admits UnitedDeployments: it fills in defaults and finds mistakes (UD-14), in both
-// versions, whose specs are the same.
+// Package uniteddeployment has the admission of UnitedDeployments (UD-14): their defaults and their rules, in
+// both versions, whose specs are the same.
 //
-// The templates of workloads get no defaults here: the workloads that are made of them get them when they are written.
+// No defaults are set in the templates of workloads: the workloads get them when they are created.
 package uniteddeployment
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 )
 
-// New says how UnitedDeployments are admitted. The defaults are those that pod templates are checked with.
+// New returns the kind. templates are the settings that pod templates are checked with.
 func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.UnitedDeployment] {
 	v := validator{templates}
 	return &admit.Kind[*v1beta1.UnitedDeployment]{
@@ -36,7 +36,8 @@ func New(templates podtemplate.Settings) *admit.Kind[*v1beta1.UnitedDeployment] 
 
 func setDefaults(deployment, _ *v1beta1.UnitedDeployment) {
 	spec := &deployment.Spec
-	// Where subsets say how many they want, 1 would contradict them: they may do without, or the user must say.
+	// If subsets set their own replicas, a default of 1 could contradict them. Then the total is not needed, or the
+	// user must set it.
 	if spec.Replicas == nil && !anyCounts(spec.Topology.Subsets) {
 		spec.Replicas = ptr.To[int32](1)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// validateSubsets: a subset is its nodes. Others would be another subset, so they need another name.
+// validateSubsets refuses a change of the nodes of a subset: a subset with other nodes needs another name.
 func validateSubsets(deployment, old *v1beta1.UnitedDeployment, path *field.Path, found *rules.Findings) {
 	before := map[string]*v1beta1.Subset{}
 	if old != nil {
@@ -45,7 +45,7 @@ func validateSubsets(deployment, old *v1beta1.UnitedDeployment, path *field.Path
 	}
 }
 
-// validatePatch wants a patch that can be made. What it makes of the template, the workload's own webhook will say.
+// validatePatch requires a patch that can be applied. The webhook of the workload validates the result.
 func validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, found *rules.Findings) {
 	if len(patch) == 0 {
 		return
@@ -56,7 +56,7 @@ func validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path *field.Path, 
 	}
 }
 
-// podOf is the template of pods, in whichever template of a workload there is.
+// podOf returns the pod template in the workload template that is set.
 func podOf(template *v1beta1.SubsetTemplate) *corev1.PodTemplateSpec {
 	switch {
 	case template.StatefulSetTemplate != nil:

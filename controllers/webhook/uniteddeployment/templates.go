@@ -14,17 +14,17 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// workload is what templates of all kinds have.
+// workload has the fields that templates of all kinds have.
 type workload struct {
 	name     string
 	replicas *int32
-	// partition is where a template has one that is set.
+	// partition is the path of the partition in a template that sets one.
 	partition *field.Path
 	pod       *corev1.PodTemplateSpec
 	claims    []corev1.PersistentVolumeClaim
 }
 
-// validateTemplates looks at templates that are new, or that the selector is.
+// validateTemplates checks templates that are new or changed, and all of them if the selector is.
 func (v validator) validateTemplates(deployment, old *v1beta1.UnitedDeployment, path *field.Path, found *rules.Findings) {
 	template := &deployment.Spec.Template
 	if old != nil {
@@ -41,8 +41,8 @@ func (v validator) validateTemplates(deployment, old *v1beta1.UnitedDeployment, 
 	}
 }
 
-// templateWorkloads are the templates whose pods are looked at. That of a CloneSet is not: it never was, and the CloneSet's own
-// webhook says what is wrong with it.
+// templateWorkloads returns the templates whose pods are checked. The template of a CloneSet is not checked, as in OpenKruise:
+// the webhook of CloneSets reports its errors.
 func templateWorkloads(template *v1beta1.SubsetTemplate, path *field.Path) []workload {
 	var all []workload
 	rolling := func(name string) *field.Path {
@@ -84,8 +84,8 @@ func (v validator) validateWorkload(w workload, selector *metav1.LabelSelector, 
 	}
 }
 
-// validateUnchanged: the API server refuses these changes of a StatefulSet, so that subsets would stay as they were. Replicas
-// have no effect, and may go.
+// validateUnchanged refuses changes that the API server refuses in a StatefulSet, since subsets would not be updated.
+// Replicas have no effect, and may be removed.
 func validateUnchanged(template, old *v1beta1.SubsetTemplate, path *field.Path, found *rules.Findings) {
 	if a, b := template.StatefulSetTemplate, old.StatefulSetTemplate; a != nil && b != nil {
 		keep := func(spec appsv1.StatefulSetSpec) appsv1.StatefulSetSpec {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloadspread admits WorkloadSpreads: it fills in defaults and finds mistakes (WS-11), in both versions.
+// Package workloadspread has the admission of WorkloadSpreads (WS-11): their defaults and their rules, in both
+// versions.
 //
-// What the schema can say of a WorkloadSpread it says, by rules at its types: the target, which does not change, and the
-// limits of the Adaptive strategy among them.
+// The types have the rules that the schema can have, such as that the target does not change, and the limits of the
+// Adaptive strategy.
 package workloadspread
 
 import (
@@ -17,10 +18,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 )
 
-// New says how WorkloadSpreads are admitted. The reader is asked about others and about workloads, the configuration about
-// more kinds of workloads; the defaults are those that patched pods are checked with. While the feature gate is off no pod
-// is put into subsets, and no spread is made or changed that promises it. await has the API server send the pods of the namespace
-// before a spread is created; nil where none are sent.
+// New returns the kind. The reader reads other WorkloadSpreads and workloads, the configuration has more kinds of workloads;
+// templates are the settings that patched pods are checked with. off is true if the feature gate is off: no pod is put into
+// subsets then, so no WorkloadSpread may be created or changed. await waits until the API server sends the pods of the namespace
+// before a spread is created; nil if no pods are sent.
 func New(reader client.Reader, configuration rules.Configuration, templates podtemplate.Settings, off bool, await rules.Await) *admit.Kind[*v1beta1.WorkloadSpread] {
 	v := validator{reader, configuration, templates, off}
 	return &admit.Kind[*v1beta1.WorkloadSpread]{

@@ -22,11 +22,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 )
 
-// Workloads are read for the templates that patches are tried on.
+// Workloads are read for their templates, which patches are tried on.
 // +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 
-// validatePatches tries patches that are new on the pods of the workload, if it exists.
+// validatePatches tries new patches on the pod template of the workload, if it exists.
 func (v validator) validatePatches(ctx context.Context, spread, old *v1beta1.WorkloadSpread, found *rules.Findings) {
 	var pod *corev1.PodTemplateSpec
 	for i := range spread.Spec.Subsets {
@@ -51,7 +51,7 @@ func (v validator) validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path
 		found.AddErrors(field.Invalid(path, string(patch), "must be a strategic merge patch of a pod: "+err.Error()))
 		return
 	}
-	if len(pod.Spec.Containers) == 0 { // there is no workload yet
+	if len(pod.Spec.Containers) == 0 { // the workload does not exist yet
 		return
 	}
 	v.templates.ApplyDefaults(patched)
@@ -60,10 +60,10 @@ func (v validator) validatePatch(pod *corev1.PodTemplateSpec, patch []byte, path
 	}
 }
 
-// workloadTemplate is that of the workload; an empty one if there is none, or none that can be read. What claims it has, which pods
-// get under their names, become volumes. It answers false if the workload could not be looked up.
+// workloadTemplate returns the pod template of the workload; an empty one if there is none, or if it cannot be decoded. Its claims
+// become volumes with their names. It returns false if the workload could not be read.
 //
-// The workload is read as an unstructured object, which clients of a manager do not keep in a cache.
+// The workload is read as an unstructured object, which clients of a manager do not cache.
 func (v validator) workloadTemplate(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) (*corev1.PodTemplateSpec, bool) {
 	target, object := spread.Spec.TargetReference, &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind))
@@ -71,7 +71,7 @@ func (v validator) workloadTemplate(ctx context.Context, spread *v1beta1.Workloa
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return &corev1.PodTemplateSpec{}, true
-	case apierrors.IsForbidden(err): // a kind of the white list, which we may know by name only
+	case apierrors.IsForbidden(err): // a kind of the white list, which the manager may not read
 		found.AddWarning(path, "it was not tried on the workload, which the manager may not read.")
 		return &corev1.PodTemplateSpec{}, true
 	case err != nil:
@@ -88,7 +88,7 @@ func (v validator) workloadTemplate(ctx context.Context, spread *v1beta1.Workloa
 	if err == nil {
 		err = json.Unmarshal(raw, &workload)
 	}
-	if err != nil { // another shape than ours: nothing to try a patch on
+	if err != nil { // the template has another form: there is nothing to try a patch on
 		return &corev1.PodTemplateSpec{}, true
 	}
 	pod := &workload.Spec.Template

@@ -38,7 +38,7 @@ func (v validator) validateTarget(ctx context.Context, ws *v1beta1.WorkloadSprea
 	v.validateAlone(ctx, ws, path, found)
 }
 
-// validateAlone wants no other WorkloadSpread of the same workload: of two, a pod would get one, whichever is listed first.
+// validateAlone refuses a second WorkloadSpread of the same workload: pods would use only the one that is listed first.
 func (v validator) validateAlone(ctx context.Context, spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
 	list := &v1beta1.WorkloadSpreadList{}
 	if err := v.reader.List(ctx, list, client.InNamespace(spread.Namespace)); err != nil {

@@ -27,7 +27,7 @@ func (v validator) validateSpec(ctx context.Context, spread, old *v1beta1.Worklo
 	if v.off {
 		found.AddErrors(field.Forbidden(spec, "feature-gate WorkloadSpread is not enabled"))
 	}
-	if old == nil { // the target does not change, and what is allowed may have since
+	if old == nil { // the target cannot change, but the white list may have changed since
 		v.validateTarget(ctx, spread, found)
 	}
 	if filter := spread.Spec.TargetFilter; filter != nil && filter.Selector != nil {
@@ -73,7 +73,7 @@ func subsetOf(spread *v1beta1.WorkloadSpread, name string) *v1beta1.WorkloadSpre
 	return nil
 }
 
-// validateLimits wants limits that all are numbers, or all percentages that make 100% of the pods.
+// validateLimits requires limits that are all numbers, or all percentages that add up to 100% of the pods.
 func validateLimits(spread *v1beta1.WorkloadSpread, path *field.Path, found *rules.Findings) {
 	var first *intstr.IntOrString
 	sum, subsets := 0, spread.Spec.Subsets
