@@ -11,11 +11,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/injection"
 )
 
-// userAdds is the rule of the built-in policies that asks the rules `add` of users.
+// userAdds is the rule of the built-in policies that evaluates the rules `add` of users.
 const userAdds = decision.Name("injection/user_adds")
 
-// addedPodScopes are the pods that rules of a snapshot may add SidecarSets to, which none selects: those of some namespaces where only a
-// canary has such a rule.
+// addedPodScopes describes the pods that rules of a snapshot may add SidecarSets to although none selects them. If only a canary has
+// such a rule, these are pods of some namespaces.
 func (r *Rules) addedPodScopes(s *engine.Snapshot) []podscope.Selector {
 	adds := func(namespace string) bool {
 		subject := decision.Subject{Kind: "Pod", Namespace: namespace}

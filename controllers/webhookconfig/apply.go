@@ -22,8 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// writeConfigurations applies what differs. The twin comes first: it protects while the rest is on its way. What cannot be written keeps nothing else from
-// being written.
+// writeConfigurations applies the objects that differ. The fallback policy comes first, since it protects until the rest is written. An error of one
+// object does not prevent the write of others.
 func (w *Writer) writeConfigurations(ctx context.Context, at *present, want rendered) error {
 	twin := w.writeFallbackPolicy(ctx, at.validating, want)
 	differs := !equality.Semantic.DeepEqual(at.validating.Webhooks, want.validating)
@@ -33,7 +33,7 @@ func (w *Writer) writeConfigurations(ctx context.Context, at *present, want rend
 	mutating := settleWebhooks(w, &w.mutating, at.mutating, at.mutating.Webhooks, want.mutating, at.leftOutMutating, podscope.EncodeClaims(want.claims), !want.isAt(at), func(webhooks []admissionv1.MutatingWebhook) error {
 		return w.applyMutating(ctx, at.mutating, webhooks, want.claims)
 	})
-	if err := errors.Join(mutating, validating, twin); err != nil { // a conflict comes first: it is tried again at once
+	if err := errors.Join(mutating, validating, twin); err != nil { // a conflict comes first, since it is retried at once
 		return err
 	}
 	if w.Overridden != nil {
@@ -49,8 +49,8 @@ func (w *Writer) applyValidating(ctx context.Context, read *admissionv1.Validati
 	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
-// applyMutating applies the entries for new pods and the claims that they are made for. It fails with a conflict where they are not any
-// longer as they were read: another replica may have made a claim.
+// applyMutating applies the entries for new pods and the claims that they are made for. It fails with a conflict if they have changed
+// since they were read: another replica may have added a claim.
 func (w *Writer) applyMutating(ctx context.Context, read *admissionv1.MutatingWebhookConfiguration, webhooks []admissionv1.MutatingWebhook, claims []podscope.PendingSelector) error {
 	o := &admissionv1.MutatingWebhookConfiguration{Webhooks: webhooks}
 	o.TypeMeta = typeOf("MutatingWebhookConfiguration")
@@ -61,15 +61,17 @@ func (w *Writer) applyMutating(ctx context.Context, read *admissionv1.MutatingWe
 	return applyWebhooks(ctx, w, o, read, webhooks)
 }
 
-// applyWebhooks applies the entries of a configuration that exists as the one that was read: if it went, it must not come back.
+// applyWebhooks applies the entries of the configuration that was read. It names the UID: a configuration that was deleted must
+// not be created again.
 func applyWebhooks[T webhookEntry](ctx context.Context, w *Writer, o, read client.Object, webhooks []T) error {
 	o.SetName(read.GetName())
 	o.SetUID(read.GetUID())
 	return applyField(ctx, w, o, "webhooks", webhooks)
 }
 
-// applyField applies a field of an object, and its owner. What another client has added to it, such as an entry of a list or a condition, is
-// its own, and stays when ours is applied; one such condition could have nothing sent. Where any stays, the field is replaced.
+// applyField applies a field of an object, and its owner references. Entries that another client has added to the field, such as a
+// condition, belong to that client, and an apply keeps them; such a condition could prevent all requests from being sent. If any is left,
+// the whole field is replaced.
 func applyField[V any](ctx context.Context, w *Writer, o client.Object, field string, want V) error {
 	applied, err := w.patchField(ctx, o, field)
 	if err != nil {
@@ -110,7 +112,7 @@ func typeOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// patchField applies a field of an object, and its owner, and returns the object as it is then.
+// patchField applies a field of an object, and its owner references, and returns the object as it is afterwards.
 func (w *Writer) patchField(ctx context.Context, o client.Object, field string) (*unstructured.Unstructured, error) {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -118,7 +120,7 @@ func (w *Writer) patchField(ctx context.Context, o client.Object, field string) 
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{field: whole[field]}}
 	if whole[field] == nil {
-		u.Object[field] = []any{} // webhooks: those that were there are taken out
+		u.Object[field] = []any{} // webhooks: the existing ones are removed
 	}
 	u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 	u.SetName(o.GetName())
@@ -141,8 +143,8 @@ func (w *Writer) patchField(ctx context.Context, o client.Object, field string) 
 	return u, nil
 }
 
-// writeFallbackPolicy writes the policy and its binding, or takes them out. They belong to the
-// configuration of the chart, and go with it.
+// writeFallbackPolicy writes or deletes the policy and its binding. The configuration of the chart
+// owns them, so they are deleted with it.
 func (w *Writer) writeFallbackPolicy(ctx context.Context, owner *admissionv1.ValidatingWebhookConfiguration, want rendered) error {
 	owners := []metav1.OwnerReference{{
 		APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration", Name: owner.Name, UID: owner.UID,
@@ -169,8 +171,8 @@ func (w *Writer) writeFallbackPolicy(ctx context.Context, owner *admissionv1.Val
 	return settleSpec(ctx, w, &w.binding, binding, wantBinding, wantBinding.Spec, differs)
 }
 
-// settleSpec has the policy or its binding be as wanted, as far as that is put back now, and reports what other clients make of it. Where it waits,
-// nothing is let through: the webhook of the same objects fails closed, and the policy adds the text.
+// settleSpec writes the policy or its binding if it differs and is not waiting for a backoff, and reports changes by other clients. No request is
+// allowed while it waits: the webhook of the same objects fails closed, and the policy only adds the text.
 func settleSpec[V any](ctx context.Context, w *Writer, c *configurationContest, read, want client.Object, spec V, differs bool) error {
 	encoded, err := json.Marshal(want)
 	if err != nil {
@@ -201,7 +203,7 @@ func settleSpec[V any](ctx context.Context, w *Writer, c *configurationContest, 
 	return nil
 }
 
-// deleteOwned deletes what is there and of ours.
+// deleteOwned deletes those of the objects that exist.
 func (w *Writer) deleteOwned(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if o.GetUID() == "" {

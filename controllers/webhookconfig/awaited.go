@@ -13,9 +13,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// PendingObjects looks up the objects that pods are sent for though caches may not have them yet.
+// PendingObjects looks up the objects for which pods are sent although caches may not have them yet.
 type PendingObjects struct {
-	// Live reads the configuration past the cache.
+	// Live reads the configuration from the API server.
 	Live client.Reader
 
 	mu     sync.Mutex
@@ -23,8 +23,8 @@ type PendingObjects struct {
 	claims []podscope.PendingSelector
 }
 
-// ReadClaims are those of the configuration that a pod was sent by, or of a newer one: what is left out there has been in the caches for
-// long. The configuration is read once for each.
+// ReadClaims returns the claims of the configuration that a pod was sent by, or of a newer one: the objects of claims that are missing
+// there have long been in the caches. The configuration is read once for each token.
 func (a *PendingObjects) ReadClaims(ctx context.Context, token string) ([]podscope.PendingSelector, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

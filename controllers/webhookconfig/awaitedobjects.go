@@ -19,18 +19,18 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// pendingObjectLister are what is known of the objects that new pods are sent for.
+// pendingObjectLister has the objects for which new pods are sent.
 type pendingObjectLister struct {
-	// objects are the pods of each object, by how claims name it, and sets those of the SidecarSets alone.
+	// objects describes the pods of each object, by its name in claims; sets has only the SidecarSets.
 	objects, sets map[string]podscope.Selector
 	claims        []podscope.PendingSelector
-	// adds are the pods that rules may add SidecarSets to.
+	// adds describes the pods that rules may add SidecarSets to.
 	adds []podscope.Selector
 	// having are the namespaces, sorted, that have objects of other kinds or are about to have one.
 	having map[match.Namespaces][]string
 }
 
-// readAwaited reads the objects that new pods are sent for.
+// readAwaited reads the objects for which new pods are sent.
 func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admissionv1.MutatingWebhookConfiguration) (pendingObjectLister, error) {
 	out := pendingObjectLister{objects: map[string]podscope.Selector{}, sets: map[string]podscope.Selector{}, having: map[match.Namespaces][]string{}}
 	list := &kruise.SidecarSetList{}
@@ -61,7 +61,7 @@ func (w *Writer) readAwaited(ctx context.Context, from client.Reader, of *admiss
 	return out, nil
 }
 
-// readNamespaces reads the objects of one kind, which pods of their namespaces are sent for.
+// readNamespaces reads the objects of one kind, for which the pods of their namespaces are sent.
 func (a *pendingObjectLister) readNamespaces(ctx context.Context, from client.Reader, at match.Namespaces, kind followedKind) error {
 	list := kind.newList()
 	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
@@ -80,7 +80,7 @@ func (a *pendingObjectLister) readNamespaces(ctx context.Context, from client.Re
 	return nil
 }
 
-// reachOfSidecarSets are the descriptions of all reachOfSidecarSets that SidecarSets may concern.
+// reachOfSidecarSets returns the descriptions of all pods that SidecarSets may concern.
 func (a pendingObjectLister) reachOfSidecarSets() []podscope.Selector {
 	out := slices.Clone(a.adds)
 	for _, r := range a.sets {

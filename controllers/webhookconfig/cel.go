@@ -10,7 +10,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/expression"
 )
 
-// labelsCondition is true for objects, as they are stored, that have labels.
+// labelsCondition is true for stored objects that have the labels.
 func labelsCondition(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -25,8 +25,8 @@ func labelsCondition(labels map[string]string) string {
 	return expression.AllOf(parts...)
 }
 
-// alive is true for objects that are not on their way out: their protection is
-// over, and who ends them must not be kept from it.
+// alive is true for objects that are not being deleted: the protection of the others is over, and
+// clients that complete their deletion must not be blocked.
 const alive = "!has(oldObject.metadata.deletionTimestamp)"
 
 const (

@@ -26,46 +26,46 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// A claim is kept until its object has been as claimed for settled, since caches of other replicas may be behind, and without one
-// for lost: the API server has given up the request by then that the claim was made in.
+// A claim is kept until its object has existed as claimed for the time settled, since caches of other replicas may be behind.
+// Without such an object it is kept for the time lost: the API server has given up the request of the claim by then.
 const (
 	settled = 30 * time.Second
 	lost    = 2 * time.Minute
 )
 
 // Bounds on claims. Any client that reaches the webhook can post reviews of objects that are never written, unless the manager
-// verifies the certificate of the API server, and each makes a claim. Claims beyond the bounds are replaced by one that has all pods
-// sent: more pods than before, never fewer.
+// verifies the certificate of the API server, and each makes a claim. Claims beyond the bounds are replaced by one claim for all
+// pods: more pods are sent than before, never fewer.
 const (
 	mostClaims   = 100
 	claimedBytes = 64 << 10
 )
 
-// Bounds on how often claims are written, since the API server compiles the configuration anew each time. Objects beyond them wait, and
-// are written together. One is refused whose request is over before that.
+// Bounds on how often claims are written, since the API server compiles the configuration again each time. Further requests wait, and
+// their claims are written together. An object is refused if its request ends before that.
 const (
 	claimsPerSecond = 10
 	claimsAtOnce    = 50
 	// claimPatience is how long one write may take.
 	claimPatience = 10 * time.Second
-	// mostClaimers is how many requests wait at once: as many as are written in five seconds. Those that are over are among them until
+	// mostClaimers is how many requests wait at once: as many as are written in five seconds. Requests that have ended count until
 	// their turn.
 	mostClaimers = 50 * mostClaims
 )
 
-// seenWithin is how long the API server may take to show what was written. Its own webhooks follow a watch of their own, which may
-// be behind ours by as long as apart.
+// seenWithin is how long the API server may take to show a write. Its webhooks follow a separate watch, which may be behind the
+// manager's watch by the time apart.
 const (
 	seenWithin = time.Second
 	apart      = 50 * time.Millisecond
 )
 
-// AwaitSidecarSet sees to it that the API server sends the pods that a SidecarSet may select, before the SidecarSet itself is written, and that
-// the replica that gets such a pod knows of the SidecarSet. Any replica may call it: what it writes sends more pods than before, never
-// fewer, and the leader keeps it until it has seen the SidecarSet.
+// AwaitSidecarSet ensures that the API server sends the pods that a SidecarSet may select before the SidecarSet itself is written, and that the
+// replica that receives such a pod has the SidecarSet. Any replica may call it: its write makes the API server send more pods than before,
+// never fewer, and the leader keeps the claim until it has seen the SidecarSet.
 func (w *Writer) AwaitSidecarSet(ctx context.Context, set *kruise.SidecarSet) error {
 	claims := []podscope.PendingSelector{{Set: set.Name, Reach: podscope.DescribePods(set), At: w.Now()}}
-	for _, r := range w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot()) { // the SidecarSet may be the first
+	for _, r := range w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot()) { // the SidecarSet may be the first one
 		claims = append(claims, podscope.PendingSelector{Reach: r, At: w.Now()})
 	}
 	if err := w.submitClaims(ctx, claims); err != nil {
@@ -74,7 +74,7 @@ func (w *Writer) AwaitSidecarSet(ctx context.Context, set *kruise.SidecarSet) er
 	return nil
 }
 
-// AwaitRules sees to it that the API server sends the pods that rules may add SidecarSets to, before the rules are active.
+// AwaitRules ensures that the API server sends the pods that rules may add SidecarSets to, before the rules are active.
 func (w *Writer) AwaitRules(ctx context.Context, next *engine.Snapshot) error {
 	now := w.Rules.addedPodScopes(w.Rules.engine.ActiveSnapshot())
 	var claims []podscope.PendingSelector
@@ -89,8 +89,8 @@ func (w *Writer) AwaitRules(ctx context.Context, next *engine.Snapshot) error {
 	return nil
 }
 
-// AwaitObject sees to it that the API server sends the pods of the namespace of a WorkloadSpread or PersistentPodState before the
-// object itself is written, as Await does for SidecarSets: it may be the first of its namespace.
+// AwaitObject ensures that the API server sends the pods of the namespace of a WorkloadSpread or PersistentPodState before the
+// object itself is written, as AwaitSidecarSet does for SidecarSets: the object may be the first in its namespace.
 func (w *Writer) AwaitObject(ctx context.Context, o client.Object) error {
 	kind := podscope.KindOf(o)
 	if kind == "" || !w.Config.GuardsNamespace(o.GetNamespace(), nil) {
@@ -103,7 +103,7 @@ func (w *Writer) AwaitObject(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// concernsSteps reports whether a step of the webhook goes by the objects that a claim is for.
+// concernsSteps reports whether a step of the webhook reads the objects that a claim is for.
 func (w *Writer) concernsSteps(c podscope.PendingSelector) bool {
 	at := match.WithSidecars
 	if c.Kind != "" {
@@ -112,8 +112,8 @@ func (w *Writer) concernsSteps(c podscope.PendingSelector) bool {
 	return w.Config.Pods && !c.Reach.None && slices.ContainsFunc(w.Config.Created, func(m match.Created) bool { return m.Namespaces == at })
 }
 
-// submitClaims writes claims, and returns when the API server shows them. Nothing is written where the webhook is not installed, or has
-// nothing to do with the objects.
+// submitClaims writes claims, and returns when the API server shows them. It writes nothing if the webhook is not installed, or no step
+// reads the objects.
 func (w *Writer) submitClaims(ctx context.Context, claims []podscope.PendingSelector) error {
 	claims = slices.DeleteFunc(claims, func(c podscope.PendingSelector) bool { return !w.concernsSteps(c) })
 	if len(claims) == 0 {
@@ -164,13 +164,13 @@ func (w *Writer) claimQueue() *coalesce.Queue[struct{}, *pendingClaim] {
 	return w.queue
 }
 
-// writeClaims writes the claims of up to mostClaims requests that wait, at once: however many objects of one kind are created, those of another
-// kind wait for a write for each hundred before them.
+// writeClaims writes the claims of up to mostClaims waiting requests at once. So a request waits for only one write for each hundred requests
+// before it, however many objects are created.
 func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*pendingClaim) {
 	defer w.queued.Add(-int32(len(batch))) //nolint:gosec // it is at most mostClaims
 	isOver := func(c *pendingClaim) bool { return c.ctx.Err() != nil }
 	if !slices.ContainsFunc(batch, func(c *pendingClaim) bool { return !isOver(c) }) {
-		return // they take no turn of others
+		return // requests that have ended do not use up the rate limit
 	}
 	if err := w.writes.Wait(ctx); err != nil {
 		answerClaimers(batch, waitingError(err))
@@ -179,7 +179,7 @@ func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*pendingCl
 	batch = slices.DeleteFunc(slices.Clone(batch), isOver)
 	var claims []podscope.PendingSelector
 	for _, c := range batch {
-		for _, one := range c.claims { // that for what rules may add is in all
+		for _, one := range c.claims { // the claim for pods of rules is in all requests
 			if !slices.ContainsFunc(claims, func(o podscope.PendingSelector) bool { return o.ContentKey() == one.ContentKey() }) {
 				claims = append(claims, one)
 			}
@@ -192,7 +192,7 @@ func (w *Writer) writeClaims(ctx context.Context, _ struct{}, batch []*pendingCl
 	answerClaimers(batch, retry.RetryOnConflict(backOff, func() error { return w.addClaims(ctx, claims) }))
 }
 
-// answerClaimers ends requests. One that has an answer keeps it.
+// answerClaimers answers requests that have no answer yet.
 func answerClaimers(batch []*pendingClaim, err error) {
 	for _, c := range batch {
 		select {
@@ -202,7 +202,7 @@ func answerClaimers(batch []*pendingClaim, err error) {
 	}
 }
 
-// addClaims adds claims to the configuration as it is.
+// addClaims adds claims to the current configuration.
 func (w *Writer) addClaims(ctx context.Context, claims []podscope.PendingSelector) error {
 	at, err := w.readConfigurations(ctx)
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *Writer) addClaims(ctx context.Context, claims []podscope.PendingSelecto
 		more = append(more, podscope.Selector{})
 	}
 	condition, _ := podscope.CELCondition(more)
-	// What another client leaves out is for the leader to put back.
+	// Namespaces that another client leaves out stay so: only the leader puts them back.
 	return w.applyMutating(ctx, at.mutating, withExemptions(f.widenedWebhooks(at.mutating.Webhooks, condition), at.leftOutMutating), claims)
 }
 
@@ -244,7 +244,7 @@ func boundClaims(before, added []podscope.PendingSelector) []podscope.PendingSel
 	return []podscope.PendingSelector{{At: added[0].At}}
 }
 
-// widenedWebhooks are entries that send all pods that others send, and those of a condition.
+// widenedWebhooks returns entries that send all pods that the given entries send, and the pods of a condition.
 func (f renderFacts) widenedWebhooks(now []admissionv1.MutatingWebhook, condition string) []admissionv1.MutatingWebhook {
 	rest := f.selectAllNamespaces()
 	var all, some []admissionv1.MutatingWebhook
@@ -282,7 +282,7 @@ func (f renderFacts) widenedWebhooks(now []admissionv1.MutatingWebhook, conditio
 	return append(all, w)
 }
 
-// selectOtherNamespaces selects the namespaces that a selector by names leaves out.
+// selectOtherNamespaces selects the namespaces that a selector of names does not select.
 func (f renderFacts) selectOtherNamespaces(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if selector != nil {
 		for _, r := range selector.MatchExpressions {
@@ -294,7 +294,8 @@ func (f renderFacts) selectOtherNamespaces(selector *metav1.LabelSelector) *meta
 	return f.selectAllNamespaces()
 }
 
-// awaitClaimsShown waits until the API server shows claims to those that watch the configuration, as its own webhooks do.
+// awaitClaimsShown waits until the API server shows claims to clients that watch the configuration, as its own webhooks
+// do.
 func (w *Writer) awaitClaimsShown(ctx context.Context, claims []podscope.PendingSelector) {
 	w.claiming.Lock()
 	watched := w.watched
@@ -310,7 +311,7 @@ func (w *Writer) awaitClaimsShown(ctx context.Context, claims []podscope.Pending
 			return false, client.IgnoreNotFound(err)
 		}
 		now, err := podscope.ReadClaims(m)
-		return slices.ContainsFunc(now, func(c podscope.PendingSelector) bool { // another replica may have made it anew
+		return slices.ContainsFunc(now, func(c podscope.PendingSelector) bool { // another replica may have replaced the claim
 			return c.Reach.MatchesAllPods() || c.ContentKey() == claims[0].ContentKey()
 		}), err
 	}); err != nil {
@@ -323,14 +324,16 @@ func (w *Writer) awaitClaimsShown(ctx context.Context, claims []podscope.Pending
 	}
 }
 
-// setWatchedReader has Await look at a watch of the configurations. Webhooks may be calling it already.
+// setWatchedReader makes AwaitSidecarSet and the like read from a watch of the configurations. Webhooks may be
+// calling them already.
 func (w *Writer) setWatchedReader(configurations client.Reader) {
 	w.claiming.Lock()
 	defer w.claiming.Unlock()
 	w.watched = configurations
 }
 
-// outstandingClaims are the claims of a configuration that still count. Only the leader lets go of any, by its own clock.
+// outstandingClaims returns the claims of a configuration that still count. Only the leader drops claims, by its own
+// clock.
 func (w *Writer) outstandingClaims(of *admissionv1.MutatingWebhookConfiguration, objects map[string]podscope.Selector) []podscope.PendingSelector {
 	claims, err := podscope.ReadClaims(of)
 	if err != nil {

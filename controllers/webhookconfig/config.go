@@ -20,11 +20,11 @@ import (
 
 // Names of the objects that are written.
 const (
-	// ConfigurationName is that of a mutating and of a validating configuration.
+	// ConfigurationName is the name of a mutating and of a validating configuration.
 	ConfigurationName = "kruise-protection-webhook-configuration"
-	// PolicyName is that of the ValidatingAdmissionPolicy and of its binding.
+	// PolicyName is the name of the ValidatingAdmissionPolicy and of its binding.
 	PolicyName = "kruise-deletion-protection"
-	// DeploymentName is that of the manager.
+	// DeploymentName is the name of the manager's Deployment.
 	DeploymentName = "kruise-controller-manager"
 )
 
@@ -35,15 +35,15 @@ const (
 	ValidateDeletionPath = "/validate-deletion"
 )
 
-// The emergency switch: a label of a namespace that takes it out of everything.
+// The emergency switch: a label that exempts a namespace from all these webhooks.
 const (
 	SwitchKey = "policy.kruise.io/protection"
 	SwitchOff = "off"
 )
 
-// Config is what the installation says.
+// Config has the settings of the installation.
 type Config struct {
-	// Namespace is that of the manager, which is never guarded.
+	// Namespace is the namespace of the manager, which is never guarded.
 	Namespace string
 	// Pods is gate PodWebhook.
 	Pods bool
@@ -53,11 +53,11 @@ type Config struct {
 	Stored  []match.Stored
 	// PodFailurePolicy is what happens to pods when no manager answers.
 	PodFailurePolicy admissionv1.FailurePolicyType
-	// TimeoutSeconds is how long the API server waits for an answer.
+	// TimeoutSeconds is how long the API server waits for a response.
 	TimeoutSeconds int32
 }
 
-// renderFacts are all that is rendered from.
+// renderFacts are the facts that the configurations are rendered from.
 type renderFacts struct {
 	Config
 	gates protection.Gates
@@ -65,26 +65,26 @@ type renderFacts struct {
 	users []protection.Guard
 	// budgets are the namespaces that have budgets, sorted.
 	budgets []string
-	// sidecars are the pods that SidecarSets may concern.
+	// sidecars describes the pods that SidecarSets may concern.
 	sidecars []podscope.Selector
-	// claims are those that are kept, and awaited is their token.
+	// claims are the claims that are kept; awaited is their token.
 	claims  []podscope.PendingSelector
 	awaited string
-	// having are the namespaces, sorted, that have objects of other kinds which steps go by.
+	// having are the namespaces, sorted, that have objects of other kinds that steps read.
 	having map[match.Namespaces][]string
 	call   clientConfig
-	// configs is how each path is called; render fills it in.
+	// configs has the client config for each path; renderWebhooks sets it.
 	configs map[string]admissionv1.WebhookClientConfig
 }
 
-// withAwaited are the facts withAwaited what is known of the objects that new pods are sent for.
+// withAwaited returns the facts with the objects for which new pods are sent.
 func (f renderFacts) withAwaited(a pendingObjectLister) renderFacts {
 	f.sidecars, f.claims, f.awaited, f.having = a.reachOfSidecarSets(), a.claims, podscope.ClaimsToken(a.claims), a.having
 	return f
 }
 
-// mostNamespaces is how many are listed in a selector. Where more have budgets,
-// all are asked about: the annotation of the pods still narrows it.
+// mostNamespaces is how many namespaces a selector lists. If more have budgets, it selects all: the
+// condition on the annotation of pods still limits the requests.
 const mostNamespaces = 500
 
 const (
@@ -92,7 +92,7 @@ const (
 	kubeNS  = "kube-system"
 )
 
-// GuardsNamespace reports whether requests of a namespace may be sent at all; those of everywhere are.
+// GuardsNamespace reports whether requests of a namespace may be sent at all.
 func (c Config) GuardsNamespace(namespace string, labels map[string]string) bool {
 	return namespace != kubeNS && namespace != c.Namespace && labels[SwitchKey] != SwitchOff
 }
@@ -109,7 +109,7 @@ func (f renderFacts) selectAllNamespaces(more ...metav1.LabelSelectorRequirement
 	}, more...)}
 }
 
-// selectNamespaces selects some of them; all if there are too many to be listed.
+// selectNamespaces selects the given namespaces; all if there are too many to list.
 func (f renderFacts) selectNamespaces(namespaces []string) *metav1.LabelSelector {
 	if len(namespaces) > mostNamespaces {
 		return f.selectAllNamespaces()
@@ -137,7 +137,7 @@ func whyNeverGuarded(group, resource string) string {
 	return ""
 }
 
-// filterGuarded leaves out what is never guarded, and says so.
+// filterGuarded removes resources that are never guarded from an answer, and says which.
 func filterGuarded(a protection.GuardsOutput, gates protection.Gates, pods bool) (kinds []protection.ProtectedKind, users []protection.Guard, left []string) {
 	for _, k := range a.Kinds {
 		if why := whyNeverGuarded(k.Group, k.Resource); why != "" {
@@ -173,7 +173,7 @@ func filterGuarded(a protection.GuardsOutput, gates protection.Gates, pods bool)
 	return kinds, distinctGuards(users), left
 }
 
-// kubectlName is a resource as kubectl takes it.
+// kubectlName is the name of a resource in kubectl.
 func kubectlName(group, resource string) string {
 	return schema.GroupResource{Group: group, Resource: resource}.String()
 }

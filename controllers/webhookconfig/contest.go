@@ -11,32 +11,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reasons of events about what other clients make of the configurations.
+// Reasons of events about changes of the configurations by other clients.
 const (
 	ChangedReason  = "WebhookChanged"
 	NarrowedReason = "WebhookNarrowed"
 )
 
-// backoff is how long to wait after something was put back that another client changes again: twice as long each time.
+// backoff is how long to wait before a change is reverted that another client has made again: twice as long each time.
 type backoff struct{ first, longest time.Duration }
 
-// Rules, failure policies and the like are put back within minutes, however often they are changed. Namespaces that a platform
-// leaves out are let be after a few attempts, but for one a day: to write over each other indefinitely protects nothing.
+// Changes of rules, failure policies and similar fields are reverted within minutes, however often they are made. If a
+// platform keeps leaving out namespaces, that is reverted only once a day after a few attempts: two clients that overwrite
+// each other without end protect nothing.
 var (
 	changePace    = backoff{time.Second, 5 * time.Minute}
 	exemptionPace = backoff{time.Minute, 24 * time.Hour}
 )
 
-// calm is how long a configuration must stay as it was written, beyond the last wait, for its contest to be over.
+// calm is how long after the last wait a configuration must stay unchanged before its history is forgotten.
 const calm = time.Hour
 
-// repairHistory is how often something was put back in a row, and when it was last.
+// repairHistory is how often a change was reverted in a row, and when last.
 type repairHistory struct {
 	times int
 	last  time.Time
 }
 
-// waitBetween is how long to wait after it was put back last.
+// waitBetween is how long to wait after the last revert.
 func (i repairHistory) waitBetween(p backoff) time.Duration {
 	if i.times == 0 {
 		return 0
@@ -48,48 +49,48 @@ func (i repairHistory) waitBetween(p backoff) time.Duration {
 	return min(wait, p.longest)
 }
 
-// timeLeft is how long to wait from now on.
+// timeLeft is how long to wait from now.
 func (i repairHistory) timeLeft(now time.Time, p backoff) time.Duration {
 	return max(0, i.last.Add(i.waitBetween(p)).Sub(now))
 }
 
-// countPutBack is called when something was put back.
+// countPutBack counts a revert.
 func (i *repairHistory) countPutBack(now time.Time) { i.times, i.last = i.times+1, now }
 
-// forgetCalm is called while there is nothing to put back.
+// forgetCalm is called while there is nothing to revert, and forgets the history after some time.
 func (i *repairHistory) forgetCalm(now time.Time, p backoff) {
 	if now.Sub(i.last) > i.waitBetween(p)+calm {
 		i.times = 0
 	}
 }
 
-// mostExemptions is how many requirements have waits of their own. Others are put back as changes are.
+// mostExemptions is how many requirements have separate waits. Others are reverted like other changes.
 const mostExemptions = 16
 
-// configurationContest is about a configuration that other clients change, as this process knows it.
+// configurationContest has what this process remembers of a configuration that other clients change.
 type configurationContest struct {
-	// wanted is a hash of what was last wanted.
+	// wanted is a hash of the last wanted configuration.
 	wanted  [sha256.Size]byte
 	changes repairHistory
-	// exemptions are of the requirements that were put back, each by itself: a client that adds another one does not get the wait of the first.
+	// exemptions has a separate history for each requirement that was reverted, so that the wait of one does not apply to another.
 	exemptions map[requirementID]repairHistory
 }
 
-// contestDecision is what is done about a configuration.
+// contestDecision is the decision what to write to a configuration.
 type contestDecision struct {
 	write bool
 	// changed is whether another client has changed something.
 	changed bool
-	// kept are the namespaces that others leave out and that stay so, and until is when the first of these are put back.
+	// kept are the exemptions by other clients that stay for now, and until is when the first of them is reverted.
 	kept  exemptions
 	until time.Time
-	// ended are the requirements that are put back, and begun is whether one of them is new.
+	// ended are the requirements that are reverted, and begun is whether one of them is new.
 	ended map[requirementID]bool
 	begun bool
 }
 
-// judgeChange decides what is done about a configuration. differs is whether it is not as wanted besides what is left out. What was not
-// wanted before is written at once: a budget or a rule does not wait for another client.
+// judgeChange decides what to write to a configuration. differs is whether it differs from the wanted one in more than exemptions. A
+// new wanted configuration is written at once: a budget or a rule does not wait because of another client.
 func (c *configurationContest) judgeChange(now time.Time, wanted [sha256.Size]byte, differs bool, left exemptions) contestDecision {
 	if !differs {
 		c.changes.forgetCalm(now, changePace)
@@ -125,7 +126,7 @@ func (c *configurationContest) forgetCalmExemptions(now time.Time, left exemptio
 	}
 }
 
-// recordVerdict is called when what was judged is done.
+// recordVerdict records a decision that was carried out.
 func (c *configurationContest) recordVerdict(now time.Time, wanted [sha256.Size]byte, v contestDecision) {
 	c.wanted = wanted
 	if v.write && (v.changed || v.begun) {
@@ -144,8 +145,8 @@ func (c *configurationContest) recordVerdict(now time.Time, wanted [sha256.Size]
 	}
 }
 
-// settleWebhooks has the webhooks of a configuration be as wanted, as far as that is put back now, and reports what other clients make of
-// them. differs is whether anything is not as wanted but what they leave out.
+// settleWebhooks writes the webhooks of a configuration if they differ and are not waiting for a backoff, and reports changes by other
+// clients. differs is whether anything differs other than exemptions.
 func settleWebhooks[T webhookEntry](w *Writer, c *configurationContest, on client.Object, read, want []T, left exemptions, beside string, differs bool, write func([]T) error) error {
 	encoded, err := json.Marshal(want)
 	if err != nil {
@@ -183,7 +184,7 @@ func settleWebhooks[T webhookEntry](w *Writer, c *configurationContest, on clien
 	return nil
 }
 
-// putBackAt has the configurations be looked at again by a time.
+// putBackAt makes the configurations be compared again by a time.
 func (w *Writer) putBackAt(at time.Time) {
 	if w.again.IsZero() || at.Before(w.again) {
 		w.again = at

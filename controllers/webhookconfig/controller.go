@@ -32,13 +32,13 @@ import (
 // have changed them.
 const lookAgain = time.Minute
 
-// settle is how long budgets may come and go before namespaces are looked at.
+// settle is how long changes of budgets are gathered before the configurations are written.
 const settle = 2 * time.Second
 
-// Controller has the Writer write when something changes.
+// Controller calls the Writer when something changes.
 type Controller struct {
 	*Writer
-	// Activated has an event whenever other policies decide.
+	// Activated has an event whenever other policies become active.
 	Activated <-chan event.GenericEvent
 
 	controller controller.Controller
@@ -82,8 +82,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// newNamedCache is a cache of objects of one name: the permission to watch is for that
-// name, so the watch must ask for it.
+// newNamedCache is a cache of objects with one name: the permission to watch is limited to that name,
+// so the watch must select it.
 func newNamedCache(mgr ctrl.Manager, name string, objects ...client.Object) (cache.Cache, error) {
 	by := map[client.Object]cache.ByObject{}
 	for _, o := range objects {
@@ -99,16 +99,16 @@ func newNamedCache(mgr ctrl.Manager, name string, objects ...client.Object) (cac
 	return c, nil
 }
 
-// onEveryReplica is a cache that a manager runs without being the leader: the webhooks of every
-// replica read it. A cache of objects that are told apart does not say so itself.
+// onEveryReplica is a cache that a manager runs without leader election: the webhooks of every replica
+// read it. A cache with options by object does not declare that itself.
 type onEveryReplica struct{ cache.Cache }
 
 // NeedLeaderElection is false.
 func (onEveryReplica) NeedLeaderElection() bool { return false }
 
-// WatchBudgets follows which namespaces have budgets, once there is their CRD.
+// WatchBudgets follows which namespaces have budgets, once their CRD is installed.
 func (c *Controller) WatchBudgets() error {
-	// Cover sees to new budgets at once. Here, thousands may come together.
+	// CoverNamespace handles new budgets at once. Here thousands of events may arrive together.
 	soon := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(configRequest(), settle) }
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -124,9 +124,9 @@ func (c *Controller) WatchBudgets() error {
 	return nil
 }
 
-// WatchSidecarSets follows which pods SidecarSets select, once there is their CRD.
+// WatchSidecarSets follows which pods SidecarSets select, once their CRD is installed.
 func (c *Controller) WatchSidecarSets() error {
-	// Await sees to what is new at once. Here, a thousand may come together.
+	// AwaitSidecarSet handles new SidecarSets at once. Here a thousand events may arrive together.
 	changes := enqueueCoalesced()
 	update := changes.UpdateFunc
 	changes.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -140,12 +140,12 @@ func (c *Controller) WatchSidecarSets() error {
 	return nil
 }
 
-// WatchPersistentPodStates follows which namespaces have PersistentPodStates, once there is their CRD.
+// WatchPersistentPodStates follows which namespaces have PersistentPodStates, once their CRD is installed.
 func (c *Controller) WatchPersistentPodStates() error {
 	return c.watchKind(&kruise.PersistentPodState{})
 }
 
-// watchKind looks at what is there of a kind whenever an object of it comes or goes.
+// watchKind reconciles whenever an object of a kind is created or deleted.
 func (c *Controller) watchKind(kind client.Object) error {
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -161,7 +161,7 @@ func (c *Controller) watchKind(kind client.Object) error {
 	return nil
 }
 
-// WatchSpreads follows which namespaces have WorkloadSpreads, once there is their CRD.
+// WatchSpreads follows which namespaces have WorkloadSpreads, once their CRD is installed.
 func (c *Controller) WatchSpreads() error {
 	comings := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -177,7 +177,7 @@ func (c *Controller) WatchSpreads() error {
 	return nil
 }
 
-// There is one thing to do, whatever happened.
+// configRequest is the only request, for all events.
 func configRequest() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: ConfigurationName}}
 }
@@ -188,7 +188,7 @@ func enqueueAlways() handler.EventHandler {
 	})
 }
 
-// enqueueCoalesced waits for what comes at the same time.
+// enqueueCoalesced enqueues after a delay, so that simultaneous events are handled together.
 func enqueueCoalesced() handler.Funcs {
 	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(configRequest(), settle) }
 	return handler.Funcs{

@@ -20,7 +20,7 @@ type webhookEntry interface {
 	admissionv1.MutatingWebhook | admissionv1.ValidatingWebhook
 }
 
-// selectorOf is the name of a webhook and where its namespace selector is.
+// selectorOf returns the name of a webhook and a pointer to its namespace selector.
 func selectorOf[T webhookEntry](w *T) (name string, selector **metav1.LabelSelector) {
 	switch w := any(w).(type) {
 	case *admissionv1.MutatingWebhook:
@@ -31,17 +31,18 @@ func selectorOf[T webhookEntry](w *T) (name string, selector **metav1.LabelSelec
 	return "", new(*metav1.LabelSelector)
 }
 
-// exemptions are requirements by which other clients have webhooks leave out namespaces, by the names of the webhooks.
+// exemptions are requirements that other clients have added to webhooks to leave out namespaces, by the names of the
+// webhooks.
 type exemptions map[string][]metav1.LabelSelectorRequirement
 
-// requirementID tells requirements apart, however long they are.
+// requirementID identifies a requirement of any length.
 type requirementID [sha256.Size]byte
 
 func identifyRequirement(r metav1.LabelSelectorRequirement) requirementID {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", append([]string{r.Key, string(r.Operator)}, slices.Sorted(slices.Values(r.Values))...)))
 }
 
-// filterRequirements are the exemptions of which is says so.
+// filterRequirements returns the exemptions for which is returns true.
 func (e exemptions) filterRequirements(is func(requirementID) bool) exemptions {
 	out := exemptions{}
 	for name, all := range e {
@@ -54,16 +55,16 @@ func (e exemptions) filterRequirements(is func(requirementID) bool) exemptions {
 	return out
 }
 
-// listIDs are those of all requirements.
+// listIDs returns the IDs of all requirements.
 func (e exemptions) listIDs() map[requirementID]bool {
 	out := map[requirementID]bool{}
 	e.filterRequirements(func(id requirementID) bool { out[id] = true; return true })
 	return out
 }
 
-// isExemption reports whether a requirement leaves out namespaces for a label that they have and that is neither of Kubernetes nor of
-// ours. One by which only namespaces with a label are sent would leave out all others, and one about a label of Kubernetes may be
-// about any namespace.
+// isExemption reports whether a requirement leaves out namespaces with a label that is neither one of Kubernetes nor one of Regatta.
+// A requirement that selects only namespaces with a label would leave out all others, and a label of Kubernetes may be on any
+// namespace.
 func isExemption(r metav1.LabelSelectorRequirement) bool {
 	if r.Operator != metav1.LabelSelectorOpDoesNotExist && r.Operator != metav1.LabelSelectorOpNotIn {
 		return false
@@ -74,7 +75,7 @@ func isExemption(r metav1.LabelSelectorRequirement) bool {
 	})
 }
 
-// withoutExemptions are webhooks without what other clients leave out, and that.
+// withoutExemptions returns webhooks without the exemptions of other clients, and these exemptions.
 func withoutExemptions[T webhookEntry](read []T) (rest []T, left exemptions) {
 	rest, left = slices.Clone(read), exemptions{}
 	for i := range rest {
@@ -95,7 +96,7 @@ func withoutExemptions[T webhookEntry](read []T) (rest []T, left exemptions) {
 	return rest, left
 }
 
-// withExemptions are webhooks with what other clients leave out of those of the same names.
+// withExemptions returns webhooks with the exemptions for their names.
 func withExemptions[T webhookEntry](webhooks []T, left exemptions) []T {
 	out := slices.Clone(webhooks)
 	for i := range out {
@@ -109,7 +110,7 @@ func withExemptions[T webhookEntry](webhooks []T, left exemptions) []T {
 	return out
 }
 
-// formatMessage says what is left out, and by whom.
+// formatMessage says which namespaces are left out, and by whom.
 func (e exemptions) formatMessage(who string) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(e)) {
@@ -127,7 +128,7 @@ func changesMessage[T webhookEntry](who string, read, want []T) string {
 	return fmt.Sprintf("%s has changed %s. It is put back each time, after a wait of up to %s while it is changed again and again", who, joinTexts(changesOf(read, want)), changePace.longest)
 }
 
-// changesOf says how webhooks differ from those that are wanted.
+// changesOf says how webhooks differ from the wanted ones.
 func changesOf[T webhookEntry](read, want []T) (out []string) {
 	is, should := fieldsOf(read), fieldsOf(want)
 	for _, name := range slices.Sorted(maps.Keys(should)) {
@@ -158,21 +159,22 @@ func changesOf[T webhookEntry](read, want []T) (out []string) {
 	return out
 }
 
-// fieldsOf are the fields of webhooks as JSON, by the names of the webhooks.
+// fieldsOf returns the fields of webhooks as JSON, by the names of the webhooks.
 func fieldsOf[T webhookEntry](webhooks []T) map[string]map[string]json.RawMessage {
 	out := map[string]map[string]json.RawMessage{}
 	for i := range webhooks {
 		name, _ := selectorOf(&webhooks[i])
 		fields := map[string]json.RawMessage{}
 		if encoded, err := json.Marshal(webhooks[i]); err == nil {
-			_ = json.Unmarshal(encoded, &fields) // what was encoded just now
+			_ = json.Unmarshal(encoded, &fields) // it was encoded just now
 		}
 		out[name] = fields
 	}
 	return out
 }
 
-// writersOf names the clients besides this that have written a field of an object, such as the webhooks of a configuration, as it says itself.
+// writersOf names the other clients that have written a field of an object, such as the webhooks of a configuration, by the managed fields of
+// the object.
 func writersOf(configuration client.Object, field string) string {
 	var names []string
 	for _, m := range configuration.GetManagedFields() {
@@ -187,7 +189,7 @@ func writersOf(configuration client.Object, field string) string {
 	return joinTexts(slices.Compact(names))
 }
 
-// mostNamed and longestName bound what a message says.
+// mostNamed and longestName bound the names in a message.
 const mostNamed, longestName = 3, 80
 
 // joinTexts joins the first of some texts.

@@ -9,7 +9,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// GatesOf reads those of protection from what says of a feature gate whether it is on.
+// GatesOf returns the gates of protection, from a function that reports whether a feature gate is on.
 func GatesOf(on func(featuregate.Feature) bool) protection.Gates {
 	return protection.Gates{
 		Deletion:     on(features.ResourcesDeletionProtection),

@@ -15,7 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// storedMatches are the matches of steps that concern pods of any namespace.
+// storedMatches returns the matches of the steps that concern existing pods of any namespace.
 func (f renderFacts) storedMatches() (out []match.Stored) {
 	if !f.Pods {
 		return nil
@@ -38,7 +38,8 @@ func (f renderFacts) storedMatches() (out []match.Stored) {
 // mostListed is how many namespaces a condition lists: it is part of the expression for all steps.
 const mostListed = 100
 
-// namespaceCondition is true for requests in some namespaces, and for all where they are too many to be listed.
+// namespaceCondition is true for requests in the given namespaces, and for all requests if there are too many to
+// list.
 func namespaceCondition(namespaces []string) string {
 	if len(namespaces) > mostListed {
 		return "true"
@@ -46,20 +47,20 @@ func namespaceCondition(namespaces []string) string {
 	return "request.namespace in " + expression.ListLiteral(namespaces)
 }
 
-// matchesForOperation are those of steps that an operation concerns.
+// matchesForOperation returns the matches of the steps that an operation concerns.
 func (f renderFacts) matchesForOperation(op string) []match.Stored {
 	return slices.DeleteFunc(f.storedMatches(), func(m match.Stored) bool { return !slices.Contains(m.Operations, op) })
 }
 
-// concernsOperation are the operations on pods that steps or users' rules are about.
+// concernsOperation reports whether steps or users' rules are about an operation on pods.
 func (f renderFacts) concernsOperation(op string) bool {
 	return len(f.matchesForOperation(op)) > 0 || slices.ContainsFunc(f.users, func(g protection.Guard) bool { return isPods(g) && slices.Contains(g.Operations, op) })
 }
 
 func isPods(g protection.Guard) bool { return g.Group == "" && g.Resource == "pods" }
 
-// podWebhooks are the entries for what is done to pods. Guards that fail closed have entries of their own where the installation lets
-// requests for pods through while no manager answers.
+// podWebhooks returns the entries for operations on pods. Guards that fail closed have separate entries if the installation allows
+// requests about pods while no manager answers.
 func (f renderFacts) podWebhooks() []admissionv1.ValidatingWebhook {
 	var closed []protection.Guard
 	rest := f
@@ -88,7 +89,7 @@ func (f renderFacts) podWebhooks() []admissionv1.ValidatingWebhook {
 		entries = append(entries, w)
 	}
 	failing := renderFacts{users: closed}
-	var direct []protection.Guard // those that are about more than evictions
+	var direct []protection.Guard // guards that are about more than evictions
 	for _, g := range closed {
 		if operationCondition(g.Operations) != "" {
 			direct = append(direct, g)
@@ -101,7 +102,7 @@ func (f renderFacts) podWebhooks() []admissionv1.ValidatingWebhook {
 	return append(entries, f.evictionEntries(failing, rest)...)
 }
 
-// podRules are the operations on pods, but for evictions, that steps or users' rules are about.
+// podRules returns the rules for operations on pods, without evictions, that steps or users' rules are about.
 func (f renderFacts) podRules() (rules []admissionv1.RuleWithOperations) {
 	var operations []admissionv1.OperationType
 	for _, op := range []string{protection.Delete, protection.Update} {
@@ -118,7 +119,8 @@ func (f renderFacts) podRules() (rules []admissionv1.RuleWithOperations) {
 	return rules
 }
 
-// evictionEntries are the entries for evictions: those of the namespaces in which a guard fails closed, and those of others.
+// evictionEntries returns the entries for evictions: one for the namespaces in which a guard fails closed, and one for
+// others.
 func (f renderFacts) evictionEntries(failing, rest renderFacts) []admissionv1.ValidatingWebhook {
 	evictions := []admissionv1.RuleWithOperations{newRule("", "pods/eviction", admissionv1.Create)}
 	var entries []admissionv1.ValidatingWebhook
@@ -182,8 +184,7 @@ func (f renderFacts) podCondition() string {
 	return expression.AnyOf(parts...)
 }
 
-// operationCondition is true for operations on pods, but for evictions, which are about
-// another object.
+// operationCondition is true for operations on pods. It leaves out evictions, whose object is no pod.
 func operationCondition(operations []string) string {
 	var parts []string
 	for _, op := range operations {
@@ -202,8 +203,8 @@ func operationCondition(operations []string) string {
 	return expression.AnyOf(parts...)
 }
 
-// evictionNamespaces are the namespaces, sorted, in which evictions are asked about. An Eviction
-// has no labels of its pod, so the namespace is all there is to go by.
+// evictionNamespaces returns the namespaces, sorted, whose evictions are sent. An Eviction does not
+// have the labels of its pod, so only the namespace can be selected.
 func (f renderFacts) evictionNamespaces() (namespaces []string, everywhere bool) {
 	for _, m := range f.matchesForOperation(protection.Evict) {
 		if m.Namespaces == match.All {
@@ -231,9 +232,8 @@ func (f renderFacts) evictionNamespaces() (namespaces []string, everywhere bool)
 	return slices.Compact(slices.Sorted(slices.Values(namespaces))), false
 }
 
-// newPods are the entries for pods that are created: one for the namespaces in which
-// all pods concern a step, and one for the pods elsewhere that conditions select. No
-// pod is sent twice.
+// newPods returns the entries for new pods: one for the namespaces in which all pods concern a step,
+// and one for the pods elsewhere that conditions select. No pod is sent twice.
 func (f renderFacts) newPods() []admissionv1.MutatingWebhook {
 	if !f.Pods {
 		return nil
@@ -297,7 +297,7 @@ func (f renderFacts) newPods() []admissionv1.MutatingWebhook {
 	return append(entries, w)
 }
 
-// someName is the entry for pods that one of several steps is about.
+// someName is the name of the entry for pods that one of several steps is about.
 const someName = "mpod-some.kb.io"
 
 func stepConditions(of string) []admissionv1.MatchCondition {

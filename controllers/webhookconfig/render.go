@@ -17,16 +17,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhookconfig/podscope"
 )
 
-// What the API server fills in is said here: what is compared with what it has
-// must not differ by it.
+// Fields that the API server would default are set here, so that they do not differ when
+// configurations are compared.
 
-// clientConfig is how the API server reaches the manager, as the chart says it for the
-// other webhooks.
+// clientConfig is how the API server reaches the manager, as the chart sets it for the other webhooks.
 type clientConfig struct {
 	admissionv1.WebhookClientConfig
 }
 
-// callOf is how the chart's own webhooks are called.
+// callOf returns the client config of the chart's own webhooks.
 func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (clientConfig, error) {
 	if len(chart.Webhooks) == 0 {
 		return clientConfig{}, fmt.Errorf("%s has no webhooks", chart.Name)
@@ -42,7 +41,7 @@ func callOf(chart *admissionv1.ValidatingWebhookConfiguration) (clientConfig, er
 // cluster.
 func (c clientConfig) isInCluster() bool { return c.Service != nil }
 
-// pathConfig is the call of a path.
+// pathConfig returns the client config for a path.
 func (c clientConfig) pathConfig(path string) (admissionv1.WebhookClientConfig, error) {
 	config := *c.DeepCopy()
 	switch {
@@ -100,9 +99,9 @@ func protectionSelector(value string) *metav1.LabelSelector {
 	}}
 }
 
-// deletionWebhooks are the entries for labelled objects. The first sees only what asks
-// never to be deleted, and so fails closed: a manager that is down must not be a
-// way around the label. The second would keep a namespace from being cleaned up.
+// deletionWebhooks returns the entries for labeled objects. The first gets only objects that must
+// never be deleted, and fails closed: the label must also protect while no manager runs. The second
+// fails open, since it could prevent the cleanup of a namespace.
 func (f renderFacts) deletionWebhooks() []admissionv1.ValidatingWebhook {
 	var always, cascading []admissionv1.RuleWithOperations
 	for _, k := range f.kinds {
@@ -129,24 +128,25 @@ func (f renderFacts) deletionWebhooks() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
-// rendered is all that is written to the API server.
+// rendered has all objects that are written to the API server.
 type rendered struct {
 	mutating   []admissionv1.MutatingWebhook
 	validating []admissionv1.ValidatingWebhook
-	// claims are those that the mutating ones are made for, and precision is how well they select pods for SidecarSets.
+	// claims are the claims that the mutating webhooks are made for; precision is how exactly they select pods for
+	// SidecarSets.
 	claims    []podscope.PendingSelector
 	precision podscope.Precision
-	// policy and binding are nil if there is nothing for them to do.
+	// policy and binding are nil if they are not needed.
 	policy  *admissionv1.ValidatingAdmissionPolicySpec
 	binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
 }
 
-// isAt reports whether new pods are sent as they should be.
+// isAt reports whether new pods are already sent as wanted.
 func (r rendered) isAt(at *present) bool {
 	return equality.Semantic.DeepEqual(at.mutating.Webhooks, r.mutating) && at.mutating.Annotations[podscope.Annotation] == podscope.EncodeClaims(r.claims)
 }
 
-// pathConfigs is how each path is called. That of new pods says which SidecarSets are awaited.
+// pathConfigs returns the client config of each path. The path for new pods identifies the awaited objects.
 func (f renderFacts) pathConfigs() (map[string]admissionv1.WebhookClientConfig, error) {
 	out := map[string]admissionv1.WebhookClientConfig{}
 	for _, path := range []string{MutatePodPath, ValidatePodPath, ValidateDeletionPath} {
@@ -163,7 +163,7 @@ func (f renderFacts) pathConfigs() (map[string]admissionv1.WebhookClientConfig, 
 	return out, nil
 }
 
-// renderWebhooks is pure.
+// renderWebhooks renders the configurations from the facts alone.
 func renderWebhooks(f renderFacts) (rendered, error) {
 	var err error
 	if f.configs, err = f.pathConfigs(); err != nil {

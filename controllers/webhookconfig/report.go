@@ -28,17 +28,18 @@ func summarizeTexts(texts []string) string {
 	return fmt.Sprintf("%s (and %d more)", texts[0], len(texts)-1)
 }
 
-// reportedMessage is a message and when an event had one of its reason last. It is empty when that is over.
+// reportedMessage is a message, and when the last event of its reason was recorded. The text is empty when the
+// problem is over.
 type reportedMessage struct {
 	text string
 	at   time.Time
 }
 
-// longestCause is how many bytes of each error are in a message, so that it names each object that cannot be written.
+// longestCause is how many bytes of each error a message has, so that it names each object that cannot be written.
 const longestCause = 300
 
-// whyNotWritten is the message of what keeps the configurations from being written, empty where nothing does. It is not known where there was
-// a conflict alone: that is tried again at once, and says nothing of what could not be written before.
+// whyNotWritten returns the message about errors of writing the configurations, empty if there was none. known is false if there were only
+// conflicts: these are retried at once, and do not tell whether earlier errors persist.
 func whyNotWritten(err error) (message string, known bool) {
 	if err == nil {
 		return "", true
@@ -60,23 +61,23 @@ func whyNotWritten(err error) (message string, known bool) {
 	return "What is protected cannot be written, so that it stays as it was: " + strings.Join(texts, "; "), true
 }
 
-// numbers may be other ones each time that the same thing fails, such as the port of a connection that broke.
+// numbers may differ each time that the same write fails, such as the port of a connection.
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// isSameReport reports whether two messages of a reason report the same.
+// isSameReport reports whether two messages of a reason report the same problem.
 func isSameReport(reason, before, now string) bool {
-	if reason != NotWrittenReason && reason != UndecidedReason { // they name what is left out, or what others have changed
+	if reason != NotWrittenReason && reason != UndecidedReason { // these messages name what is left out, or what others have changed
 		return before == now
 	}
 	return numbers.ReplaceAllLiteralString(before, "0") == numbers.ReplaceAllLiteralString(now, "0")
 }
 
-// reportAgain is when it is reported again that a configuration cannot be written: an API server keeps events for an hour. What other
-// clients make of the configurations is in these for all to see.
+// reportAgain is how soon a write error is reported again: an API server keeps events for an hour. Changes by other clients are not
+// reported again, since they show in the configurations.
 const reportAgain = 30 * time.Minute
 
-// reportOnce reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes an event every
-// lookAgain: the controller looks at the configurations by then and reports what there is.
+// reportOnce reports a message once, and logs when it no longer holds. A reason whose messages change all the time makes one event
+// every lookAgain: the controller compares the configurations by then, and reports the current state.
 func (w *Writer) reportOnce(on client.Object, reason, message, prefix string) {
 	if w.reported == nil {
 		w.reported = map[string]reportedMessage{}

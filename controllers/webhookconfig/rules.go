@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhookconfig writes the webhook configurations of protection: which requests the
-// API server sends to the manager. They cover what a policy protects (the decision
-// protection/guards), in the namespaces concerned, narrowed by conditions that the API
-// server evaluates itself. One replica writes them; every replica can look up how a
-// kind is protected.
+// API server sends to the manager. They cover the objects that a policy protects (the decision
+// protection/guards), in the namespaces concerned, limited by conditions that the API server evaluates
+// itself. One replica writes them; every replica can look up how a kind is protected.
 //
-// The pods that SidecarSets may concern are the exception, and those of namespaces with WorkloadSpreads and PersistentPodStates. Any
-// replica has them sent, by a claim that it writes into the configuration before the object is written, with entries that send more
-// than before and never less. The leader keeps what is claimed until it has seen the object, or for two minutes; only the leader has less sent, by what the API server has and not by
-// its cache, and both write only over what they have read. While there are claims, pods come by a path that names them, by
-// which a replica finds out what its cache may not have.
+// The pods that SidecarSets may concern are the exception, and those of namespaces with WorkloadSpreads and PersistentPodStates. Any replica can make the API server send these pods.
+// It writes a claim into the configuration before the object is written, with entries that send more pods than before, never fewer. The leader keeps a claim until it has seen the
+// object, or for two minutes. Only the leader reduces what is sent, by the objects in the API server and not in its cache. Both write only if the configuration has not changed since
+// they read it. While there are claims, pods are sent to a path with a token, by which a replica looks up the objects that its cache may not have.
 package webhookconfig
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// Rules are the last answer to protection/guards.
+// Rules has the last answer to protection/guards.
 type Rules struct {
 	engine *engine.Engine
 	gates  protection.Gates
@@ -35,7 +33,7 @@ type Rules struct {
 	last     protection.GuardsOutput
 	failure  string
 
-	owners sync.Mutex // apart, since Kind must not wait for policies of namespaces
+	owners sync.Mutex // separate, since Kind must not wait for policies of namespaces
 	said   map[string]said
 }
 
@@ -44,28 +42,27 @@ func NewRules(e *engine.Engine, gates protection.Gates) *Rules {
 	return &Rules{engine: e, gates: gates}
 }
 
-// Answer is what the policies say, and how far it can be relied on.
+// Answer is the answer of the policies, and how far it can be relied on.
 type Answer struct {
 	protection.GuardsOutput
-	// Known is false if the policies have never said anything.
+	// Known is false if the policies have never answered.
 	Known bool
-	// Failure says why the newest policies say nothing, so that this is what those
-	// before said; it is empty if they do.
+	// Failure says why the newest policies gave no answer, so that this is an earlier answer; empty if
+	// they did.
 	Failure string
-	// Left is what policies of namespaces wanted and could not have.
+	// Left says which guards of namespaces could not be granted.
 	Left []string
-	// Unknown are the namespaces with policies that have never said anything to this process. What another process wrote for
-	// them stays.
+	// Unknown are the namespaces whose policies have never answered this process. The guards that another process wrote for
+	// them stay.
 	Unknown []string
 }
 
-// CurrentAnswer is the answer of the policies that are active now. They are asked once
-// for each revision.
+// CurrentAnswer returns the answer of the active policies. They are evaluated once for each revision.
 func (r *Rules) CurrentAnswer(ctx context.Context) Answer { return r.decideGuards(ctx, false) }
 
-// RefreshAnswer asks policies that failed to answer once more, and those of namespaces
-// for what only they are about. The kinds that a canary adds are not among these:
-// they are protected from when it is promoted.
+// RefreshAnswer evaluates policies that failed once more, and those of namespaces for the guards that
+// only they have. The kinds that a canary adds are left out: they are protected once the canary is
+// promoted.
 func (r *Rules) RefreshAnswer(ctx context.Context) Answer {
 	answer := r.decideGuards(ctx, true)
 	own, unknown, left := r.namespaceGuards(ctx, answer.Guards)
@@ -78,7 +75,7 @@ func (r *Rules) decideGuards(ctx context.Context, again bool) Answer {
 	defer r.mu.Unlock()
 	if now := r.engine.ActiveSnapshot().Revision(); now != r.asked || again && r.failure != "" {
 		subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Name: ConfigurationName}
-		// The request that asks first may end before the answer comes, and others wait for it.
+		// The first request may end before the answer arrives, and others wait for it.
 		out, rec := engine.Decide(context.WithoutCancel(ctx), r.engine, protection.GuardsPoint(), subject, protection.GuardsInput{Gates: r.gates})
 		r.asked, r.failure = now, ""
 		if rec.Outcome == decision.Decided {
@@ -91,7 +88,7 @@ func (r *Rules) decideGuards(ctx context.Context, again bool) Answer {
 }
 
 // Kind says how objects of a resource are protected by their label; nil if they
-// are not. It is an error if no policy has ever said so.
+// are not. It is an error if no policy has ever answered.
 func (r *Rules) Kind(ctx context.Context, group, resource string) (*protection.ProtectedKind, error) {
 	if !r.gates.Deletion {
 		return nil, nil

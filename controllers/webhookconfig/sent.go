@@ -9,13 +9,13 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Webhooks are those of protection, as webhook configurations have them.
+// Webhooks are the webhooks of protection, as in webhook configurations.
 type Webhooks struct {
 	Mutating   []admissionv1.MutatingWebhook
 	Validating []admissionv1.ValidatingWebhook
 }
 
-// RenderWebhooks are those that the configurations of an installation would have now, with
+// RenderWebhooks returns the webhooks that the configurations of an installation would have now, with
 // budgets in some namespaces. A simulation calls them in place of an API server.
 func (r *Rules) RenderWebhooks(ctx context.Context, config Config, budgets []string) (Webhooks, error) {
 	answer := r.RefreshAnswer(ctx)
@@ -28,7 +28,7 @@ func (r *Rules) RenderWebhooks(ctx context.Context, config Config, budgets []str
 	return Webhooks{Mutating: all.mutating, Validating: all.validating}, err
 }
 
-// gatherFacts are all that is rendered from, and what is left out of an answer.
+// gatherFacts returns the facts to render from, and what is left out of an answer.
 func (r *Rules) gatherFacts(answer Answer, config Config, budgets []string, c clientConfig) (f renderFacts, left []string) {
 	f = renderFacts{Config: config, gates: r.FeatureGates(), budgets: budgets, call: c}
 	f.kinds, f.users, left = filterGuarded(answer.GuardsOutput, f.gates, f.Pods)

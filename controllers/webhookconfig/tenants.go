@@ -16,36 +16,35 @@ import (
 )
 
 // Bounds on what the policies of namespaces add to the configuration, which is one
-// object for all of them: an object has at most 1.5 MB, and where it has more the API
-// server refuses the rules of all.
+// object for all of them: an object may have 1.5 MB, and the API server refuses a larger one, with the
+// rules of all.
 const (
 	// mostOwn is how many guards one namespace may have.
 	mostOwn = 20
-	// longestOwn is how long their conditions may be together; labels are left out
-	// beyond it, so that more is asked about.
+	// longestOwn is how long their conditions may be together; beyond it labels are left out, so that more
+	// requests are sent.
 	longestOwn = 4000
-	// longestOwned is how many bytes the guards of all namespaces add, each as it is.
-	// Beyond it those about one resource become one, without labels, for all their namespaces.
+	// longestOwned is how many bytes the unchanged guards of all namespaces may add. Beyond it, guards
+	// about one resource are merged into one, without labels, for all their namespaces.
 	longestOwned = 700_000
-	// longestShared is how many bytes these add. Beyond it they are about all namespaces,
-	// and guards of further resources are left out, of the namespaces with most.
+	// longestShared is how many bytes the merged guards may add. Beyond it they are for all namespaces,
+	// and guards of further resources are left out, from the namespaces with the most guards.
 	longestShared = 250_000
-	// guardBytes is what a guard adds besides its names and its condition.
+	// guardBytes is how many bytes a guard adds besides its names and its condition.
 	guardBytes = 400
 )
 
-// said is what the policies of a namespace said last.
+// said is the last answer of the policies of a namespace.
 type said struct {
-	revision string // of the policies that were asked
-	answered bool   // they said something, now or before
+	revision string // of the policies that were evaluated
+	answered bool   // they have answered, now or before
 	guards   []protection.Guard
 	failure  string
 }
 
-// namespaceGuards are the guards that the policies of some namespaces have and those of the
-// cluster do not, each for its namespace only, whatever it says. unknown are the
-// namespaces whose policies have never answered this process. left is why some guards
-// are not as they were meant.
+// namespaceGuards returns the guards of policies of namespaces that the cluster's policies do not
+// have, each limited to its namespace. unknown are the namespaces whose policies have never answered
+// this process. left says why some guards were changed or left out.
 func (r *Rules) namespaceGuards(ctx context.Context, cluster []protection.Guard) (guards []protection.Guard, unknown, left []string) {
 	r.owners.Lock()
 	defer r.owners.Unlock()
@@ -65,7 +64,7 @@ func (r *Rules) namespaceGuards(ctx context.Context, cluster []protection.Guard)
 	return guards, unknown, append(left, why...)
 }
 
-// ownGuards are those of a namespace.
+// ownGuards are the guards of a namespace.
 type ownGuards struct {
 	namespace string
 	guards    []protection.Guard
@@ -78,12 +77,12 @@ func (o ownGuards) totalBytes() (sum int) {
 	return sum
 }
 
-// bytesOf estimates what a guard adds to the configuration.
+// bytesOf estimates how many bytes a guard adds to the configuration.
 func bytesOf(g protection.Guard) int {
 	return guardBytes + 2*len(g.Group) + 2*len(g.Resource) + len(guardCondition(g))
 }
 
-// sharedGuards are guards that several namespaces have together, one for each resource.
+// sharedGuards are guards that several namespaces share, one for each resource.
 type sharedGuards struct {
 	most   int // bytes that they may add
 	guards []protection.Guard
@@ -91,7 +90,7 @@ type sharedGuards struct {
 	bytes  int
 }
 
-// addGuard has the guard of a resource be about another one too, and reports whether there is room for it.
+// addGuard merges a guard into the one of its resource, and reports whether there is room for it.
 func (s *sharedGuards) addGuard(g protection.Guard) bool {
 	key := [2]string{g.Group, g.Resource}
 	i, known := s.at[key]
@@ -131,8 +130,8 @@ func bytesOfNames(namespaces []string) (sum int) {
 	return sum
 }
 
-// boundTogether returns the guards of all namespaces, within their bounds. The namespaces with
-// fewest come first: no namespace takes the room of others by having many.
+// boundTogether returns the guards of all namespaces, within the bounds. The namespaces with the
+// fewest guards come first, so that a namespace with many guards does not take the room of others.
 func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b ownGuards) int { return cmp.Compare(a.totalBytes(), b.totalBytes()) })
@@ -160,8 +159,8 @@ func boundTogether(all []ownGuards) (guards []protection.Guard, left []string) {
 	return guards, left
 }
 
-// decideNamespace asks the policies of a namespace, once for each revision unless they failed.
-// Those that do not answer keep what they said before.
+// decideNamespace evaluates the policies of a namespace, once for each revision unless they failed. If
+// they do not answer, their earlier answer stays.
 func (r *Rules) decideNamespace(ctx context.Context, snapshot *engine.Snapshot, namespace string) said {
 	subject := decision.Subject{Kind: "ValidatingWebhookConfiguration", Namespace: namespace, Name: ConfigurationName}
 	last := r.said[namespace]
@@ -181,7 +180,7 @@ func (r *Rules) decideNamespace(ctx context.Context, snapshot *engine.Snapshot, 
 	return last
 }
 
-// boundGuards are the guards that are a namespace's own, as far as it may have them.
+// boundGuards returns the guards that only a namespace has, within its bounds.
 func boundGuards(namespace string, s said, cluster []protection.Guard) (own []protection.Guard, left []string) {
 	if s.failure != "" {
 		left = append(left, fmt.Sprintf("the policies of namespace %s could not decide what they are asked about, so it stays as it was: %s", namespace, s.failure))

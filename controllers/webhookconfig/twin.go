@@ -10,21 +10,20 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 )
 
-// absent is what the API server says by itself while no manager is there to say
-// why. It starts as the webhook's text does.
+// absent is the API server's message while no manager can explain the refusal. It starts like the
+// webhook's message.
 const absent = "forbidden by ResourcesProtectionDeletion for " + policyv1alpha1.DeletionProtectionKey + "=" + policyv1alpha1.DeletionProtectionAlways +
 	". The API server refuses this by itself, as it sees no manager of Regatta that is ready. To delete the object, first take the label " + policyv1alpha1.DeletionProtectionKey + " off it."
 
-// fallbackPolicy is a policy of the API server's own, by which objects that must never be
-// deleted stay while no replica of the manager is ready. While one is, the
-// webhook answers, knows exceptions, and records. There is none if the manager
-// runs outside of the cluster: its Deployment then says nothing about it.
+// fallbackPolicy is a ValidatingAdmissionPolicy that refuses the deletion of objects that must never
+// be deleted while no replica of the manager is ready. While one is ready, the webhook answers, which
+// has exceptions and records. There is no policy if the manager runs outside the cluster, since no
+// Deployment shows its state then.
 //
-// The webhook of these objects fails closed by itself; the twin adds a text that
-// says what to do. So a Deployment that the API server does not find lets the
-// request go on to the webhook. Kubernetes 1.37 stops watching Deployments for
-// parameters when the last policy that reads them is deleted, and never starts
-// again: from then on it goes by the Deployment as it was, until it is restarted.
+// The webhook of these objects fails closed itself; the policy only adds a message that says what to
+// do. So if the API server does not find the Deployment, the request goes to the webhook. Kubernetes
+// 1.37 stops watching Deployments for parameters when the last policy that reads them is deleted, and
+// never starts again: from then on it uses an outdated Deployment until the API server is restarted.
 func (f renderFacts) fallbackPolicy() (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
 	if len(f.kinds) == 0 || !f.call.isInCluster() {
 		return nil, nil

@@ -14,15 +14,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// longestCondition bounds what one guard of a user adds to a condition, and
-// widestEntry what a condition may come to: the API server reads expressions of
-// up to 100,000 characters.
+// longestCondition bounds the condition of one guard of a user, and widestEntry the condition of an
+// entry: the API server accepts expressions of up to 100,000 characters.
 const (
 	longestCondition = 20_000
 	widestEntry      = 60_000
 )
 
-// distinctGuards sorts guards and leaves out what is there twice.
+// distinctGuards sorts guards and removes duplicates.
 func distinctGuards(users []protection.Guard) []protection.Guard {
 	key := func(g protection.Guard) string {
 		return guardCondition(g) + strings.Join(g.Operations, " ") + g.FailurePolicy
@@ -40,8 +39,8 @@ func distinctGuards(users []protection.Guard) []protection.Guard {
 }
 
 // guardCondition is true for requests that a guard is about, of those of its resource
-// and its operations. Where it would be too long it says less: the rule is asked
-// about more, and decides as it would have.
+// and its operations. A condition that would be too long is made less exact: more requests are sent,
+// and the rule decides about them in the same way.
 func guardCondition(g protection.Guard) string {
 	var parts []string
 	if len(g.Namespaces) > 0 {
@@ -55,8 +54,8 @@ func guardCondition(g protection.Guard) string {
 	return expression.AllOf(parts...)
 }
 
-// otherWebhooks are the entries for guards of kinds other than pods: one for those that fail closed, and one for the rest, unless its
-// condition would be too long.
+// otherWebhooks returns the entries for guards of kinds other than pods: one for those that fail closed, and one for the rest, or
+// several if a condition would be too long.
 func (f renderFacts) otherWebhooks() []admissionv1.ValidatingWebhook {
 	var entries []admissionv1.ValidatingWebhook
 	var guards []protection.Guard
@@ -104,7 +103,7 @@ func (f renderFacts) otherWebhooks() []admissionv1.ValidatingWebhook {
 	return entries
 }
 
-// Names of the conditions that have those of guards.
+// Names of the conditions that combine those of guards.
 const (
 	aboutName     = "a-rule-is-about-it"
 	podsAboutName = "a-budget-or-a-rule-is-about-it"
@@ -123,10 +122,12 @@ func resourceCondition(g protection.Guard, narrow string) string {
 		narrow)
 }
 
-// widestClosed is what the conditions of guards that fail closed may come to. They are part of the conditions of other entries.
+// widestClosed is how long the conditions of guards that fail closed may be together. They are part of the conditions of other
+// entries.
 const widestClosed = 15_000
 
-// closedCondition is true for requests that one of the guards is about. Where it would be too long it says less, down to nothing.
+// closedCondition is true for requests that one of the guards is about. A condition that would be too long is made less exact,
+// and empty in the end.
 func closedCondition(guards []protection.Guard) string {
 	var parts []string
 	size := 0
@@ -149,8 +150,8 @@ func closedCondition(guards []protection.Guard) string {
 	return ""
 }
 
-// notAskedClosed is false for requests that the entry of guards that fail closed is asked about: asked twice, they would count
-// twice. Where that entry is asked about everything of its resources, requests are asked about twice.
+// notAskedClosed is false for requests that are sent by the entry of guards that fail closed: a request that is sent twice
+// would count twice. If that entry has no condition, requests are sent twice all the same.
 func notAskedClosed(asked string) admissionv1.MatchCondition {
 	c := admissionv1.MatchCondition{Name: "not-asked-to-fail-closed"}
 	if asked != "" {
@@ -159,7 +160,7 @@ func notAskedClosed(asked string) admissionv1.MatchCondition {
 	return c
 }
 
-// closedGuards are the guards of kinds other than pods that fail closed.
+// closedGuards returns the guards of kinds other than pods that fail closed.
 func (f renderFacts) closedGuards() (guards []protection.Guard) {
 	for _, g := range f.users {
 		if !isPods(g) && g.FailsClosed() {
@@ -169,12 +170,12 @@ func (f renderFacts) closedGuards() (guards []protection.Guard) {
 	return guards
 }
 
-// closedElsewhere is true for requests that the entry of these guards is asked about.
+// closedElsewhere is true for requests that the entry of these guards sends.
 func (f renderFacts) closedElsewhere() string { return closedCondition(f.closedGuards()) }
 
-// onceOnlyCondition is false for deletions that are asked about for their label anyway: asked
-// twice, they would count twice. What is labelled Cascading goes through while no
-// manager answers, so that guards that fail closed ask about it themselves.
+// onceOnlyCondition is false for deletions that are sent for their label anyway: a request that is
+// sent twice would count twice. Deletions of objects with the label Cascading are allowed while no
+// manager answers, so guards that fail closed send them themselves.
 func (f renderFacts) onceOnlyCondition(guards []protection.Guard, failOpen bool) string {
 	var always, cascading []string
 	for _, k := range f.kinds {
@@ -200,8 +201,7 @@ func (f renderFacts) onceOnlyCondition(guards []protection.Guard, failOpen bool)
 	return fmt.Sprintf("!(request.operation == 'DELETE' && %s)", expression.AnyOf(parts...))
 }
 
-// rulesOf are the operations on resources that guards are about, a rule for each
-// resource.
+// rulesOf returns the operations on resources that guards are about, a rule for each resource.
 func rulesOf(guards []protection.Guard) []admissionv1.RuleWithOperations {
 	var out []admissionv1.RuleWithOperations
 	for _, g := range guards {

@@ -28,14 +28,14 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/coalesce"
 )
 
-// Owner is the field manager of what is written.
+// Owner is the field manager of all writes.
 const Owner = "kruise-protection"
 
 // Reasons of events about the configurations.
 const (
 	UndecidedReason = "ProtectionUndecided"
 	LeftOutReason   = "GuardLeftOut"
-	// NotWrittenReason is the reason of an event of a configuration that cannot be written.
+	// NotWrittenReason is the reason of an event about a configuration that cannot be written.
 	NotWrittenReason = "WebhookNotWritten"
 )
 
@@ -47,11 +47,11 @@ const (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 
 // Writer keeps the configurations of the API server as the policies, the budgets and the SidecarSets require. Only the leader may
-// use it, but for Await, AwaitObject and Before.
+// use it, except for AwaitSidecarSet, AwaitObject and AwaitRules.
 type Writer struct {
-	// Client reads budgets, from a cache, and writes.
+	// Client reads budgets from a cache, and writes.
 	Client client.Client
-	// Live reads past the cache what is written.
+	// Live reads the written objects from the API server.
 	Live   client.Reader
 	Rules  *Rules
 	Config Config
@@ -59,11 +59,11 @@ type Writer struct {
 	Now    func() time.Time
 	// Undecided is 1 while the policies do not say what is protected.
 	Undecided prometheus.Gauge
-	// Precision is 0 while exactly the pods that SidecarSets select are sent for them, as far as the API server knows their
-	// namespaces, 1 while those are sent that have a label which a SidecarSet selects by, and 2 while all are; nil if it is not told.
+	// Precision is 0 while exactly the pods that SidecarSets select are sent for them, as far as the API server can evaluate their
+	// namespaces. It is 1 while all pods with a label that a SidecarSet selects by are sent, and 2 while all pods are. It may be nil.
 	Precision prometheus.Gauge
-	// Overridden is how many webhooks are not as they should be, since another client changes them again when that is put back; nil if
-	// it is not told.
+	// Overridden is how many webhooks differ from the wanted ones, because another client changes them again after each revert. It may
+	// be nil.
 	Overridden prometheus.Gauge
 
 	claiming sync.Mutex
@@ -75,47 +75,46 @@ type Writer struct {
 	watched client.Reader
 
 	mu sync.Mutex
-	// covered are namespaces that were written, as they were asked for: their budgets
-	// may not be in the cache yet.
+	// covered are namespaces that were written at the request of CoverNamespace: their budgets may not be
+	// in the cache yet.
 	covered   map[string]cover
 	precision podscope.Precision
-	// waiting is true while some of them have none there.
+	// waiting is true while the cache has no budget of some of them.
 	waiting bool
 	// claimed is when this process saw the claims of the configuration first, by their IDs.
 	claimed map[string]time.Time
-	// reported is what was reported last, by the kind of the object and the reason.
+	// reported has the last report, by the kind of the object and the reason.
 	reported map[string]reportedMessage
-	// validating and mutating are what other clients make of the configurations, overridden is how many webhooks of them are not as
-	// they should be, and again is when that is put back next.
+	// validating and mutating track changes of the configurations by other clients, overridden is how many of their webhooks
+	// differ, and again is when these are reverted next.
 	validating, mutating configurationContest
 	overridden           int
 	again                time.Time
-	// policy and binding are what other clients make of the policy of the API server's own and of its binding.
+	// policy and binding track changes of the ValidatingAdmissionPolicy and its binding by other clients.
 	policy, binding configurationContest
-	// wanted are the webhooks that this process has written or waits to put back, nil before the first. Guards that no policy of this
-	// process knows are read from them: another client may have changed what the API server has.
+	// wanted are the webhooks that this process has written or waits to write again, nil before the first write. Guards of namespaces
+	// whose policies have not answered are read from them, since another client may have changed the webhooks in the API server.
 	wanted []admissionv1.ValidatingWebhook
 }
 
-// cover is when a namespace was asked for last, and whether the cache has had a
-// budget of it since.
+// cover is when CoverNamespace was last called for a namespace, and whether the cache has had a budget
+// of it since.
 type cover struct {
 	since time.Time
 	seen  bool
 }
 
-// unseen is how long a namespace that was asked for stays without a budget in
-// the cache.
+// unseen is how long a covered namespace is kept without a budget in the cache.
 const unseen = 10 * time.Second
 
-// CoverNamespace sees to it that the API server asks about the pods of a namespace, and
-// returns when that is written: a budget must not count before.
+// CoverNamespace ensures that the API server sends requests about the pods of a namespace, and returns
+// when that is written: a budget must not count before.
 func (w *Writer) CoverNamespace(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c, known := w.covered[namespace]; known {
 		w.markCovered(namespace, cover{since: w.Now(), seen: c.seen})
-		return nil // it was written then, or else it would not be known
+		return nil // it is in covered, so it was written
 	}
 	w.markCovered(namespace, cover{since: w.Now()})
 	if err := w.syncWithRetry(ctx); err != nil {
@@ -132,14 +131,14 @@ func (w *Writer) markCovered(namespace string, c cover) {
 	w.covered[namespace] = c
 }
 
-// SyncConfigurations writes what is not as it should be.
+// SyncConfigurations writes the objects that differ from the wanted ones.
 func (w *Writer) SyncConfigurations(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.syncWithRetry(ctx)
 }
 
-// requeueAfter is when to look again though nothing changes.
+// requeueAfter returns when to reconcile again without a change.
 func (w *Writer) requeueAfter() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +152,7 @@ func (w *Writer) requeueAfter() time.Duration {
 	return after
 }
 
-// syncWithRetry tries again where another replica has made a claim meanwhile.
+// syncWithRetry retries if another replica has added a claim meanwhile.
 func (w *Writer) syncWithRetry(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.syncOnce(ctx) })
 }
@@ -171,13 +170,13 @@ func (w *Writer) syncOnce(ctx context.Context) error {
 		return fmt.Errorf("no policy has said yet what is protected: %s", answer.Failure)
 	}
 	err = w.settleAnswer(ctx, at, answer)
-	if message, known := whyNotWritten(err); known && ctx.Err() == nil { // a caller may have gone, or the manager ends
+	if message, known := whyNotWritten(err); known && ctx.Err() == nil { // not if the caller has given up, or the manager ends
 		w.reportOnce(at.validating, NotWrittenReason, message, "")
 	}
 	return err
 }
 
-// settleAnswer has the configurations be as the policies say.
+// settleAnswer writes the configurations for an answer of the policies.
 func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) error {
 	earlier := w.wanted
 	if earlier == nil {
@@ -199,7 +198,7 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 	if err != nil {
 		return err
 	}
-	if !want.isAt(at) { // the cache may be behind what was claimed, so that it does not say which pods need not be sent
+	if !want.isAt(at) { // the cache may lack claimed objects, so it cannot tell which pods need not be sent
 		if known, err = w.readAwaited(ctx, w.Live, at.mutating); err != nil {
 			return err
 		}
@@ -212,7 +211,7 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 	}
 	w.wanted = want.validating
 	w.reportPrecision(want.precision)
-	for _, ns := range budgets { // who covers one of them next need not write
+	for _, ns := range budgets { // the next CoverNamespace of one of them need not write
 		if _, known := w.covered[ns]; !known {
 			w.markCovered(ns, cover{})
 		}
@@ -220,7 +219,7 @@ func (w *Writer) settleAnswer(ctx context.Context, at *present, answer Answer) e
 	return nil
 }
 
-// reportPrecision says how well the pods that SidecarSets concern are told from others.
+// reportPrecision reports how exactly the pods that SidecarSets concern are selected.
 func (w *Writer) reportPrecision(p podscope.Precision) {
 	if w.Precision != nil {
 		w.Precision.Set(float64(p))
@@ -231,8 +230,8 @@ func (w *Writer) reportPrecision(p podscope.Precision) {
 	}
 }
 
-// budgetNamespaces are the namespaces with budgets, and those that will have one in the
-// cache soon.
+// budgetNamespaces returns the namespaces with budgets, and those whose budget will soon be in the
+// cache.
 func (w *Writer) budgetNamespaces(ctx context.Context) ([]string, error) {
 	namespaces := map[string]bool{}
 	list := &policyv1beta1.PodUnavailableBudgetList{}
@@ -249,7 +248,7 @@ func (w *Writer) budgetNamespaces(ctx context.Context) ([]string, error) {
 			c.seen = true
 			w.covered[ns] = c
 		case c.seen || w.Now().Sub(c.since) > unseen:
-			delete(w.covered, ns) // the last of its budgets is gone, or never came
+			delete(w.covered, ns) // its last budget is gone, or was never created
 			continue
 		default:
 			w.waiting = true
@@ -259,14 +258,14 @@ func (w *Writer) budgetNamespaces(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(namespaces)), nil
 }
 
-// followedKind is a kind of objects of namespaces that a step goes by.
+// followedKind is a namespaced kind whose objects a step reads.
 type followedKind struct {
 	name    string
 	newList func() client.ObjectList
 }
 
-// followed are the kinds, with objects in namespaces, that steps go by: their namespaces are those in
-// which pods are sent.
+// followed are the namespaced kinds whose objects steps read: pods are sent in the namespaces that
+// have such objects.
 var followed = map[match.Namespaces]followedKind{
 	match.WithSpreads:             {"WorkloadSpread", func() client.ObjectList { return &kruise.WorkloadSpreadList{} }},
 	match.WithPersistentPodStates: {"PersistentPodState", func() client.ObjectList { return &kruise.PersistentPodStateList{} }},
@@ -282,24 +281,25 @@ func namespacesWith(kind string) match.Namespaces {
 	return match.All
 }
 
-// present is what there is.
+// present has the current objects.
 type present struct {
 	call       clientConfig
 	mutating   *admissionv1.MutatingWebhookConfiguration
 	validating *admissionv1.ValidatingWebhookConfiguration
-	// leftOutMutating and leftOutValidating are what other clients leave out of webhooks, which these do not have here.
+	// leftOutMutating and leftOutValidating are the exemptions of other clients, which were removed from the webhooks
+	// here.
 	leftOutMutating, leftOutValidating exemptions
 }
 
-// NotInstalledError is of an object of the chart that does not exist, as while a
-// release goes: nothing is written then.
+// NotInstalledError reports an object of the chart that does not exist, such as during an uninstall:
+// nothing is written then.
 type NotInstalledError struct{ Object string }
 
 func (e NotInstalledError) Error() string {
 	return e.Object + " does not exist; the chart makes it"
 }
 
-// readConfigurations reads what the chart made.
+// readConfigurations reads the objects that the chart created.
 func (w *Writer) readConfigurations(ctx context.Context) (*present, error) {
 	at := &present{mutating: &admissionv1.MutatingWebhookConfiguration{}, validating: &admissionv1.ValidatingWebhookConfiguration{}}
 	chart := &admissionv1.ValidatingWebhookConfiguration{}

@@ -13,16 +13,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 )
 
-// writtenFor are guards for all that the API server is asked to send, by webhooks that exist, for the guards of some
-// namespaces: what a leader needs whose policies of these namespaces do not answer, and that does not know what they
-// said to the leader before. The guards have no labels, so more is sent than was, and nothing less.
+// writtenFor returns guards for all requests that existing webhooks send for guards of some namespaces. A new leader
+// needs these if the policies of these namespaces do not answer, since it does not have their answer to the previous
+// leader. The guards have no labels, so more requests are sent than before, never fewer.
 func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (guards []protection.Guard) {
 	literals := make([]string, len(namespaces))
 	for i, ns := range namespaces {
 		literals[i] = expression.TextLiteral(ns)
 	}
 	for i := range webhooks {
-		clauses := clausesOf(&webhooks[i]) // once: a condition is long, and there may be hundreds of rules and of namespaces
+		clauses := clausesOf(&webhooks[i]) // parsed once: a condition is long, and there may be hundreds of rules and namespaces
 		for _, r := range webhooks[i].Rules {
 			for _, group := range r.APIGroups {
 				for _, resource := range r.Resources {
@@ -43,9 +43,9 @@ func writtenFor(namespaces []string, webhooks []admissionv1.ValidatingWebhook) (
 }
 
 // boundWritten bounds guards that were read back. A guard of all namespaces is read back for each of them, and hundreds may be
-// unknown when a leader starts: where they have more bytes than guards may share, those about one resource become one. others are
-// the guards beside them. What these leave of the room of all is theirs: guards of as many resources were there before, and one that
-// is left out is no longer asked about.
+// unknown when a leader starts: if they have more than longestShared bytes, guards about one resource are merged. others are the
+// other guards. The guards that were read back may take all room that the others leave: that many resources had guards before, and
+// requests for a guard that is left out are not sent any more.
 func boundWritten(guards, others []protection.Guard) (out []protection.Guard, left []string) {
 	size := 0
 	for _, g := range guards {
@@ -70,8 +70,8 @@ func boundWritten(guards, others []protection.Guard) (out []protection.Guard, le
 	return shared.guards, left
 }
 
-// writtenGuard is the guard for a resource of a rule of a webhook, for no namespace yet, and whether it asks about a namespace, by its
-// name and its literal. asks is nil if the webhook is for no guards.
+// writtenGuard returns the guard for a resource of a rule of a webhook, without namespaces, and a function that reports whether the
+// webhook covers a namespace, by its name and its literal. asks is nil if the webhook is not for guards.
 func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, resource string, r admissionv1.RuleWithOperations) (g protection.Guard, asks func(ns, literal string) bool) {
 	base, sub, _ := strings.Cut(resource, "/")
 	g = protection.Guard{Group: group, Resource: base, Operations: operationsOf(r)}
@@ -91,7 +91,7 @@ func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, res
 		if sub == "resize" {
 			g.Operations = []string{protection.Resize}
 		}
-		// A condition that is long may say less than the guards did.
+		// A long condition may be less exact than the guards were.
 		if about == "" || len(about) >= widestEntry-longestCondition {
 			return g, everywhere
 		}
@@ -101,20 +101,20 @@ func writtenGuard(w *admissionv1.ValidatingWebhook, clauses []clause, group, res
 		if about == "" {
 			return g, everywhere
 		}
-		// It is one for each guard. Values of labels have no bar.
+		// The condition has one clause for each guard. Values of labels have no bar.
 		part := expression.TextLiteral(group) + " && request.resource.resource == " + expression.TextLiteral(resource) + " "
 		return g, of(func(c clause) bool { return strings.Contains(c.text, part) })
 	}
 	return g, nil
 }
 
-// inNamespaces is how a condition begins that limits a guard to namespaces.
+// inNamespaces is the beginning of a condition that limits a guard to namespaces.
 const inNamespaces = namespace + " in ["
 
-// clause is one of those of a condition of which any may be true.
+// clause is one of the alternatives of a condition.
 type clause struct {
 	text string
-	// namespaces are the literals of those that it names; nil if it is for all.
+	// namespaces are the literals of the namespaces in the clause; nil if it is for all.
 	namespaces map[string]bool
 }
 
@@ -123,7 +123,7 @@ func (c clause) namesNamespace(literal string) bool {
 	return c.namespaces == nil || c.namespaces[literal]
 }
 
-// clausesOf are those of the condition of a webhook that has those of guards.
+// clausesOf returns the clauses of the condition of a webhook that combines those of guards.
 func clausesOf(w *admissionv1.ValidatingWebhook) (out []clause) {
 	for text := range strings.SplitSeq(writtenCondition(w), "||") {
 		c := clause{text: text}
@@ -139,7 +139,7 @@ func clausesOf(w *admissionv1.ValidatingWebhook) (out []clause) {
 	return out
 }
 
-// writtenCondition is the condition of a webhook that has those of guards; empty if there is none.
+// writtenCondition returns the condition of a webhook that combines those of guards; empty if there is none.
 func writtenCondition(w *admissionv1.ValidatingWebhook) string {
 	for _, c := range w.MatchConditions {
 		if c.Name == aboutName || c.Name == podsAboutName {

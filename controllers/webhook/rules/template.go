@@ -37,7 +37,7 @@ func (f *Findings) LabelName(object metav1.Object) {
 	}
 }
 
-// RunsForever requires the restart policy Always, for workloads that replace pods that end.
+// RunsForever requires the restart policy Always and no deadline, for workloads that replace pods that end.
 func (f *Findings) RunsForever(spec *corev1.PodSpec, path *field.Path, kind string) {
 	if slices.Contains([]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}, spec.RestartPolicy) {
 		f.AddErrors(field.NotSupported(path.Child("restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))

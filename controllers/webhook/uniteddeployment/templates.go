@@ -24,7 +24,7 @@ type workload struct {
 	claims    []corev1.PersistentVolumeClaim
 }
 
-// validateTemplates checks templates that are new or changed, and all of them if the selector is.
+// validateTemplates checks the template if it, or the selector, is new or has changed.
 func (v validator) validateTemplates(deployment, old *v1beta1.UnitedDeployment, path *field.Path, found *rules.Findings) {
 	template := &deployment.Spec.Template
 	if old != nil {

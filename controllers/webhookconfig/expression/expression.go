@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// TextLiteral is a text as CEL reads it. Users choose keys and values of labels, so
-// all but what is harmless is escaped: no text ends the literal.
+// TextLiteral is a text as a CEL literal. Users choose keys and values of labels, so all characters
+// that are not known to be harmless are escaped: no text can end the literal.
 func TextLiteral(text string) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -28,7 +28,7 @@ func TextLiteral(text string) string {
 	return b.String()
 }
 
-// ListLiteral are texts as a list of CEL.
+// ListLiteral is a list of texts as a CEL literal.
 func ListLiteral(texts []string) string {
 	out := make([]string, len(texts))
 	for i, text := range texts {
@@ -37,10 +37,10 @@ func ListLiteral(texts []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// AllOf is true where all the expressions are. The empty ones are left out; those of several parts are in brackets.
+// AllOf is true if all expressions are. Empty ones are left out; expressions of several parts are in parentheses.
 func AllOf(parts ...string) string { return joinParts(" && ", parts) }
 
-// AnyOf is true where one of the expressions is, likewise.
+// AnyOf is true if one of the expressions is. It treats them like AllOf.
 func AnyOf(parts ...string) string { return joinParts(" || ", parts) }
 
 func joinParts(by string, parts []string) string {

@@ -14,25 +14,26 @@ import (
 	"github.com/regatta-sh/regatta/controllers/annotation"
 )
 
-// Annotation has the claims, on the configuration of the webhook of pods.
+// Annotation is the annotation with the claims, on the configuration of the webhook of pods.
 const Annotation = "apps.kruise.io/awaited-sidecarsets"
 
-// PendingSelector is that pods are to be sent for an object that is about to be written: the caches of the managers may not have it yet, or
-// not as it is going to be. Most are SidecarSets; those of WorkloadSpreads and PersistentPodStates are for the pods of a namespace.
+// PendingSelector is a claim that pods must be sent for an object that is about to be written: the caches of the managers may not have the
+// object yet, or only its old version. Most claims are for SidecarSets; those for WorkloadSpreads and PersistentPodStates are for the pods
+// of a namespace.
 type PendingSelector struct {
-	// Kind and Namespace are those of an object of a namespace. Both are empty for a SidecarSet.
+	// Kind and Namespace are those of a namespaced object. Both are empty for a SidecarSet.
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	// Set is the name of the object; empty if the claim is that of a rule.
 	Set   string   `json:"set,omitempty"`
 	Reach Selector `json:"reach"`
-	// UID is that of an object of a namespace: one that is made again under its name is another one.
+	// UID is the UID of a namespaced object, since an object that is created again has the same name.
 	UID types.UID `json:"uid,omitempty"`
-	// At sets two claims for the same apart. It is never compared with the time of another machine.
+	// At distinguishes two claims with the same content. It is never compared with the time of another machine.
 	At time.Time `json:"at"`
 }
 
-// ObjectKey names the object of the claim: no SidecarSet has a slash in its name.
+// ObjectKey names the object of the claim. It is unique, since no SidecarSet has a slash in its name.
 func (c PendingSelector) ObjectKey() string {
 	if c.Kind == "" {
 		return c.Set
@@ -40,19 +41,19 @@ func (c PendingSelector) ObjectKey() string {
 	return ObjectKey(c.Kind, c.Namespace, c.Set)
 }
 
-// ObjectKey is how claims name an object of a namespace.
+// ObjectKey is the name of a namespaced object in claims.
 func ObjectKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// ContentKey is the same for claims for the same pods by the same object.
+// ContentKey is equal for claims of the same object for the same pods.
 func (c PendingSelector) ContentKey() string { return c.ObjectKey() + "/" + c.Reach.Key() }
 
-// ID is the same for no two claims.
+// ID is unique for each claim.
 func (c PendingSelector) ID() string { return c.ContentKey() + "/" + c.At.Format(time.RFC3339Nano) }
 
-// IsUnnamed reports whether the claim represents claims that were too many to be kept apart: it is for all pods, and names no object.
+// IsUnnamed reports whether the claim replaces claims that were too many: it is for all pods, and names no object.
 func (c PendingSelector) IsUnnamed() bool { return c.Set == "" && c.Reach.MatchesAllPods() }
 
-// ReadClaims reads those of a configuration.
+// ReadClaims reads the claims of a configuration.
 func ReadClaims(of client.Object) ([]PendingSelector, error) {
 	raw := of.GetAnnotations()[Annotation]
 	if raw == "" {
@@ -61,7 +62,7 @@ func ReadClaims(of client.Object) ([]PendingSelector, error) {
 	return annotation.Decode[[]PendingSelector](Annotation, raw)
 }
 
-// EncodeClaims is the value of the annotation; empty if there are no claims.
+// EncodeClaims returns the value of the annotation; empty if there are no claims.
 func EncodeClaims(claims []PendingSelector) string {
 	if len(claims) == 0 {
 		return ""
@@ -69,7 +70,7 @@ func EncodeClaims(claims []PendingSelector) string {
 	return encodeJSON(claims)
 }
 
-// ClaimsToken names a list of claims; empty if there are none.
+// ClaimsToken returns a token that identifies a list of claims; empty if there are none.
 func ClaimsToken(claims []PendingSelector) string {
 	if len(claims) == 0 {
 		return ""
@@ -80,8 +81,8 @@ func ClaimsToken(claims []PendingSelector) string {
 // awaiting is between the path of the webhook of pods and a token.
 const awaiting = "/awaiting/"
 
-// TokenPath is where the API server sends pods while there are claims: a pod says which configuration it was sent by, which the manager
-// that receives it may not have seen yet.
+// TokenPath is the path to which the API server sends pods while there are claims. It identifies the configuration that a pod was sent
+// by, which the manager that receives the pod may not have seen yet.
 func TokenPath(path, token string) string {
 	if token == "" {
 		return path
@@ -89,12 +90,12 @@ func TokenPath(path, token string) string {
 	return path + awaiting + token
 }
 
-// PathPrefix is that of all these paths.
+// PathPrefix is the prefix of all these paths.
 func PathPrefix(path string) string { return path + awaiting }
 
 type tokenKey struct{}
 
-// WithToken keeps the token of the path that a pod was sent to.
+// WithToken adds the token of the path that a pod was sent to to the context.
 func WithToken(ctx context.Context, r *http.Request) context.Context {
 	if _, token, found := strings.Cut(r.URL.Path, awaiting); found {
 		return context.WithValue(ctx, tokenKey{}, token)

@@ -17,22 +17,23 @@ import (
 type Precision int
 
 const (
-	// Exact conditions have all requirements.
+	// Exact conditions contain all requirements.
 	Exact Precision = iota
-	// Keys are conditions by which a pod has one of some labels, whatever its value, or is in one of some namespaces.
+	// Keys are conditions that require that a pod has one of some labels, with any value, or is in one of some
+	// namespaces.
 	Keys
-	// Any are conditions that all pods fulfil.
+	// Any are conditions that are true for all pods.
 	Any
 )
 
 func (p Precision) String() string { return [...]string{"Exact", "Keys", "Any"}[p] }
 
-// Longest is how long a condition may be, in bytes. The API server compiles it anew when it changes, and evaluates it for every
-// new pod; it reads up to 100,000 bytes.
+// Longest is how long a condition may be, in bytes. The API server compiles it again when it changes, and evaluates it for
+// every new pod; it accepts up to 100,000 bytes.
 const Longest = 16_000
 
-// CELCondition is a CEL expression that is true for all pods that one of the descriptions is of. It is empty where there are none, and
-// "true" where all pods are described, or too many sorts of them to be told apart. What it costs does not depend on the pod.
+// CELCondition returns a CEL expression that is true for all pods that one of the descriptions matches. It is empty if there are none,
+// and "true" if all pods are described, or if there are too many descriptions. Its cost does not depend on the pod.
 func CELCondition(all []Selector) (string, Precision) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r Selector) bool { return r.None })
 	if len(all) == 0 {
@@ -52,8 +53,8 @@ func CELCondition(all []Selector) (string, Precision) {
 	return "true", Any
 }
 
-// exactConditions are the conditions of all descriptions. Those that differ in the values of their only requirement are one condition, since
-// an installation may have a SidecarSet for each application.
+// exactConditions returns the conditions of all descriptions. Descriptions that differ only in the values of their single requirement share
+// one condition, since an installation may have a SidecarSet for each application.
 func exactConditions(all []Selector) []string {
 	type place struct{ namespaces, key string }
 	values := map[place][]string{}
@@ -72,7 +73,7 @@ func exactConditions(all []Selector) []string {
 	return sortedUnique(parts)
 }
 
-// byKeys are conditions that name no value of a label. They are nil if a description has neither a label that must be there nor a
+// byKeys returns conditions that name no value of a label. It returns nil if a description has neither a required label nor a
 // namespace.
 func byKeys(all []Selector) []string {
 	var keys, namespaces []string
@@ -102,7 +103,7 @@ func (r Selector) celCondition() string {
 		switch l.Operator {
 		case metav1.LabelSelectorOpIn:
 			parts = append(parts, labelCondition(l.Key, l.Values))
-		case metav1.LabelSelectorOpNotIn: // a label that is not there is in no list
+		case metav1.LabelSelectorOpNotIn: // a missing label is in no list
 			parts = append(parts, "!("+labelCondition(l.Key, l.Values)+")")
 		case metav1.LabelSelectorOpExists:
 			parts = append(parts, labelExists(l.Key))
@@ -138,7 +139,7 @@ func labelCondition(key string, values []string) string {
 	return value + " in " + expression.ListLiteral(values)
 }
 
-// SortDistinct puts descriptions into an order that does not depend on how they were listed, and leaves out what is there twice.
+// SortDistinct sorts descriptions, and removes duplicates.
 func SortDistinct(all []Selector) []Selector {
 	slices.SortFunc(all, func(a, b Selector) int { return cmp.Compare(a.Key(), b.Key()) })
 	return slices.CompactFunc(all, func(a, b Selector) bool { return strings.Compare(a.Key(), b.Key()) == 0 })

@@ -16,7 +16,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// KindOf is the kind of an object, or of the objects of a list, which claims are for the pods of a namespace of; empty for others.
+// KindOf returns the kind of an object, or of the objects of a list, if claims of that kind are for the pods of a namespace; empty
+// for others.
 func KindOf(o runtime.Object) string {
 	switch o.(type) {
 	case *kruise.WorkloadSpread, *kruise.WorkloadSpreadList:
@@ -27,12 +28,13 @@ func KindOf(o runtime.Object) string {
 	return ""
 }
 
-// Reader reads from a cache. While a pod is admitted, it lists the WorkloadSpreads and PersistentPodStates of a namespace past the
-// cache if the API server sends pods for one that the cache does not have: a pod may be created as soon as that one is.
+// Reader reads from a cache. While a pod is admitted, it lists the WorkloadSpreads and PersistentPodStates of a namespace in the
+// API server if a claim is for one that the cache does not have: a pod may be created right after that object.
 type Reader struct {
 	client.Reader
 	Live client.Reader
-	// Claims are those of the configuration that a pod was sent by, by its token. No object is awaited if it is nil.
+	// Claims returns the claims of the configuration that a pod was sent by, by its token. No object is awaited if
+	// it is nil.
 	Claims func(ctx context.Context, token string) ([]PendingSelector, error)
 }
 
@@ -52,7 +54,7 @@ func (r Reader) List(ctx context.Context, list client.ObjectList, opts ...client
 	if complete, err := hasAwaited(list, kind, (&client.ListOptions{}).ApplyOptions(opts).Namespace, claims); complete || err != nil {
 		return err
 	}
-	// What the cache returned is not to be written to.
+	// The list of the cache must not be overwritten.
 	live := reflect.New(reflect.TypeOf(list).Elem())
 	if err := r.Live.List(ctx, live.Interface().(client.ObjectList), opts...); err != nil {
 		return fmt.Errorf("listing %ss that were written a moment ago: %w", kind, err)
@@ -61,7 +63,7 @@ func (r Reader) List(ctx context.Context, list client.ObjectList, opts ...client
 	return nil
 }
 
-// hasAwaited reports whether a list has all objects of a namespace that claims are for.
+// hasAwaited reports whether a list has all objects of a namespace that claims name.
 func hasAwaited(list client.ObjectList, kind, namespace string, claims []PendingSelector) (bool, error) {
 	if slices.ContainsFunc(claims, PendingSelector.IsUnnamed) {
 		return false, nil

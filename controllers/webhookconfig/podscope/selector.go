@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podscope describes the new pods that SidecarSets may concern, as the API server can find out by itself: by the labels of a pod
-// and the name of its namespace. A description never leaves out a pod that a SidecarSet selects.
+// Package podscope describes the new pods that SidecarSets may concern, in terms that the API server can evaluate itself: the labels of
+// a pod and the name of its namespace. A description never leaves out a pod that a SidecarSet selects.
 package podscope
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Selector describes pods. The zero value describes all of them.
 type Selector struct {
-	// Namespaces are the names of those that the pods are in; any namespace if there are none.
+	// Namespaces are the names of the namespaces of the pods; empty for any namespace.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Labels are requirements that all hold.
 	Labels []metav1.LabelSelectorRequirement `json:"labels,omitempty"`
@@ -28,11 +28,12 @@ type Selector struct {
 	None bool `json:"none,omitempty"`
 }
 
-// largest is how long the JSON of one description may be. A longer one says less: it describes more pods.
+// largest is how long the JSON of one description may be. A longer one is made less exact: it describes more
+// pods.
 const largest = 2000
 
-// DescribePods describes the pods that a SidecarSet may select. Those of a selector that cannot be read are all pods. The API server knows
-// the name of a pod's namespace and not its labels, so that a namespace selector counts as far as it requires names.
+// DescribePods describes the pods that a SidecarSet may select: all pods if its selector is invalid. The API server can evaluate the name
+// of a pod's namespace, but not the labels of the namespace, so only requirements on names of a namespace selector are used.
 func DescribePods(set *kruise.SidecarSet) Selector {
 	s := set.Spec.Selector
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
@@ -54,7 +55,7 @@ func DescribePods(set *kruise.SidecarSet) Selector {
 	return out
 }
 
-// labelRequirements are those of a selector that is valid, in an order that does not depend on how it is written.
+// labelRequirements returns the requirements of a valid selector, in a fixed order.
 func labelRequirements(s *metav1.LabelSelector) (out []metav1.LabelSelectorRequirement) {
 	for key, value := range s.MatchLabels {
 		out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
@@ -70,17 +71,17 @@ func labelRequirements(s *metav1.LabelSelector) (out []metav1.LabelSelectorRequi
 func encodeJSON(of any) string {
 	out, err := json.Marshal(of)
 	if err != nil {
-		panic(err) // texts and lists of texts have a JSON form
+		panic(err) // impossible: texts and lists of texts can be encoded as JSON
 	}
 	return string(out)
 }
 
 func (r Selector) encodedSize() int { return len(encodeJSON(r)) }
 
-// Key is the same for descriptions of the same text, and no other.
+// Key is equal exactly for equal descriptions.
 func (r Selector) Key() string { return pathDigest(encodeJSON(r)) }
 
-// pathDigest is a part of a path, as paths of webhooks may have them.
+// pathDigest returns a digest that can be a part of a webhook's path.
 func pathDigest(of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:8])
@@ -89,7 +90,7 @@ func pathDigest(of string) string {
 // MatchesAllPods reports whether all pods are described.
 func (r Selector) MatchesAllPods() bool { return !r.None && len(r.Namespaces)+len(r.Labels) == 0 }
 
-// MatchesPod reports whether a pod is described, as the conditions do.
+// MatchesPod reports whether a pod is described. It gives the same result as the conditions.
 func (r Selector) MatchesPod(namespace string, of map[string]string) bool {
 	if r.None || len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, namespace) {
 		return false
