@@ -92,7 +92,8 @@ const (
 	kubeNS  = "kube-system"
 )
 
-// GuardsNamespace reports whether requests of a namespace may be sent at all.
+// GuardsNamespace reports whether requests of a namespace may be sent at all. Requests without a namespace
+// always may.
 func (c Config) GuardsNamespace(namespace string, labels map[string]string) bool {
 	return namespace != kubeNS && namespace != c.Namespace && labels[SwitchKey] != SwitchOff
 }

@@ -118,7 +118,7 @@ func (s *sharedGuards) addGuard(g protection.Guard) bool {
 	}
 	if at := &s.guards[i]; s.bytes > s.most || bytesOfNames(at.Namespaces) > longestCondition/2 {
 		s.bytes -= bytesOfNames(at.Namespaces)
-		at.Namespaces = nil // of all
+		at.Namespaces = nil // all namespaces
 	}
 	return true
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounded keeps calls of Rego's built-in functions from making one huge
-// allocation, or from running indefinitely where nothing can stop them.
+// Package bounded prevents calls of Rego's built-in functions from making one huge allocation, and
+// from running without end where nothing can stop them.
 //
-// OPA looks at whether an evaluation is cancelled between expressions. A built-in
-// function is one step, so what it may cost must be known before it begins. Memory
-// says little about that: a rule can double an array thirty times over, which shares
-// its parts, and printing it writes a billion of them. So each function that prints,
-// compares, copies or searches what it is given measures that first, and fails with
-// an error that names the function and the limit.
+// OPA checks for cancellation between expressions. A call of a built-in function is one step, so its
+// cost must be known before it begins. The memory of an operand says little about that: a rule can
+// double an array thirty times, which shares its parts, and printing it writes a billion elements. So
+// each function that prints, compares, copies or searches its operands measures them first, and fails
+// with an error that names the function and the limit.
 //
-// To import the package replaces the functions in the whole process. Value is what
-// package module has rules call wherever they make a value themselves.
+// An import of the package replaces the functions in the whole process. Package module makes rules
+// call Value wherever they make a value themselves.
 package bounded
 
 import (
@@ -24,13 +23,13 @@ import (
 
 // Limits of one call of a built-in function.
 const (
-	// MaxNodes is how many values there may be in what is compared, sorted or joined,
-	// and in what a rule makes.
+	// MaxNodes is how many values an operand that is compared, sorted or joined may have, and a value that
+	// a rule makes.
 	MaxNodes = 1 << 22
-	// MaxText is how many bytes of text there may be in that.
+	// MaxText is how many bytes of text such a value may have.
 	MaxText = 64 << 20
-	// MaxPrinted is how many values there may be in what is written as text, and how
-	// many elements in what is made of a text or counts up.
+	// MaxPrinted is how many values an operand that is written as text may have, and how many elements a
+	// result that is made from a text, or a range of numbers.
 	MaxPrinted = 1 << 20
 	// MaxBytes is how many bytes a text may have that a function reads or writes.
 	MaxBytes = 16 << 20
@@ -38,12 +37,11 @@ const (
 	MaxParsed = 1 << 20
 	// MaxDigits is how many digits a number may have, and the largest exponent.
 	MaxDigits = 1000
-	// MaxSteps is how many steps a search may take that tries a pattern at each
-	// place of a text.
+	// MaxSteps is how many steps a search that tries a pattern at each place of a text may take.
 	MaxSteps = 1 << 28
 )
 
-// errCancelled ends the evaluation, as OPA does where it sees that it was cancelled.
+// errCancelled ends the evaluation, like OPA's own error for a cancelled query.
 var errCancelled = topdown.Halt{Err: &topdown.Error{Code: topdown.CancelErr, Message: "caller cancelled query execution"}}
 
 // call is a call of a built-in function.
@@ -52,12 +50,11 @@ type call struct {
 	cancel   topdown.Cancel
 }
 
-// guard says why a call is not made; nil if it is.
+// guard returns why a call is not made; nil if it may be made.
 type guard func(c *call) error
 
-// Value is the function that rules call with each value that they make of others,
-// and that answers it if it is within the limits of a comparison. It is not among
-// what policies may call.
+// Value is the function that rules call with each value that they make from others. It returns the
+// value if it is within the limits of a comparison. Policies may not call it themselves.
 var Value = replaceBuiltins(&ast.Builtin{
 	Name: "internal.bounded_value",
 	Decl: types.NewFunction(types.Args(types.A), types.A),
@@ -69,9 +66,9 @@ func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	for name, g := range guards {
 		inner := topdown.GetBuiltin(name)
 		if inner == nil {
-			continue // no policy can call it; a test holds that there is none
+			continue // OPA has no such function; a test ensures that this does not happen
 		}
-		arity := ast.BuiltinMap[name].Decl.Arity() // behind it is where the answer goes
+		arity := ast.BuiltinMap[name].Decl.Arity() // a further operand is for the result
 		topdown.RegisterBuiltinFunc(name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 			if err := g(&call{operands[:min(arity, len(operands))], bctx.Cancel}); err != nil {
 				return err
@@ -90,20 +87,20 @@ func replaceBuiltins(value *ast.Builtin) *ast.Builtin {
 	return value
 }
 
-// IsGuarded reports whether a function looks at its operands before it is called.
+// IsGuarded reports whether the operands of a function are measured before it is called.
 func IsGuarded(name string) bool {
 	_, ok := guards[name]
 	return ok
 }
 
-// MeasuresOperands reports whether an operand that is made in a call needs no measuring before
-// it: the function measures what it compares or copies of it, and answers no part of it
-// that it has not measured.
+// MeasuresOperands reports whether an operand that is made in a call need not be measured before it:
+// the function measures the parts that it compares or copies, and returns no part that it has not
+// measured.
 func MeasuresOperands(name string) bool {
 	return IsGuarded(name) && !looksAtKeys[name]
 }
 
-// valueErr is what a rule fails with that makes a value beyond the limits.
+// valueErr is the error of a rule that makes a value beyond the limits.
 func valueErr(err error, at *ast.Location) error {
 	if errors.Is(err, errCancelled) {
 		return err

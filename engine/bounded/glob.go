@@ -11,14 +11,13 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxGlobSteps is how many parts of a pattern glob.match may try, all restarts taken
-// together. It remembers where it was at each of them until it is done.
+// maxGlobSteps is how many parts of a pattern glob.match may try in all restarts together. It
+// remembers its position at each part until it is done.
 const maxGlobSteps = 1 << 22
 
-// checkGlobMatch texts are tried from the left. Where a part of the pattern does not match,
-// the search starts again at the last star, one character or one occurrence of the
-// star's next text further; once no star is left, at the last braces, with the next
-// alternative.
+// checkGlobMatch bounds the steps of a match. A text is tried from the left. Where a part of the
+// pattern does not match, the search starts again at the last star, one character or one occurrence of
+// the star's next text further; once no star is left, at the last braces, with the next alternative.
 func checkGlobMatch(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -28,7 +27,7 @@ func checkGlobMatch(c *call) error {
 		return fmt.Errorf("its pattern has %d bytes, and may have %d", len(glob), maxStates)
 	}
 	if !strings.ContainsAny(glob, "*{") {
-		return nil // there is one way
+		return nil // there is only one way to match
 	}
 	if err := checkLimit(saturatingMultiply(strings.Count(glob, "*"), len(s)), MaxSteps, "steps"); err != nil {
 		return err
@@ -41,11 +40,11 @@ func checkGlobMatch(c *call) error {
 	return checkLimit(saturatingMultiply(steps, len(s)+1), MaxSteps, "steps")
 }
 
-// globSequence is what the parts of a pattern take that follow each other, in one of
-// the alternatives of braces or outside of all.
+// globSequence is the cost of consecutive parts of a pattern, in one of the alternatives of braces or
+// outside all braces.
 type globSequence struct {
-	ways, parts        int // of the alternative that is read
-	allWays, mostParts int // of those before it
+	ways, parts        int // of the current alternative
+	allWays, mostParts int // of the alternatives before it
 }
 
 // beginAlternative begins another alternative.
@@ -54,12 +53,12 @@ func (g *globSequence) beginAlternative() {
 	g.ways, g.parts = 1, 0
 }
 
-// globTries answers how often a text is tried at most, with how many parts of the
-// pattern at a time, and how many numbers say where in the pattern that is.
+// globTries returns how often a text is tried at most, with how many parts of the pattern at a time,
+// and how many numbers describe a position in the pattern.
 //
 // The restarts of stars that follow each other are multiplied, and the alternatives of
-// braces added up. But a star that passes over all characters makes those before it
-// needless, unless there are braces with alternatives to try at each place.
+// braces added up. But a star that matches all characters makes restarts at earlier stars unnecessary,
+// unless there are braces with alternatives to try at each place.
 func globTries(glob, text string, free bool) (tries, parts, deepest int) {
 	open := []globSequence{{ways: 1}}
 	restarts, braces := 1, false
@@ -99,11 +98,11 @@ func globTries(glob, text string, free bool) (tries, parts, deepest int) {
 	return tries, open[0].parts, 1 + 2*deepest
 }
 
-// globRestarts is how often the search starts again at a star that a token follows.
+// globRestarts is how often the search starts again at a star before a token.
 func globRestarts(next syntax.Token, text string, inBraces bool) int {
 	switch {
 	case next.Type == syntax.EOF && !inBraces:
-		return 0 // the star takes all that is left
+		return 0 // the star matches all that is left
 	case next.Type == syntax.Text:
 		return strings.Count(text, next.Data[:1])
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown/builtins"
 )
 
-// guards are the functions that are replaced, with what is looked at before a call.
+// guards are the functions that are replaced, with the checks before a call.
 var guards = map[string]guard{
 	// They compare.
 	"equal": checkComparison, "neq": checkComparison, "lt": checkComparison, "lte": checkComparison, "gt": checkComparison, "gte": checkComparison,
@@ -28,7 +28,7 @@ var guards = map[string]guard{
 	"array.slice": checkNumbers,
 	// They write as text.
 	"sprintf": checkFormat, "internal.print": checkTexts, "internal.template_string": checkTexts, "concat": checkConcatenation,
-	// They read texts once, and answer no more than a few times as much.
+	// They read texts once, and return at most a few times as much.
 	"contains": checkTexts, "endswith": checkTexts, "startswith": checkTexts, "lower": checkTexts, "upper": checkTexts,
 	"substring": checkTexts, "strings.count": checkTexts, "strings.reverse": checkTexts,
 	"strings.any_prefix_match": checkTexts, "strings.any_suffix_match": checkTexts,
@@ -42,7 +42,7 @@ var guards = map[string]guard{
 	"time.add_date": checkTexts, "time.clock": checkTexts, "time.date": checkTexts, "time.diff": checkTexts, "time.format": checkTexts,
 	"time.parse_duration_ns": checkTexts, "time.parse_ns": checkTexts, "time.parse_rfc3339_ns": checkTexts, "time.weekday": checkTexts,
 	"regex.is_valid": checkPattern,
-	// They make many of one, or search at each place.
+	// They make many values from one, or search at each place.
 	"json.unmarshal": parsedNumbers, "json.is_valid": checkParsedText,
 	"split": checkSplit, "strings.split_n": checkSplit,
 	"replace": checkReplacement, "strings.replace_n": replacedAll,
@@ -52,12 +52,11 @@ var guards = map[string]guard{
 	"glob.match": checkGlobMatch,
 }
 
-// looksAtKeys has the functions that measure a key alone: what they answer is a part of
-// another operand.
+// looksAtKeys has the functions that measure only a key: their result is a part of another operand.
 var looksAtKeys = map[string]bool{"object.get": true, "object.remove": true, "array.slice": true}
 
-// Constant says why a function is as it was: what it costs does not depend on what
-// the parts of its operands are, and it makes nothing that is larger than they are.
+// Constant says why a function is not replaced: its cost does not depend on the parts of its operands,
+// and its result is not larger than they are.
 var Constant = map[string]string{
 	"assign": "no function: the evaluator binds a variable", "eq": "no function: the evaluator unifies, and bundles may not",
 	"print":      "no function: the compiler takes it out, or makes internal.print of it",
@@ -75,10 +74,10 @@ var Constant = map[string]string{
 	"object.keys":   "as long as its operand, with the same keys",
 }
 
-// isScalar is true of what has no parts.
+// isScalar is true for a value without parts.
 func isScalar(t *ast.Term) bool { return ast.IsScalar(t.Value) }
 
-// checkValues are compared or copied with all that is in them.
+// checkValues bounds operands that are compared or copied with all their parts.
 func checkValues(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
 	for _, t := range c.operands {
@@ -93,8 +92,8 @@ func checkValues(c *call) error {
 	return nil
 }
 
-// checkComparison are equal or not at once if one of them has no parts, or one is a list and
-// the other none, or has no elements.
+// checkComparison bounds a comparison. It costs nothing if one operand has no parts, if only one of
+// them is an array, or if an array is empty.
 func checkComparison(c *call) error {
 	a, b := c.operands[0], c.operands[1]
 	if isScalar(a) || isScalar(b) {
@@ -108,10 +107,10 @@ func checkComparison(c *call) error {
 	return checkValues(c)
 }
 
-// checkMembership are looked for in the last operand: by a hash where they are elements of a set
-// or keys, and else by comparing them with one value after the other. A comparison ends
-// with the smaller of two. So what is measured is what is looked for, and the collection
-// only where that times its length is beyond the limits.
+// checkMembership bounds a search for operands in the last one: by a hash for elements of a set and
+// for keys, and otherwise by comparing them with one value after the other. A comparison ends with the
+// smaller of two values. So the operands that are searched for are measured, and the collection only
+// if their size times its length is beyond the limits.
 func checkMembership(c *call) error {
 	last := len(c.operands) - 1
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
@@ -125,7 +124,7 @@ func checkMembership(c *call) error {
 	}
 	most := MaxNodes
 	if _, isSet := collection.Value.(ast.Set); isSet || last == 2 {
-		most = MaxSteps // it is compared with what has the same hash
+		most = MaxSteps // it is compared only with values of the same hash
 	} else if err := c.listedNumbers(collection); err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func checkMembership(c *call) error {
 	return m.measureTerms(collection)
 }
 
-// listedNumbers are compared with a number that is looked for.
+// listedNumbers checks the numbers of a list, which are compared with a number that is searched for.
 func (c *call) listedNumbers(list *ast.Term) error {
 	if _, ok := c.operands[0].Value.(ast.Number); !ok {
 		return nil
@@ -156,14 +155,13 @@ func (c *call) listedNumbers(list *ast.Term) error {
 	return err
 }
 
-// checkKeyLookup are objects whose keys are looked for: what a key has in it is compared.
+// checkKeyLookup bounds the lookup of keys in an object: the parts of a key are compared.
 func checkKeyLookup(c *call) error {
 	m := meter{maxNodes: MaxNodes, maxBytes: MaxText, cancel: c.cancel}
 	return m.measureTerms(c.operands[1])
 }
 
-// checkKeyRemoval are keys of objects, in a list, a set, or an object of which the values count
-// for nothing.
+// checkKeyRemoval bounds keys in an array, in a set, or in an object whose values do not matter.
 func checkKeyRemoval(c *call) error {
 	keys, ok := c.operands[1].Value.(ast.Object)
 	if !ok {
@@ -173,7 +171,7 @@ func checkKeyRemoval(c *call) error {
 	return m.measureTerms(keys.Keys()...)
 }
 
-// checkNumbers are calculated with.
+// checkNumbers bounds operands of calculations.
 func checkNumbers(c *call) error {
 	for _, t := range c.operands {
 		if n, ok := t.Value.(ast.Number); ok {
@@ -185,7 +183,7 @@ func checkNumbers(c *call) error {
 	return nil
 }
 
-// checkNumberRange are as many as there are numbers from one to another.
+// checkNumberRange bounds the length of a range of numbers.
 func checkNumberRange(c *call) error {
 	if err := checkNumbers(c); err != nil {
 		return err
@@ -194,7 +192,7 @@ func checkNumberRange(c *call) error {
 	for i, t := range c.operands {
 		v, ok := t.Value.(ast.Number)
 		if !ok {
-			return nil // the function says what is wrong with it
+			return nil // the function reports the error
 		}
 		x, err := builtins.NumberToInt(v)
 		if err != nil {

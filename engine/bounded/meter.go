@@ -11,20 +11,19 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// meter counts what values have in them, each part once for every way to it, since
-// who prints or compares a value goes every way. It stops at its limits.
+// meter counts the parts of values. A shared part counts once for every path to it, since printing or
+// comparing a value visits every path. It stops at its limits.
 type meter struct {
 	maxNodes, maxBytes int
 	nodes, bytes       int
-	cancel             topdown.Cancel // nil where OPA gives a built-in none
+	cancel             topdown.Cancel // nil if OPA passes none to a built-in
 	err                error
 }
 
-// glance is how many nodes are counted between two looks at whether the evaluation
-// was cancelled. It is a power of two.
+// glance is how many nodes are counted between two checks for cancellation. It is a power of two.
 const glance = 1 << 12
 
-// measureTerms counts values. Its error names the limit that they are beyond.
+// measureTerms counts values. Its error names the limit that they exceed.
 func (m *meter) measureTerms(values ...*ast.Term) error {
 	for _, v := range values {
 		if !m.countValue(v.Value) {
@@ -34,7 +33,7 @@ func (m *meter) measureTerms(values ...*ast.Term) error {
 	return nil
 }
 
-// countValue is false where the walk ends before all is counted.
+// countValue is false if the walk ends before all parts are counted.
 func (m *meter) countValue(v ast.Value) bool {
 	if m.nodes++; m.nodes > m.maxNodes {
 		m.err = fmt.Errorf("its operands have more than %d values in them, each counted once for every way to it, which is the limit", m.maxNodes)
@@ -65,7 +64,7 @@ func (m *meter) countValue(v ast.Value) bool {
 			}
 		}
 	case ast.Object:
-		// A stopped walk goes over the other keys of the objects that it is in, and no deeper.
+		// A stopped walk still visits the other keys of the enclosing objects, but goes no deeper.
 		return !v.Until(func(k, t *ast.Term) bool { return !m.countValue(k.Value) || !m.countValue(t.Value) })
 	}
 	return true
@@ -79,8 +78,8 @@ func (m *meter) addTextBytes(bytes int) bool {
 	return true
 }
 
-// CheckNumber is an error of a number that it takes long to calculate or to compare with:
-// one of more than MaxDigits digits, or of an exponent beyond that.
+// CheckNumber returns an error for a number that makes calculations and comparisons slow: one with
+// more than MaxDigits digits, or with a larger exponent.
 func CheckNumber(n ast.Number) error {
 	if len(n) > MaxDigits {
 		return fmt.Errorf("a number has %d digits, and may have %d", len(n), MaxDigits)

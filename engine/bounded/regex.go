@@ -13,10 +13,10 @@ import (
 // of the ranges of its classes of characters.
 const maxStates = 10_000
 
-// size is what a regular expression takes once it is compiled.
+// size is the size of a compiled regular expression.
 type size struct {
-	states int // with what it repeats as often as that is
-	ranges int // ends of ranges of characters; a class has them once, however often it is repeated
+	states int // repeated parts count as often as they repeat
+	ranges int // ends of ranges of characters; a class counts once, however often it is repeated
 }
 
 func sizeOf(re *syntax.Regexp) size {
@@ -37,8 +37,7 @@ func sizeOf(re *syntax.Regexp) size {
 	return n
 }
 
-// known remembers the sizes of regular expressions, which are asked about in each
-// decision.
+// known caches the sizes of regular expressions, which are needed in each decision.
 var known struct {
 	sync.Mutex
 	sizes map[string]size
@@ -58,7 +57,7 @@ func sizeOfPattern(expr string) size {
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return size{} // the function says so
+		return size{} // the function reports the error
 	}
 	if len(known.sizes) >= maxKnown || known.sizes == nil {
 		known.sizes = map[string]size{}
@@ -68,7 +67,7 @@ func sizeOfPattern(expr string) size {
 	return n
 }
 
-// checkPattern is a regular expression of so many states.
+// checkPattern bounds the size of a regular expression.
 func checkPattern(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -88,7 +87,7 @@ func limitedPattern(expr string) (size, error) {
 	return n, nil
 }
 
-// checkRegexSubject is what a function of regular expressions is asked about.
+// checkRegexSubject bounds the expression and the text of a function of regular expressions.
 func (c *call) checkRegexSubject(expr, s int) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -100,10 +99,10 @@ func (c *call) checkRegexSubject(expr, s int) error {
 	return checkLimit(saturatingMultiply(n.states, len(c.textOperand(s))), MaxSteps, "steps")
 }
 
-// checkRegexMatch texts match a pattern or not.
+// checkRegexMatch bounds a match of a text.
 func checkRegexMatch(c *call) error { return c.checkRegexSubject(0, 1) }
 
-// checkRegexFind texts have at most a match at each place, with each group of the pattern.
+// checkRegexFind bounds a search: a text has at most one match at each place, with each group of the pattern.
 func checkRegexFind(c *call) error {
 	if err := c.checkRegexSubject(0, 1); err != nil {
 		return err
@@ -116,8 +115,8 @@ func (c *call) limitedPlaces(expr, s int) error {
 	return checkLimit(saturatingMultiply(len(c.textOperand(s)), groups), MaxPrinted, "places to match")
 }
 
-// matchedAndReplaced texts have the new text at each match, and in it the match as often
-// as the text refers to it.
+// matchedAndReplaced bounds a replacement: the result has the new text at each match, with the match
+// as often as the new text refers to it.
 func matchedAndReplaced(c *call) error {
 	if err := c.checkRegexSubject(1, 0); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// checkTexts are read or written once. What an operand is as a text is a few times as long
-// as the texts that are in it.
+// checkTexts bounds operands that are read or written once. An operand written as text is a few times
+// as long as the texts in it.
 func checkTexts(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
@@ -23,7 +23,7 @@ func checkTexts(c *call) error {
 	return checkLimit(m.printedBytes(len(c.operands)), MaxBytes, "bytes")
 }
 
-// measureTexts measures values against the limits of what is written as text.
+// measureTexts measures values against the limits for values that are written as text.
 func (c *call) measureTexts(values ...*ast.Term) (meter, error) {
 	m := meter{maxNodes: MaxPrinted, maxBytes: MaxBytes, cancel: c.cancel}
 	err := m.measureTerms(values...)
@@ -31,22 +31,22 @@ func (c *call) measureTexts(values ...*ast.Term) (meter, error) {
 }
 
 // maxMarks is how many bytes a value has as a text besides its own text: null, true,
-// brackets, quotes and what parts it from the next value.
+// brackets, quotes and the separator from the next value.
 const maxMarks = 8
 
-// printedBytes is how many bytes the measured values are as texts, of which so many are no
-// parts of others and have no marks.
+// printedBytes is how many bytes the measured values take as texts. whole is how many of them are not
+// parts of others, and so have no marks.
 func (m *meter) printedBytes(whole int) int {
 	return saturatingAdd(m.bytes, saturatingMultiply(maxMarks, m.nodes-whole))
 }
 
-// textOperand is an operand; empty if it is none, which the function complains about.
+// textOperand returns an operand that is a text; empty if it is no text, which the function reports.
 func (c *call) textOperand(i int) string {
 	s, _ := c.operands[i].Value.(ast.String)
 	return string(s)
 }
 
-// checkLimit is an error if a result, or what it takes, is beyond a limit.
+// checkLimit returns an error if a result, or its cost, is beyond a limit.
 func checkLimit(n, limit int, what string) error {
 	if n > limit || n < 0 {
 		return fmt.Errorf("it would have more than %d %s, which is the limit", limit, what)
@@ -54,7 +54,7 @@ func checkLimit(n, limit int, what string) error {
 	return nil
 }
 
-// saturatingMultiply multiplies, and answers the largest number where that is more.
+// saturatingMultiply multiplies, and returns the largest number on overflow.
 func saturatingMultiply(factors ...int) int {
 	const most = 1<<63 - 1
 	out := uint64(1)
@@ -68,7 +68,7 @@ func saturatingMultiply(factors ...int) int {
 	return int(out)
 }
 
-// saturatingAdd adds, and answers the largest number where that is more.
+// saturatingAdd adds, and returns the largest number on overflow.
 func saturatingAdd(a, b int) int {
 	if c := a + b; c >= 0 {
 		return c
@@ -76,7 +76,7 @@ func saturatingAdd(a, b int) int {
 	return 1<<63 - 1
 }
 
-// checkConcatenation texts have the first one between each two of the others.
+// checkConcatenation bounds a join of texts: the first one is between each two of the others.
 func checkConcatenation(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
@@ -89,15 +89,15 @@ func checkConcatenation(c *call) error {
 	return checkLimit(saturatingAdd(m.bytes-len(c.textOperand(0)), saturatingMultiply(len(c.textOperand(0)), list.Len())), MaxBytes, "bytes")
 }
 
-// maxWidth is how wide package fmt makes what it formats.
+// maxWidth is the largest width that package fmt uses.
 const maxWidth = 1_000_000
 
-// maxFloat is how many bytes the largest number has that package fmt writes without an
-// exponent, where its precision is none.
+// maxFloat is how many bytes package fmt writes at most for a number without an exponent and without a
+// precision.
 const maxFloat = 320
 
-// checkFormat texts have each operand once, or as often as the format names it, and what
-// widths and precisions fill up.
+// checkFormat bounds formatted text: it has each operand once, or as often as the format names it, and
+// the padding of widths and precisions.
 func checkFormat(c *call) error {
 	m, err := c.measureTexts(c.operands...)
 	if err != nil {
@@ -138,7 +138,7 @@ func paddingBytes(flags string) (bytes int) {
 		switch d := flags[i]; {
 		case d == '*':
 			bytes += maxWidth
-		case d == '[': // it is a number of an operand
+		case d == '[': // it is the index of an operand
 			for i+1 < len(flags) && flags[i] != ']' {
 				i++
 			}
@@ -153,12 +153,12 @@ func paddingBytes(flags string) (bytes int) {
 	return bytes + n
 }
 
-// checkParsedText texts become values, which take more memory than they do.
+// checkParsedText bounds a text that becomes a value, which takes more memory than the text.
 func checkParsedText(c *call) error {
 	return checkLimit(len(c.textOperand(0)), MaxParsed, "bytes to parse")
 }
 
-// parsedNumbers are those of a text of JSON that becomes a value.
+// parsedNumbers checks the numbers in a JSON text that becomes a value.
 func parsedNumbers(c *call) error {
 	if err := checkParsedText(c); err != nil {
 		return err
@@ -181,7 +181,7 @@ func parsedNumbers(c *call) error {
 	return nil
 }
 
-// lengthOfString is how many bytes the string of JSON has that a text begins with.
+// lengthOfString is the length in bytes of the JSON string at the beginning of a text.
 func lengthOfString(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -194,7 +194,7 @@ func lengthOfString(s string) int {
 	return len(s)
 }
 
-// checkNumeral are a text that becomes a number, in front of a unit or not.
+// checkNumeral bounds a text that becomes a number, with or without a unit.
 func checkNumeral(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -206,7 +206,7 @@ func checkNumeral(c *call) error {
 	}
 	exp, err := strconv.Atoi(n[strings.LastIndexAny(n, "eEpP")+1:])
 	if !strings.ContainsAny(n, "eEpP") || errors.Is(err, strconv.ErrSyntax) {
-		return nil // the function says what is wrong with it
+		return nil // the function reports the error
 	}
 	if err != nil || exp > MaxDigits || exp < -MaxDigits {
 		return fmt.Errorf("its text has a number of an exponent beyond %d, and may have none", MaxDigits)
@@ -214,7 +214,7 @@ func checkNumeral(c *call) error {
 	return nil
 }
 
-// checkSplit texts have as many pieces as there are separators.
+// checkSplit bounds a split: there is a piece for each separator.
 func checkSplit(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -225,7 +225,7 @@ func checkSplit(c *call) error {
 	return checkLimit(strings.Count(c.textOperand(0), c.textOperand(1)), MaxPrinted, "pieces")
 }
 
-// checkReplacement texts have the new text in place of each old one.
+// checkReplacement bounds a replacement: the result has the new text in place of each old one.
 func checkReplacement(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -237,7 +237,7 @@ func checkReplacement(c *call) error {
 	return checkLimit(saturatingAdd(len(s), saturatingMultiply(strings.Count(s, old), len(with))), MaxBytes, "bytes")
 }
 
-// replacedAll texts have each of the new texts in place of its old one.
+// replacedAll bounds a replacement of several texts.
 func replacedAll(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -259,7 +259,7 @@ func replacedAll(c *call) error {
 	return checkLimit(length, MaxBytes, "bytes")
 }
 
-// checkSearch texts are compared with another one at each place.
+// checkSearch bounds a search: a text is compared with another one at each place.
 func checkSearch(c *call) error {
 	if err := checkTexts(c); err != nil {
 		return err
@@ -267,7 +267,7 @@ func checkSearch(c *call) error {
 	return checkLimit(saturatingMultiply(len(c.textOperand(0)), len(c.textOperand(1))), MaxSteps, "steps")
 }
 
-// searchedAll texts have a place for each of the other one that is in them.
+// searchedAll bounds a search that returns each place.
 func searchedAll(c *call) error {
 	if err := checkSearch(c); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"unicode"
 )
 
-// FromArchive makes a bundle of a .tar.gz file in OPA's bundle format, which is
-// what `opa build` makes. Nothing is verified when by is nil.
+// FromArchive makes a bundle from a .tar.gz file in OPA's bundle format, as `opa build` makes it. The
+// signature is not verified if by is nil.
 func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) (*Bundle, error) {
 	files, err := unpackArchive(name, from)
 	if err != nil {
@@ -44,9 +44,9 @@ func FromArchive(name string, from io.Reader, by *Verification, opts ...Option) 
 	return b, nil
 }
 
-// unpackArchive reads all files into memory. Limits hold for what comes out of the
-// archive, whatever it says about itself: both for the bytes that are unzipped
-// and for those of the files, since a sparse file has more of these.
+// unpackArchive reads all files into memory. The limits apply to the unpacked contents, whatever the
+// archive declares: to the unzipped bytes and to the bytes of the files, since a sparse file has more
+// of these.
 func unpackArchive(name string, from io.Reader) (map[string]string, error) {
 	zipped, err := gzip.NewReader(from)
 	if err != nil {
@@ -95,14 +95,14 @@ func unpackArchive(name string, from io.Reader) (map[string]string, error) {
 	}
 }
 
-// ArchiveError says why a file is no archive that a bundle may be in.
+// ArchiveError says why a file is no valid archive of a bundle.
 type ArchiveError struct{ Err error }
 
 func (e ArchiveError) Error() string { return fmt.Sprintf("unpacking: %v", e.Err) }
 func (e ArchiveError) Unwrap() error { return e.Err }
 
-// cutOff says in words what readers of archives say of a file that is none, or
-// only the beginning of one.
+// cutOff explains the errors of readers of archives for a file that is no archive, or only the
+// beginning of one.
 func cutOff(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -115,8 +115,8 @@ func cutOff(err error) error {
 	return err
 }
 
-// bundlePath is the path of a file below the bundle. OPA writes them with a slash in
-// front, and tar with "./".
+// bundlePath is the path of a file in the bundle. OPA writes paths with a leading slash, and tar with
+// "./".
 func bundlePath(name string) (string, error) {
 	p := strings.TrimPrefix(strings.TrimPrefix(name, "/"), "./")
 	strange := func(r rune) bool { return r == '\\' || !unicode.IsPrint(r) }
@@ -126,8 +126,8 @@ func bundlePath(name string) (string, error) {
 	return p, nil
 }
 
-// checkFileName refuses files to which OPA gives a meaning that they do not have
-// here: the bundle would not behave as its author saw it.
+// checkFileName refuses files that have a meaning in OPA that the engine does not support: the bundle
+// would not behave as in its author's tests.
 func checkFileName(p string) error {
 	switch base := path.Base(p); {
 	case base == "patch.json":
@@ -146,9 +146,9 @@ func checkFileName(p string) error {
 // FromArchive and OPA read. The same files make the same bytes.
 func (b *Bundle) PackArchive(w io.Writer) error { return packArchive(w, b.Files) }
 
-// PackFiles writes files by their paths as such an archive, all of them and as
-// they are: a signature among them stays good. A path that an archive may not
-// have is an error; whether the files are a bundle is for FromArchive to say.
+// PackFiles writes all files unchanged, by their paths, as such an archive, so that a signature among
+// them stays valid. A path that an archive may not have is an error. FromArchive checks whether the
+// files are a valid bundle.
 func PackFiles(w io.Writer, files map[string]string) error {
 	packed := make(map[string]string, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {

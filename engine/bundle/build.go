@@ -16,12 +16,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Build says how an archive is made of a bundle.
+// Build has the options of BuildArchive.
 type Build struct {
-	// Revision is for people; that of the manifest, or else the hash of the
-	// content, if it is empty.
+	// Revision is for users. If empty, it is the revision of the manifest or, without one, the hash of the
+	// content.
 	Revision string
-	// Sequence is that of the manifest if it is nil.
+	// Sequence is the sequence of the manifest if it is nil.
 	Sequence *int64
 	// Tests are left out unless this is true.
 	Tests bool
@@ -43,7 +43,7 @@ func (b *Bundle) BuildArchive(w io.Writer, how Build) error {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
 	files[manifestFile] = string(text) + "\n"
-	// Reading the files again finds here what a cluster would refuse later.
+	// The files are read again to find errors here that a cluster would refuse later.
 	if _, err := FromFiles(b.Name, files); err != nil {
 		return fmt.Errorf("building bundle %s: %w", b.Name, err)
 	}
@@ -87,8 +87,8 @@ func (b *Bundle) buildManifest(how Build) (opabundle.Manifest, error) {
 	return m, err
 }
 
-// ownRoots are the packages and data there are, so that OPA lets several
-// bundles be active beside each other.
+// ownRoots returns the packages and data paths of the bundle, so that OPA can have several bundles
+// active together.
 func (b *Bundle) ownRoots(modules []*ast.Module) []string {
 	var paths []string
 	for _, m := range modules {
@@ -109,8 +109,8 @@ func (b *Bundle) ownRoots(modules []*ast.Module) []string {
 	return out
 }
 
-// regoVersion is 1, which every OPA of today reads, unless a module would mean
-// something else there than in the cluster, or nothing.
+// regoVersion is 1, which every current OPA reads, unless a module would have another meaning in
+// version 1 than in the cluster, or would not compile.
 func (b *Bundle) regoVersion(modules []*ast.Module) int {
 	other := func(m *ast.Module) bool {
 		file := m.Package.Location.File

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle is policies as they are shipped: read from a folder, an
-// archive or inline files, and let in by a gate.
+// Package bundle has policies as they are shipped: read from a folder, an archive or inline files, and
+// admitted by a gate.
 package bundle
 
 import (
@@ -21,39 +21,37 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Kind says who wrote a bundle, and with it what it may say.
+// Kind says who wrote a bundle, and so which rules it may have.
 type Kind string
 
 const (
-	// Builtin answers every decision point; it is part of the binaries.
+	// Builtin is the bundle that answers every decision point; it is part of the binaries.
 	Builtin Kind = "builtin"
-	// Platform may extend and replace the built-in one, for the whole cluster.
+	// Platform bundles may extend and replace the built-in one, for the whole cluster.
 	Platform Kind = "platform"
-	// Tenant may only be stricter, and only in its own namespace.
+	// Tenant bundles may only be stricter, and only in their own namespace.
 	Tenant Kind = "tenant"
 )
 
-// Bundle is a set of modules and data that is activated as one. It does not
-// change once it is read.
+// Bundle is a set of modules and data that is activated as one. It is immutable once it is read.
 type Bundle struct {
 	Kind Kind
-	// Namespace is where a tenant's bundle holds; else it is empty.
+	// Namespace is the namespace in which a tenant's bundle decides; empty for other kinds.
 	Namespace string
-	// Canary is where a platform bundle that is tried out holds, in place of the
-	// one of its name that has none: namespaces in their order, each once. It is
-	// nil for a bundle that holds everywhere.
+	// Canary has the namespaces, sorted and distinct, in which a canary of a platform bundle decides in
+	// place of the bundle of the same name without Canary. It is nil for a bundle that decides everywhere.
 	Canary []string
-	// Withheld is true of a bundle that was rolled back and that nothing replaces. It
-	// stands where it stood, so that it is known what it takes part in, and no decision
-	// is made with it or without it there.
+	// Withheld is true for a bundle that was rolled back and that nothing replaces. It stays in the set,
+	// so that the points that it takes part in are known. At these points no decision is made, neither
+	// with it nor without it.
 	Withheld bool
-	// Since is when it was let in; zero where that is not known. A process that starts makes
-	// bundles active in any order.
+	// Since is when the bundle was accepted; zero if that is not known. The order of activation in a
+	// process does not show it, since a process that starts activates bundles in any order.
 	Since time.Time
 	Name  string
-	// Revision is the SHA-256 of the content, in hexadecimal, however it is packed. People are shown its ShortRevision.
+	// Revision is the SHA-256 of the content, in hexadecimal, independent of its packing. Users see its ShortRevision.
 	Revision string
-	// Manifest is what the bundle says about itself; empty if it has none.
+	// Manifest is the manifest of the bundle; empty if it has none.
 	Manifest opabundle.Manifest
 	// Signature is nil unless the bundle was read from an archive that has one.
 	Signature *Signature
@@ -70,7 +68,7 @@ type Bundle struct {
 	heapBytes int
 }
 
-// Option says something about a bundle that its files do not.
+// Option sets properties of a bundle that are not in its files.
 type Option func(*Bundle)
 
 // AsTenant makes a bundle one of a namespace.
@@ -78,8 +76,8 @@ func AsTenant(namespace string) Option {
 	return func(b *Bundle) { b.Kind, b.Namespace = Tenant, namespace }
 }
 
-// AsCanary makes a platform bundle hold in these namespaces only. What has no
-// namespace cannot be named, so "" is left out; without any it holds nowhere.
+// AsCanary makes a platform bundle decide only in these namespaces. "" is left out, since
+// cluster-scoped objects cannot be selected; without namespaces the bundle decides nowhere.
 func AsCanary(namespaces ...string) Option {
 	return func(b *Bundle) {
 		names := slices.DeleteFunc(slices.Clone(namespaces), func(ns string) bool { return ns == "" })
@@ -88,13 +86,13 @@ func AsCanary(namespaces ...string) Option {
 	}
 }
 
-// AsWithheld makes a bundle stand without deciding, as one that was rolled back does.
+// AsWithheld makes a bundle withheld, like one that was rolled back: it stays in a set, but does not decide.
 func AsWithheld() Option { return func(b *Bundle) { b.Withheld = true } }
 
-// WithSince sets when a bundle was let in.
+// WithSince sets when a bundle was accepted.
 func WithSince(t time.Time) Option { return func(b *Bundle) { b.Since = t } }
 
-// WithheldCopy is the bundle, withheld.
+// WithheldCopy returns a withheld copy of the bundle.
 func (b *Bundle) WithheldCopy() *Bundle {
 	out := *b
 	out.Withheld = true
@@ -104,8 +102,8 @@ func (b *Bundle) WithheldCopy() *Bundle {
 // AsBuiltin makes a bundle the one that answers every point.
 func AsBuiltin() Option { return func(b *Bundle) { b.Kind = Builtin } }
 
-// FromFiles makes a platform bundle, unless an option says otherwise, of files
-// by their paths. Other files than modules and data are ignored.
+// FromFiles makes a bundle from files by their paths: a platform bundle, unless an option says
+// otherwise. Files other than modules and data are ignored.
 func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, error) {
 	b := &Bundle{
 		Kind: Platform, Name: name, Data: map[string]any{}, Files: map[string]string{},
@@ -131,15 +129,14 @@ func FromFiles(name string, files map[string]string, opts ...Option) (*Bundle, e
 	return b, nil
 }
 
-// shortDigits is how many digits of a revision people are shown. They name a
-// revision among the few that one has at hand; another may be made that begins with
-// the same.
+// shortDigits is how many digits of a revision users see. They identify a revision among few; another
+// revision with the same digits can be forged.
 const shortDigits = 12
 
-// ShortRevision is a revision as people are shown it.
+// ShortRevision is a revision as users see it.
 func ShortRevision(revision string) string { return revision[:min(len(revision), shortDigits)] }
 
-// ShortID is what ID returns, as people are shown it.
+// ShortID is an ID as users see it.
 func ShortID(id string) string {
 	name, revision, ok := strings.Cut(id, "@")
 	if !ok {
@@ -157,7 +154,7 @@ func ShortIDs(ids []string) []string {
 	return out
 }
 
-// ID names the bundle and its revision, as records do.
+// ID names the bundle and its revision, as in records.
 func (b *Bundle) ID() string {
 	name := b.Name
 	if b.Namespace != "" {
@@ -166,9 +163,9 @@ func (b *Bundle) ID() string {
 	return name + "@" + b.Revision
 }
 
-// hashContent covers the modules in an order, each with its length, so that no two sets
-// of files have one text between them, and all data as one document. Tests and
-// the manifest do not count: they decide nothing.
+// hashContent hashes the modules in order, each with its length, so that two sets of files never have
+// the same input, and all data as one document. Tests and the manifest do not count, since they do not
+// affect decisions.
 func (b *Bundle) hashContent() string {
 	h := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(b.Modules)) {

@@ -24,19 +24,19 @@ import (
 // in the decisions of a domain (policies/README.md, How to change a decision).
 type Extension struct {
 	Domain, Rule string
-	// Stricter rules can only ever refuse or delay, reorder the workload's own
-	// pods, or be asked more, so a tenant may have them.
+	// Stricter is true for rules that can only refuse or delay, reorder the workload's own pods, or be
+	// asked more often, so that a tenant may have them.
 	Stricter bool
-	// Set is true when the rule must be written with contains, so that those of
-	// all packages can be joined.
+	// Set is true if the rule must be written with contains, so that the sets of all packages can be
+	// joined.
 	Set     bool
 	Meaning string
-	// Answer is what the rule has for a value or, if it is a set, each of its
-	// elements; nil while no point reads it.
+	// Answer is the type of the rule's value or, for a set, of each element; nil while no point reads the
+	// rule.
 	Answer reflect.Type
 }
 
-// AllExtensions lists them.
+// AllExtensions lists all extensions.
 func AllExtensions() []Extension {
 	hold, deny := reflect.TypeFor[decision.Hold](), reflect.TypeFor[decision.Deny]()
 	exempt, guard := reflect.TypeFor[decision.Exemption](), reflect.TypeFor[protection.Guard]()
@@ -71,7 +71,7 @@ func AllExtensions() []Extension {
 	return list
 }
 
-// AllDomains lists those that decision points are in.
+// AllDomains lists the domains that have decision points.
 func AllDomains() []string {
 	var out []string
 	for _, p := range catalog.All() {
@@ -94,7 +94,7 @@ func PointsOfTenants() []decision.Name {
 	return out
 }
 
-// allowedExtensions of a domain that a kind of bundle may have, or all of them.
+// allowedExtensions returns the extensions of a domain that a kind of bundle may have.
 func allowedExtensions(domain string, kind Kind) (rules []Extension) {
 	for _, x := range AllExtensions() {
 		if x.Domain == domain && (kind != Tenant || x.Stricter) {
@@ -104,7 +104,7 @@ func allowedExtensions(domain string, kind Kind) (rules []Extension) {
 	return rules
 }
 
-// CheckContract reports everything in a user's bundle that is not allowed, or that no
+// CheckContract reports all rules and data in a user's bundle that are not allowed, or that no
 // decision point reads.
 func (b *Bundle) CheckContract() module.Problems {
 	c := &checker{bundle: b, heard: map[string]bool{}}
@@ -142,8 +142,8 @@ func (c *checker) allowedPackages() string {
 	return "allowed are extend.<domain>.<name> and override.<domain>, where the domain is one of " + strings.Join(AllDomains(), ", ")
 }
 
-// RefersOutside reports whether a module of the bundle refers to packages or data that are not written out, or not the
-// bundle's own. Check refuses a bundle of a namespace that does.
+// RefersOutside reports whether a module of the bundle refers to packages or data of others, or by a computed
+// reference. CheckContract refuses such a bundle of a namespace.
 func (b *Bundle) RefersOutside() bool {
 	c := checker{bundle: b}
 	for _, m := range b.Modules {
@@ -152,9 +152,8 @@ func (b *Bundle) RefersOutside() bool {
 	return len(c.problems) > 0
 }
 
-// checkReferences reports what a tenant's module refers to of others: what platform
-// engineers or the policies themselves know is none of its business, and a
-// reference that is computed could be to anything.
+// checkReferences reports references of a tenant's module to packages or data of others, which it must
+// not read. A computed reference is reported too, since it could refer to anything.
 func (c *checker) checkReferences(m *ast.Module) {
 	ast.WalkTerms(m, func(t *ast.Term) bool {
 		ref, ok := t.Value.(ast.Ref)
@@ -243,7 +242,7 @@ func (c *checker) checkExtension(path, domain string, r *ast.Rule) {
 	switch {
 	case mine == nil && known:
 		c.reportProblem(r.Location, "%s means nothing in %s, where a package may have %s", name, domain, extensionNames(allowedExtensions(domain, c.bundle.Kind)))
-	case mine == nil: // a rule of its own
+	case mine == nil: // a rule that only this package uses
 	case c.bundle.Kind == Tenant && !mine.Stricter:
 		c.reportProblem(r.Location, "%s (%s) is for platform engineers; a bundle of a namespace may have %s", name, mine.Meaning, extensionNames(allowedExtensions(domain, Tenant)))
 	case mine.Set && r.Head.RuleKind() != ast.MultiValue:
@@ -276,8 +275,8 @@ func ruleName(r *ast.Rule) string {
 	return ""
 }
 
-// checkUnusedPackages reports packages that neither extend nor replace anything nor are
-// referred to by one that does. A misspelt `holds` would otherwise stop nothing.
+// checkUnusedPackages reports packages that neither extend nor replace anything, and that no such
+// package refers to. Otherwise a misspelled `holds` would have no effect and not be noticed.
 func (c *checker) checkUnusedPackages() {
 	used := map[string]bool{}
 	for _, m := range c.bundle.Modules {
@@ -325,8 +324,8 @@ func pointNames(domain string) (out []string) {
 	return out
 }
 
-// checkTestModule checks that tests stay beside the policy: a test in the package of
-// another policy would change what it tests.
+// checkTestModule checks that tests are in packages of their own policy: a test in the package of
+// another policy would change that policy.
 func (c *checker) checkTestModule(m *ast.Module) {
 	path := module.PackagePath(m)
 	if !strings.HasPrefix(path, "extend.") && !strings.HasPrefix(path, "override.") {
@@ -334,9 +333,8 @@ func (c *checker) checkTestModule(m *ast.Module) {
 	}
 }
 
-// checkBaseData checks that base data is beside the bundle's own packages, and does not
-// pose as a rule. What counts is where it is, not in which file: `opa build`
-// puts all of it into one.
+// checkBaseData checks that base data is below the bundle's own packages, and does not take the place
+// of a rule. The path of the data counts, not its file, since `opa build` puts all data into one file.
 func (c *checker) checkBaseData() {
 	for _, file := range slices.Sorted(maps.Keys(c.bundle.documents)) {
 		at := &ast.Location{File: file, Row: 1, Col: 1}
@@ -351,7 +349,7 @@ func (c *checker) checkBaseData() {
 				continue
 			}
 			if len(steps) < 4 {
-				continue // a folder with nothing in it
+				continue // an empty folder
 			}
 			own := ast.DefaultRootRef
 			for _, step := range steps[:3] {

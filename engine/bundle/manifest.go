@@ -24,8 +24,8 @@ const (
 	manifestError = "manifest_error" // the code of problems with it
 )
 
-// ManifestSequence is the number that the manifest has under metadata.regatta.sequence;
-// ok is false if there is none.
+// ManifestSequence is the number in the manifest under metadata.regatta.sequence; ok is false if there
+// is none.
 func (b *Bundle) ManifestSequence() (n int64, ok bool) {
 	n, ok, err := parseSequence(b.Manifest)
 	return n, ok && err == nil
@@ -57,11 +57,11 @@ func parseSequence(m opabundle.Manifest) (n int64, ok bool, err error) {
 	return n, true, nil
 }
 
-// OlderError refuses a bundle that was made before the one that is active: a
-// signature stays good indefinitely, so an old mistake could be brought back.
+// OlderError refuses a bundle that is older than the active one: a signature does not expire, so an
+// old error could be brought back.
 type OlderError struct {
 	Bundle string
-	// Sequence is that of the bundle, or nil if it has none.
+	// Sequence is the sequence of the bundle, or nil if it has none.
 	Sequence *int64
 	Active   int64
 }
@@ -73,8 +73,8 @@ func (e OlderError) Error() string {
 	return fmt.Sprintf("bundle %s has the sequence %d, which is lower than %d of the active one", e.Bundle, *e.Sequence, e.Active)
 }
 
-// FollowsActive is an OlderError if the bundle must not take the place of the active
-// one, because its sequence is lower or because it lost it.
+// FollowsActive returns an OlderError if the bundle must not replace the active one, because its
+// sequence is lower or missing.
 func (b *Bundle) FollowsActive(active *Bundle) error {
 	before, ok := active.ManifestSequence()
 	if !ok {
@@ -83,8 +83,7 @@ func (b *Bundle) FollowsActive(active *Bundle) error {
 	return b.FollowsSequence(before)
 }
 
-// FollowsSequence is an OlderError if the bundle must not take the place of one
-// with this sequence.
+// FollowsSequence returns an OlderError if the bundle must not replace one with this sequence.
 func (b *Bundle) FollowsSequence(before int64) error {
 	switch n, ok := b.ManifestSequence(); {
 	case !ok:
@@ -95,7 +94,7 @@ func (b *Bundle) FollowsSequence(before int64) error {
 	return nil
 }
 
-// readManifest takes from the manifest what this build of it can keep to.
+// readManifest reads the manifest, and refuses parts that this build does not support.
 func (b *Bundle) readManifest(text string) error {
 	wrong := func(format string, args ...any) error {
 		return module.Problems{{File: manifestFile, Row: 1, Col: 1, Code: manifestError, Message: "the manifest is wrong: " + fmt.Sprintf(format, args...)}}
@@ -126,7 +125,7 @@ func (b *Bundle) readManifest(text string) error {
 	return nil
 }
 
-// checkRoots finds modules and data that the manifest says are not in the bundle.
+// checkRoots finds modules and data that are outside the roots of the manifest.
 func (b *Bundle) checkRoots() (out module.Problems) {
 	if b.Manifest.Roots == nil {
 		return nil
@@ -162,8 +161,8 @@ func rootOf(m *ast.Module) string {
 	return strings.ReplaceAll(module.PackagePath(m), ".", "/")
 }
 
-// leafPaths are the paths, in their order, of what has nothing below it in a
-// document: all but objects, and empty ones.
+// leafPaths returns the paths, sorted, of all values of a document that have nothing below them:
+// values that are no objects, and empty objects.
 func leafPaths(doc map[string]any, below ...string) (out [][]string) {
 	for _, k := range slices.Sorted(maps.Keys(doc)) {
 		p := append(slices.Clone(below), k)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package artifact has bundles in registries, the way OPA keeps them: an image
-// of one layer, which is the archive.
+// Package artifact stores bundles in registries in the same form as OPA: as an image with one layer,
+// which is the archive.
 package artifact
 
 import (
@@ -26,20 +26,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// Annotations of the manifest. Title is what tools name the file after they
-// pulled it.
+// Annotations of the manifest. Title is the file name that tools use for a pulled layer.
 const (
 	Revision = "org.opencontainers.image.revision"
 	Sequence = "sh.regatta.bundle.sequence"
 	Title    = "org.opencontainers.image.title"
 
 	fileName = "bundle.tar.gz"
-	// defaultMaxSize bounds what is pulled: more than a bundle that may be read
-	// can be, however badly it is zipped.
+	// defaultMaxSize bounds a pull: it is more than any bundle that may be read, however badly it is
+	// compressed.
 	defaultMaxSize = 16 << 20
 )
 
-// Registry says how registries are talked to.
+// Registry is a client of registries.
 type Registry struct {
 	insecure  bool
 	keychain  authn.Keychain
@@ -54,23 +53,21 @@ type Option func(*Registry)
 // WithHTTP allows registries without TLS.
 func WithHTTP() Option { return func(r *Registry) { r.insecure = true } }
 
-// WithKeychain sets where credentials are from; else it is the configuration of
-// docker or podman.
+// WithKeychain sets the source of credentials; the configuration of docker or podman if unset.
 func WithKeychain(k authn.Keychain) Option { return func(r *Registry) { r.keychain = k } }
 
-// WithTransport sets what sends requests: those to the registry, and those to
-// where it has its tokens and its blobs.
+// WithTransport sets the transport of requests: those to the registry, and those to the servers of its
+// tokens and blobs.
 func WithTransport(t http.RoundTripper) Option { return func(r *Registry) { r.transport = t } }
 
-// WithMaxSize sets how many bytes an archive that is pulled may have; else they
-// are 16 MiB.
+// WithMaxSize sets how many bytes an archive that is pulled may have; 16 MiB if unset.
 func WithMaxSize(bytes int64) Option { return func(r *Registry) { r.maxSize = bytes } }
 
-// WithoutRetries is for who tries again in their own time; else a registry that
-// is in trouble is asked three times.
+// WithoutRetries is for callers that retry themselves. Otherwise a request that fails temporarily is
+// sent three times.
 func WithoutRetries() Option { return func(r *Registry) { r.once = true } }
 
-// New makes one.
+// New makes a Registry.
 func New(opts ...Option) *Registry {
 	r := &Registry{keychain: authn.DefaultKeychain, transport: remote.DefaultTransport, maxSize: defaultMaxSize}
 	for _, o := range opts {
@@ -79,13 +76,13 @@ func New(opts ...Option) *Registry {
 	return r
 }
 
-// ReferenceError is a reference that cannot be one.
+// ReferenceError reports an invalid reference.
 type ReferenceError struct{ Err error }
 
 func (e ReferenceError) Error() string { return "reading the reference: " + e.Err.Error() }
 func (e ReferenceError) Unwrap() error { return e.Err }
 
-// NoBundleError is an image that has no bundle in it.
+// NoBundleError reports an image without a bundle.
 type NoBundleError struct {
 	Reference string
 	Why       string
@@ -93,15 +90,15 @@ type NoBundleError struct {
 
 func (e NoBundleError) Error() string { return "pulling bundle: " + e.Reference + " " + e.Why }
 
-// TooLargeError is an archive that has more bytes than are pulled.
+// TooLargeError reports an archive that is larger than the limit.
 type TooLargeError struct{ Max int64 }
 
 func (e TooLargeError) Error() string {
 	return fmt.Sprintf("pulling bundle: the archive is larger than %d bytes, which is what a bundle has at most", e.Max)
 }
 
-// Push puts an archive into a registry and returns the reference that names
-// these bytes and no others. The same archive always has the same digest.
+// Push writes an archive to a registry and returns the reference that names exactly these bytes. The
+// same archive always has the same digest.
 func (r *Registry) Push(ctx context.Context, reference string, archive []byte) (string, error) {
 	ref, err := r.parseReference(reference)
 	if err != nil {
@@ -149,9 +146,8 @@ func imageOf(b *bundle.Bundle, archive []byte) (v1.Image, error) {
 	return mutate.Annotations(image, notes).(v1.Image), nil
 }
 
-// ResolveDigest asks where a reference leads, and returns the one that names the bytes
-// there and no others. Nothing is downloaded, and a reference with a digest is
-// not even asked about.
+// ResolveDigest resolves a reference, and returns the one that names exactly the current bytes.
+// Nothing is downloaded, and for a reference with a digest no request is sent.
 func (r *Registry) ResolveDigest(ctx context.Context, reference string) (pinned string, err error) {
 	ref, err := r.parseReference(reference)
 	if err != nil {
@@ -167,8 +163,8 @@ func (r *Registry) ResolveDigest(ctx context.Context, reference string) (pinned 
 	return ref.Context().Digest(found.Digest.String()).String(), nil
 }
 
-// PullArchive gets an archive, and the reference that names these bytes and no others.
-// Nothing is verified but that the bytes have their digest.
+// PullArchive gets an archive, and the reference that names exactly these bytes. It verifies only that
+// the bytes have their digest.
 func (r *Registry) PullArchive(ctx context.Context, reference string) (archive []byte, pinned string, err error) {
 	ref, err := r.parseReference(reference)
 	if err != nil {
@@ -202,7 +198,8 @@ func (r *Registry) PullArchive(ctx context.Context, reference string) (archive [
 	return nil, "", NoBundleError{ref.String(), fmt.Sprintf("has no layer %s, which is where OPA keeps bundles", types.OCILayer)}
 }
 
-// RefusedError is a registry that will not, or has not, what is asked for. Its cause is a *transport.Error.
+// RefusedError reports that a registry refuses a request, or does not have the artifact. Its cause is a
+// *transport.Error.
 type RefusedError struct {
 	Says string
 	Err  error
@@ -211,8 +208,8 @@ type RefusedError struct {
 func (e RefusedError) Error() string { return e.Says }
 func (e RefusedError) Unwrap() error { return e.Err }
 
-// explainRefusal explains a registry's answer to the user who named the reference: the
-// registry's own text is about its requests. Other errors stay as they are.
+// explainRefusal explains a registry's response to the user who named the reference: the registry's
+// own text is about single requests. Other errors stay as they are.
 func explainRefusal(ref name.Reference, err error) error {
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
@@ -243,7 +240,7 @@ func (r *Registry) readLayer(l v1.Layer) ([]byte, error) {
 		return nil, fmt.Errorf("pulling bundle: %w", err)
 	}
 	defer from.Close()
-	// The registry may have more than it says.
+	// The registry may send more bytes than it declares.
 	text, err := io.ReadAll(io.LimitReader(from, r.maxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("pulling bundle: %w", err)

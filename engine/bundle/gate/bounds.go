@@ -2,5 +2,5 @@
 
 package gate
 
-// MostReport is what the report of a check may take in the process that had the bundle checked, in bytes.
+// MostReport is how many bytes the report of a check may take in the process that starts the check.
 const MostReport = maxReport

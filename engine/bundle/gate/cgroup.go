@@ -8,11 +8,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/cgroup"
 )
 
-// spareMemory is what a child leaves to the manager beside it, in bytes.
+// spareMemory is how many bytes of memory a child process leaves to the manager.
 const spareMemory = 32 << 20
 
-// MemoryLeft returns how much memory the container of this process has left for a child, in bytes: its limit, less what is in use
-// and cannot be given back. The files are those of /sys/fs/cgroup. It is not limited where they say nothing of a limit.
+// MemoryLeft returns how much memory the container of this process has left for a child, in bytes: its limit, less the memory in
+// use that cannot be reclaimed. The files are those of /sys/fs/cgroup. limited is false if they have no limit.
 func MemoryLeft(files fs.FS) (left uint64, limited bool) {
 	limit, used, limited := cgroup.MemoryUse(files)
 	if !limited {

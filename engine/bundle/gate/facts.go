@@ -7,11 +7,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// facts is what the input of one point has.
+// facts describes the input of one point.
 type facts struct{ schema *jsonschema.Schema }
 
-// mayHavePath reports whether a path may be defined in the input. It says no only where the
-// path names a field that a struct of the contract has not.
+// mayHavePath reports whether a path may be defined in the input. It is false only if the path names a
+// field that a struct of the contract does not have.
 func (f facts) mayHavePath(path ast.Ref) bool {
 	s := f.schema
 	for _, part := range path {
@@ -23,7 +23,7 @@ func (f facts) mayHavePath(path ast.Ref) bool {
 		case s.Type == "object" && s.Properties.Len() > 0:
 			key, ok := part.Value.(ast.String)
 			if !ok {
-				return true // any of them
+				return true // true if any alternative may have it
 			}
 			field, ok := s.Properties.Get(string(key))
 			if !ok {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gate decides whether a bundle may become active. It checks what the
-// bundle says, compiles it with everything it would be active with, holds it
-// against the contract, runs its tests and makes recent decisions again. What a
-// bundle can do in these steps is not trusted: they are run by a Runner, which
-// may be another process.
+// Package gate decides whether a bundle may become active. It checks the rules of the bundle, compiles
+// it with everything it would be active with, compares its answers with the contract, runs its tests
+// and makes recent decisions again. A bundle is not trusted in these steps: a Runner, which may be
+// another process, runs them.
 package gate
 
 import (
@@ -33,19 +32,19 @@ const (
 	Limits   Stage = "limits"   // of time or memory, in whichever step
 )
 
-// Report is what was found.
+// Report is the result of a check.
 type Report struct {
 	// Refused is the stage that refused the bundle; empty if none did.
 	Refused  Stage           `json:"refused,omitempty"`
 	Problems module.Problems `json:"problems,omitempty"`
-	// Stages are those that were gone through, the one that refused last.
+	// Stages are the stages that were run; the one that refused is the last.
 	Stages   []Took    `json:"stages,omitempty"`
 	Tests    []Test    `json:"tests,omitempty"`
 	Coverage *Coverage `json:"coverage,omitempty"`
 	// LimitedIn is the stage that ran out of memory or time, where Refused is Limits; empty if it is not known.
 	LimitedIn Stage `json:"limitedIn,omitempty"`
 	// Replayed is how many decisions were made again, of a sample of recent ones; Differences are those
-	// with another answer. They are news, not mistakes.
+	// with another answer. They are information, not errors.
 	Replayed    int                  `json:"replayed,omitempty"`
 	Differences []compare.Difference `json:"differences,omitempty"`
 }
@@ -74,7 +73,7 @@ type Coverage struct {
 	Missed []string `json:"missed,omitempty"`
 }
 
-// CoveredPercent of the lines that are covered; all of none.
+// CoveredPercent is the percentage of covered lines; 100 if there are none.
 func (c Coverage) CoveredPercent() float64 {
 	if c.Lines == 0 {
 		return 100
@@ -95,10 +94,10 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("bundle %s is refused (%s):\n%v", e.Bundle, e.Stage, e.Problems)
 }
 
-// Unwrap gives the problems.
+// Unwrap returns the problems.
 func (e *RefusedError) Unwrap() error { return e.Problems }
 
-// Gate lets bundles in.
+// Gate checks bundles before they are admitted.
 type Gate struct {
 	builtin  *bundle.Bundle
 	runner   Runner
@@ -109,7 +108,7 @@ type Gate struct {
 // Option changes a gate.
 type Option func(*Gate)
 
-// WithRunner sets who does the work; without it this process does.
+// WithRunner sets the Runner; this process runs the stages if unset.
 func WithRunner(r Runner) Option { return func(g *Gate) { g.runner = r } }
 
 // WithTime sets how long all stages together may take.
@@ -127,9 +126,9 @@ func New(builtin *bundle.Bundle, opts ...Option) *Gate {
 	return g
 }
 
-// AdmitBundle checks a bundle that would join, or take its own place in, the active
-// ones. The error is a *RefusedError when the bundle is to blame. Records are
-// recent decisions, the newest first, of which a bounded sample is made again; there may be none.
+// AdmitBundle checks a bundle that would be added to the active ones, or would replace its earlier
+// revision. The error is a *RefusedError if the bundle is the cause. Records are recent decisions, the
+// newest first, of which a bounded sample is made again; there may be none.
 func (g *Gate) AdmitBundle(ctx context.Context, b *bundle.Bundle, active bundle.Set, records []decision.Record) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.time)
 	defer cancel()
@@ -153,9 +152,8 @@ func (g *Gate) AdmitBundle(ctx context.Context, b *bundle.Bundle, active bundle.
 	return report, nil
 }
 
-// replacesActive reports whether a bundle would be active in place of another. A canary
-// leaves the one that holds elsewhere; a bundle that holds everywhere is what
-// becomes of its canary.
+// replacesActive reports whether a bundle would replace an active one. A canary does not replace the
+// bundle that decides elsewhere; a bundle that decides everywhere replaces its canary.
 func replacesActive(b, active *bundle.Bundle) bool {
 	return active.Name == b.Name && active.Namespace == b.Namespace && (b.Canary == nil || active.Canary != nil)
 }
@@ -166,7 +164,8 @@ type Job struct {
 	Active   []Source `json:"active,omitempty"`
 	Bundle   Source   `json:"bundle"`
 	Coverage bool     `json:"coverage,omitempty"`
-	// Records are lines of JSON. They follow the job where another process receives it, so that it has one of them at a time.
+	// Records are lines of JSON. They are sent after the job to another process, so that it has only one of them in memory at
+	// a time.
 	Records [][]byte `json:"-"`
 }
 

@@ -18,9 +18,9 @@ import (
 )
 
 // findImpossibleRules reports rules that can never be true because their conditions need
-// facts that no point has together. A package of a domain is evaluated at all its
-// points, so a rule is possible if it is at one of them. Conditions of which this
-// is not certain count as possible everywhere.
+// facts that no point has together. A package of a domain is evaluated at all points of the domain, so
+// a rule is possible if it is possible at one of them. Conditions that cannot be analyzed count as
+// possible everywhere.
 func findImpossibleRules(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	if b.Kind == bundle.Builtin {
 		return nil
@@ -61,7 +61,7 @@ func isExtension(domain string, r *ast.Rule) bool {
 // pointSet has a bit for each point of a domain. No domain has more than 64.
 type pointSet uint64
 
-// possibility works out at which points rules can be true.
+// possibility computes at which points rules can be true.
 type possibility struct {
 	compiler *ast.Compiler
 	points   []decision.Name
@@ -71,19 +71,19 @@ type possibility struct {
 
 func (p *possibility) allPoints() pointSet { return 1<<len(p.points) - 1 }
 
-// condition is a reference that has to be defined for a rule to be true.
+// condition is a reference that must be defined for a rule to be true.
 type condition struct {
 	ref      ast.Ref
 	location *ast.Location
 	at       pointSet
 }
 
-// pointsForRule is where one definition of a rule can be true, or one behind its else.
+// pointsForRule returns the points at which one definition of a rule, or one of its else branches, can be true.
 func (p *possibility) pointsForRule(r *ast.Rule) pointSet {
 	if at, ok := p.of[r]; ok {
 		return at
 	}
-	p.of[r] = p.allPoints() // nothing refers to itself: the compiler has seen to it
+	p.of[r] = p.allPoints() // for recursion, which the compiler has excluded
 	at := p.allPoints()
 	if !r.Default {
 		for _, c := range p.requiredConditions(r.Body) {
@@ -97,23 +97,23 @@ func (p *possibility) pointsForRule(r *ast.Rule) pointSet {
 	return at
 }
 
-// requiredConditions are the references in a body that it cannot do without.
+// requiredConditions returns the references in a body that must be defined for it to be true.
 func (p *possibility) requiredConditions(body ast.Body) (out []condition) {
 	for _, e := range body {
-		// What is with another input is about that one, and a negation is true
-		// where something is missing.
+		// An expression with another input is about that input, and a negation is true if something is
+		// undefined.
 		if e.Negated || len(e.With) > 0 {
 			continue
 		}
 		switch e.Terms.(type) {
 		case *ast.Term, []*ast.Term:
 		default:
-			continue // such as not, every and or, of which a part may be missing
+			continue // such as not, every and or, in which a part may be undefined
 		}
 		ast.NewGenericVisitor(func(x any) bool {
 			switch x := x.(type) {
 			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.TemplateString, ast.Body, *ast.Expr:
-				return x != any(e) // there is an answer where something in it is missing
+				return x != any(e) // it has a value even if something in it is undefined
 			case *ast.Term:
 				if ref, ok := x.Value.(ast.Ref); ok {
 					loc := x.Location
@@ -131,7 +131,7 @@ func (p *possibility) requiredConditions(body ast.Body) (out []condition) {
 	return out
 }
 
-// pointsForReference is where a reference can be defined.
+// pointsForReference returns the points at which a reference can be defined.
 func (p *possibility) pointsForReference(ref ast.Ref) pointSet {
 	if ref.HasPrefix(ast.InputRootRef) {
 		var at pointSet
@@ -152,14 +152,14 @@ func (p *possibility) pointsForReference(ref ast.Ref) pointSet {
 	var at pointSet
 	for _, r := range rules {
 		if r.Default || r.Head.RuleKind() == ast.MultiValue || len(r.Head.Ref()) > len(r.Head.Ref().GroundPrefix()) {
-			return p.allPoints() // empty where it is not true
+			return p.allPoints() // the set is empty if the rule is not true
 		}
 		at |= p.pointsForRule(r)
 	}
 	return at
 }
 
-// explainImpossible names two conditions that no point meets, and where the second is.
+// explainImpossible names two conditions that no point meets, and the location of the second.
 func (p *possibility) explainImpossible(r *ast.Rule) (*ast.Location, string) {
 	conditions := p.requiredConditions(r.Body)
 	for i, b := range conditions {
@@ -176,7 +176,7 @@ func (p *possibility) explainImpossible(r *ast.Rule) (*ast.Location, string) {
 			}
 		}
 	}
-	// No two of them exclude each other, but all of them do.
+	// No two conditions exclude each other, but all together do.
 	all := p.allPoints()
 	for _, b := range conditions {
 		if all&b.at == 0 {

@@ -17,16 +17,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// complaint is what the built-in policies have to say of a rule of a user that
-// no request changes: it is wrong at once or never.
+// complaint is an error that the built-in policies report about a user's rule that does not depend on
+// a request, so that it is either always wrong or never.
 type complaint struct {
 	Package string `json:"package"`
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
 }
 
-// invalidRulesPoint are an element of the built-in rule protection/invalid each. It is
-// no decision point: nothing is ever done by it.
+// invalidRulesPoint is the point of the built-in rule protection/invalid, whose elements are
+// complaints. It is no decision point: no controller acts on it.
 func invalidRulesPoint() decision.UntypedPoint {
 	return decision.Point[protection.GuardsInput, []complaint]{
 		Name: "protection/invalid", Budget: testTime,
@@ -34,8 +34,8 @@ func invalidRulesPoint() decision.UntypedPoint {
 	}.EraseTypes()
 }
 
-// findInvalidRules asks what is wrong with guards and settings, whose values types cannot
-// tell: a label that no label can be, a kind that is protected already.
+// findInvalidRules finds errors in guards and settings that types do not show: an invalid label, or a
+// kind that is protected already.
 func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
 	subject := decision.Subject{Namespace: c.bundle.Namespace}
 	if len(c.bundle.Canary) > 0 {
@@ -60,7 +60,7 @@ func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
 	return out
 }
 
-// guardAndSettingRules are the bundle's guards and settings of a domain, by path.
+// guardAndSettingRules returns the bundle's guards and settings of a domain, by path.
 func (c *checking) guardAndSettingRules(domain string) map[string]*ast.Rule {
 	out := map[string]*ast.Rule{}
 	for _, file := range slices.Sorted(maps.Keys(c.bundle.Modules)) {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// limitSelf bounds memory as far as Go can: on a laptop the bundles are one's
-// own.
+// limitSelf bounds memory as far as Go can. On other systems than Linux users check their own bundles.
 func limitSelf(memory string) error {
 	bytes, err := strconv.ParseInt(memory, 10, 64)
 	if err != nil {
@@ -22,8 +21,8 @@ func limitSelf(memory string) error {
 	return nil
 }
 
-// began is when this process did, or a moment later.
+// began is when this process began, or a moment later.
 var began = time.Now()
 
-// processorTime is how long this process has run, which is no less than it has had a processor.
+// processorTime is how long this process has run, which is at least its processor time.
 func processorTime() time.Duration { return time.Since(began) }

@@ -18,13 +18,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Runner does the work of a gate.
+// Runner runs the stages of a gate.
 type Runner interface {
 	RunJob(ctx context.Context, job Job) (Report, error)
 }
 
-// InProcess does it here. A hostile bundle can use up this process's memory, so
-// it is for bundles of those who run it themselves.
+// InProcess runs the stages in this process. A hostile bundle can use up its memory, so it is for
+// users who check their own bundles.
 type InProcess struct{}
 
 // RunJob implements Runner.
@@ -32,11 +32,10 @@ func (InProcess) RunJob(ctx context.Context, job Job) (Report, error) {
 	return runStages(ctx, job, listLines(job.Records), func(Stage, Report) {})
 }
 
-// Child does it in another process of the same program, which has limits, no
-// environment, and nothing else to lose. The program must call Serve when
-// IsChild says so, before it does anything else.
+// Child runs the stages in another process of the same program, which has limits, no environment, and
+// no other task. The program must call ServeChild if IsChild is true, before it does anything else.
 type Child struct {
-	// Path is the program; this one if empty.
+	// Path is the path of the program; this program if empty.
 	Path string
 	// Memory is the limit in bytes; 1 GiB if zero.
 	Memory uint64
@@ -44,10 +43,10 @@ type Child struct {
 	Left func() (bytes uint64, limited bool)
 }
 
-// leastMemory is what a child needs for a bundle of no size, in bytes.
+// leastMemory is how many bytes a child needs for an empty bundle.
 const leastMemory = 64 << 20
 
-// NoMemoryError says that a bundle cannot be checked now, whatever it is like.
+// NoMemoryError says that no bundle can be checked now, since too little memory is left.
 type NoMemoryError struct{ Left uint64 }
 
 func (e *NoMemoryError) Error() string {
@@ -128,7 +127,7 @@ type progress struct {
 	Report Report `json:"report"`
 }
 
-// lastProgress reads the last whole progress. The error is that of a child that wrote none.
+// lastProgress reads the last whole progress. It returns an error if the child wrote none.
 func lastProgress(out []byte) (last progress, err error) {
 	dec := json.NewDecoder(bytes.NewReader(out))
 	for n := 0; ; n++ {
@@ -143,8 +142,7 @@ func lastProgress(out []byte) (last progress, err error) {
 	}
 }
 
-// reportCrash tells a bundle that was too much for the process from a process that
-// did not work.
+// reportCrash distinguishes a bundle that exceeded the limits from a child that did not work.
 func reportCrash(job Job, last progress, err error, complaint string) (Report, error) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -180,14 +178,13 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// exitFailed is the exit code of a child that could not do its work, whatever
-// the bundle is like.
+// exitFailed is the exit code of a child that failed for a reason other than the bundle.
 const exitFailed = 3
 
 // IsChild reports whether this process was started by a Child.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
-// ServeChild does the work that a Child sent, and returns the exit code.
+// ServeChild runs the job that a Child sent, and returns the exit code.
 func ServeChild(in io.Reader, out, complaint io.Writer) int {
 	fail := func(err error) int {
 		fmt.Fprintln(complaint, err)
@@ -202,8 +199,8 @@ func ServeChild(in io.Reader, out, complaint io.Writer) int {
 		return fail(fmt.Errorf("reading the work: %w", err))
 	}
 	enc := json.NewEncoder(out)
-	begin := func(s Stage, r Report) { _ = enc.Encode(progress{s, r}) }                                       // the end fails too, if this does
-	report, err := runStages(context.Background(), job, readLines(io.MultiReader(dec.Buffered(), in)), begin) // the parent keeps the time
+	begin := func(s Stage, r Report) { _ = enc.Encode(progress{s, r}) }                                       // if this fails, the last write fails too
+	report, err := runStages(context.Background(), job, readLines(io.MultiReader(dec.Buffered(), in)), begin) // the parent enforces the time
 	if err != nil {
 		return fail(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
-// Bounds on the records that are made again. A manager remembers up to record.DefaultBytes of them, which take several times as much in a child
-// that decodes them: how many there are must not decide about a bundle.
+// Bounds on the records that are made again. A manager remembers up to record.DefaultBytes of records, which take several times as much memory
+// in a child that decodes them. Their number must not affect whether a bundle is accepted.
 const (
 	// mostReplayed is how many records are sent.
 	mostReplayed = 1000
@@ -24,8 +24,8 @@ const (
 	replayedLine  = 1 << 20
 )
 
-// encodeSample returns the lines of a sample of records: of each point in turn the newest one that is left, so that a point that is
-// asked seldom is in it. A record whose line is too long is left out. Records come the newest first.
+// encodeSample returns the lines of a sample of records. It takes the newest remaining record of each point in turn, so that rarely
+// used points are in the sample. A record whose line is too long is left out. records are sorted, the newest first.
 func encodeSample(records []decision.Record) ([][]byte, error) {
 	byPoint := map[decision.Name][]int{}
 	var points []decision.Name
@@ -49,7 +49,7 @@ func encodeSample(records []decision.Record) ([][]byte, error) {
 			if len(lines) == mostReplayed {
 				return lines, nil
 			}
-			if record.MemorySize(r) > 2*replayedLine { // it would be encoded for nothing
+			if record.MemorySize(r) > 2*replayedLine { // its line would be too long
 				continue
 			}
 			var line bytes.Buffer
@@ -88,7 +88,7 @@ func readLines(from io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// listLines are lines that are in memory.
+// listLines iterates over lines in memory.
 func listLines(lines [][]byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for _, line := range lines {

@@ -25,9 +25,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/schema"
 )
 
-// runStages goes through the stages up to the first that refuses.
+// runStages runs the stages up to the first that refuses.
 //
-// begin is called with each stage before it runs, and what is known until then.
+// begin is called before each stage, with the stage and the report so far.
 func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin func(Stage, Report)) (Report, error) {
 	c := &checking{job: job, records: records}
 	if err := c.parseBundles(); err != nil {
@@ -36,7 +36,7 @@ func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], b
 	defer c.closeEngine()
 	for _, s := range []struct {
 		stage Stage
-		code  string // of problems that OPA has no code for
+		code  string // for problems that OPA has no code for
 		run   func(context.Context) error
 	}{
 		{Packages, "contract_error", c.checkPackages}, {Compile, "compile_error", c.compileBundle}, {Schemas, "schema_error", c.checkSchemas},
@@ -64,11 +64,11 @@ func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], b
 	return c.report, nil
 }
 
-// mostCompile is how long compiling may take of a processor. A manager compiles what is let in within a minute then, though the
-// chart's limit leaves it a fifth of a processor, and what takes longer is left out there.
+// mostCompile is how much processor time compilation may take. A manager then compiles an accepted bundle within a minute, even
+// with the chart's limit of a fifth of a processor. A manager leaves out a bundle that takes longer.
 const mostCompile = 10 * time.Second
 
-// limitError is the code of what took too much time or memory.
+// limitError is the code of a problem of time or memory.
 const limitError = "limit_error"
 
 func timeoutReport(r Report, name string, s Stage) Report {
@@ -81,11 +81,11 @@ type checking struct {
 	job     Job
 	builtin *bundle.Bundle
 	bundle  *bundle.Bundle
-	active  bundle.Set // with the bundle
+	active  bundle.Set // including the bundle
 	report  Report
 	records iter.Seq2[[]byte, error]
 
-	// What the bundle would be active in, from the stage compile on.
+	// The engine and snapshot that the bundle would be active in, set in the stage compile.
 	engine   *engine.Engine
 	snapshot *engine.Snapshot
 }
@@ -121,7 +121,7 @@ func (c *checking) checkPackages(context.Context) error {
 }
 
 func (c *checking) compileBundle(ctx context.Context) (err error) {
-	// What bundles may take together is for the manager to say, which has its own memory.
+	// The manager enforces how much memory bundles may take together.
 	if c.engine, err = engine.FromBundle(c.builtin, engine.WithTenantBytes(math.MaxInt), engine.WithViewBytes(math.MaxInt)); err != nil {
 		return err
 	}
@@ -135,10 +135,9 @@ func (c *checking) closeEngine() {
 	}
 }
 
-// checkSchemas compiles what the bundle says about each domain once more, with the
-// facts of the domain known, so that a reference to one that does not exist is
-// a type error. The built-in modules of the domain are compiled along because
-// packages may call their functions.
+// checkSchemas compiles the modules about each domain once more, with the schema of the domain's
+// facts, so that a reference to a fact that does not exist is a type error. The built-in modules of
+// the domain are compiled with them, since packages may call their functions.
 func (c *checking) checkSchemas(context.Context) error {
 	var wrong module.Problems
 	for _, domain := range domainsOf(c.bundle) {
@@ -152,7 +151,7 @@ func (c *checking) checkSchemas(context.Context) error {
 		}
 		facts, err := schema.DomainInput(domain)
 		if err != nil {
-			continue // a domain that has no points yet: nothing is known
+			continue // a domain without points has no schema
 		}
 		set := ast.NewSchemaSet()
 		set.Put(ast.SchemaRootRef, facts)
@@ -179,8 +178,7 @@ func (c *checking) checkSchemas(context.Context) error {
 	return nil
 }
 
-// checkTypes reports what schemas found out about answers, or else what their values
-// have that types do not tell.
+// checkTypes reports answers of wrong types. If there are none, it reports wrong values.
 func (c *checking) checkTypes(ctx context.Context) error {
 	found := c.report.Problems
 	c.report.Problems = nil
@@ -193,8 +191,8 @@ func (c *checking) checkTypes(ctx context.Context) error {
 	return nil
 }
 
-// domainOf is the domain that a module is about: its own or, in a user's, that
-// which it extends or overrides.
+// domainOf is the domain that a module is about: its own or, in a user's bundle, the one that it
+// extends or overrides.
 func domainOf(m *ast.Module) string {
 	parts := strings.Split(module.PackagePath(m), ".")
 	if (parts[0] == "extend" || parts[0] == "override") && len(parts) > 1 {
@@ -214,12 +212,12 @@ func domainsOf(b *bundle.Bundle) []string {
 // maxDifferences is how many differences are reported; all are counted.
 const maxDifferences = 100
 
-// replayTime bounds the stage replay. Which decisions there are is not the bundle's doing, so that the bundle is not refused where
-// the time is over: a single decision that comes late is told by its outcome.
+// replayTime bounds the stage replay. The bundle does not determine which decisions there are, so it is not refused if the time is
+// over. A single decision that is late has the outcome TimedOut.
 const replayTime = 20 * time.Second
 
-// replayRecords makes decisions again, one after the other. Other answers are what a new bundle is for; no
-// answer where there was one is not.
+// replayRecords makes decisions again, one after the other. A different answer is allowed, since a new
+// bundle may change answers. A missing answer, where the record has one, refuses the bundle.
 func (c *checking) replayRecords(ctx context.Context) error {
 	over := time.Now().Add(replayTime)
 	var wrong module.Problems
@@ -238,12 +236,12 @@ func (c *checking) replayRecords(ctx context.Context) error {
 			return err
 		}
 		if len(read) == 0 {
-			continue // of a point that is not known, or of a shadow
+			continue // a record of an unknown point, or of a shadow
 		}
 		r := read[0]
 		tries := engine.Strikes
 		if len(wrong) > 0 {
-			tries = 1 // it is refused by now
+			tries = 1 // the bundle is refused anyway
 		}
 		d, err := compare.ReplayAndDiff(ctx, c.engine, c.snapshot, r, tries)
 		if err != nil {

@@ -22,8 +22,8 @@ import (
 // testTime is how long one test may take.
 const testTime = 5 * time.Second
 
-// runTests runs the bundle's own tests, beside the built-in policies and as the
-// engine would evaluate them: errors of built-in functions are errors.
+// runTests runs the bundle's own tests, together with the built-in policies and with the settings of
+// the engine: errors of built-in functions are errors.
 func (c *checking) runTests(ctx context.Context) error {
 	if len(c.bundle.Tests) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func (c *checking) runTests(ctx context.Context) error {
 		RaiseBuiltinErrors(true).SetTimeout(testTime)
 	tracer := cover.New()
 	if c.job.Coverage {
-		// Coverage is of what was evaluated; the passes that explain why
-		// something was not cost as much again, each.
+		// Only the coverage of evaluated lines is needed; each pass that explains why a line was not evaluated
+		// would cost as much again.
 		runner = runner.SetCoverageRuns(nil).SetCoverageQueryTracer(tracer)
 	}
 	results, err := runner.RunTests(ctx, txn)

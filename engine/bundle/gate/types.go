@@ -16,9 +16,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// checkAnswerTypes holds what OPA's type checker knows about the rules that answer
-// against the types of the contract. It only reports what cannot be right:
-// where the checker does not know, evaluation will tell.
+// checkAnswerTypes compares the types that OPA's type checker infers for answering rules with the
+// types of the contract. It only reports certain errors: where the checker knows no type, evaluation
+// finds the error.
 func checkAnswerTypes(c *ast.Compiler, b *bundle.Bundle, domain string) module.Problems {
 	var out module.Problems
 	look := func(t reflect.Type, elem bool, path ...string) {
@@ -69,7 +69,7 @@ func checkAnswerTypes(c *ast.Compiler, b *bundle.Bundle, domain string) module.P
 	return slices.Compact(out)
 }
 
-// typeAlternatives are the types that a value may have; nil means any.
+// typeAlternatives returns the types that a value may have; nil means any.
 func typeAlternatives(t types.Type) []types.Type {
 	if union, ok := t.(types.Any); ok {
 		return union

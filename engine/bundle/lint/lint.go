@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds policies that compile and answer rightly, and would be slow
-// with many pods, fail open in other tools, or leave people without a reason.
+// Package lint finds policies that compile and answer correctly, but would be slow with many pods,
+// fail open in other tools, or give users no reason.
 package lint
 
 import (
@@ -21,15 +21,15 @@ type Finding struct {
 	module.Problem
 }
 
-// Rule is something to look for.
+// Rule is a check of modules.
 type Rule struct {
 	ID      string
 	Meaning string
-	// find looks at one module; the bundle is for what is not in it.
+	// find checks one module; the bundle is for facts that are not in the module.
 	find func(m *ast.Module, b *bundle.Bundle) []module.Problem
 }
 
-// AllRules lists all of them.
+// AllRules lists all rules.
 func AllRules() []Rule {
 	return []Rule{
 		{"no-walk", "walk visits every path of a document, and shared parts once for each way to them.", findWalks},
@@ -44,8 +44,8 @@ func AllRules() []Rule {
 	}
 }
 
-// CheckBundle looks at all modules of a bundle. Tests are only looked at for what
-// other tools would read in another way.
+// CheckBundle checks all modules of a bundle. Tests are checked only for code that other tools read
+// differently.
 func CheckBundle(b *bundle.Bundle) []Finding {
 	var out []Finding
 	for _, r := range AllRules() {
@@ -89,8 +89,8 @@ func findUnimportedNot(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	return []module.Problem{module.ProblemAt(at, "write `import future.keywords.not` below the package, so that `not` is true in every tool where what it negates is undefined")}
 }
 
-// findMissingMetadata wants of each rule that decides something a title, a description and
-// an id; all but the id may be those of the package.
+// findMissingMetadata requires a title, a description and an id for each rule that decides something;
+// all but the id may be those of the package.
 func findMissingMetadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {
 	pkg := &ast.Annotations{}
 	for _, a := range m.Annotations {
@@ -113,8 +113,7 @@ func findMissingMetadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem)
 		if own.Description == "" && pkg.Description == "" {
 			missing = append(missing, "description")
 		}
-		// Reading gives packages an id, so that of a package counts only if it
-		// was written.
+		// Reading gives every package an id, so the id of a package counts only if the author wrote it.
 		inherited := pkg.Labels[module.LabelID]
 		if own.Labels[module.LabelID] == nil && (inherited == nil || inherited == module.PackagePath(m)) {
 			missing = append(missing, "labels.id")
@@ -126,8 +125,8 @@ func findMissingMetadata(m *ast.Module, _ *bundle.Bundle) (out []module.Problem)
 	return out
 }
 
-// isDecisionRule is true for rules that extend a decision or replace it, but not for
-// those that only declare something, which no explanation shows.
+// isDecisionRule is true for rules that extend or replace a decision, but not for rules that only
+// declare something, which no explanation shows.
 func isDecisionRule(m *ast.Module, r *ast.Rule) bool {
 	path := strings.Split(module.PackagePath(m), ".")
 	name := strings.TrimSuffix(r.Head.Ref()[0].String(), ".")
@@ -142,8 +141,8 @@ func isDecisionRule(m *ast.Module, r *ast.Rule) bool {
 	return slices.ContainsFunc(bundle.AllExtensions(), func(x bundle.Extension) bool { return x.Domain == path[1] && x.Rule == name })
 }
 
-// findMissingTests wants that a test of the bundle refers to the package, or asks the
-// built-in point that it takes part in.
+// findMissingTests requires that a test of the bundle refers to the package, or to the built-in point
+// that the package takes part in.
 func findMissingTests(m *ast.Module, b *bundle.Bundle) []module.Problem {
 	path := module.PackagePath(m)
 	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return isDecisionRule(m, r) }) {

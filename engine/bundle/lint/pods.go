@@ -40,7 +40,7 @@ func findPodFunctions(m *ast.Module, _ *bundle.Bundle) []module.Problem {
 	})
 }
 
-// eachPod looks at calls of the rule rank that are made once for each pod.
+// eachPod reports calls in the rule rank that are made once for each pod.
 func eachPod(m *ast.Module, wrong func(call string) string) (out []module.Problem) {
 	for _, r := range m.Rules {
 		if r.Head.Ref()[0].String() != "rank" || !strings.Contains(module.PackagePath(m), "rollout") {

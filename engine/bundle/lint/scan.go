@@ -9,9 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// scan goes through rules and knows of how many loops over pods each part is
-// inside. Loops are seen as they are written, before they are compiled: `some`,
-// `every`, and an index that is a variable.
+// scan visits rules and counts how many loops over pods each part is inside. Loops are recognized in
+// the source, before compilation: `some`, `every`, and an index that is a variable.
 type scan struct {
 	module *ast.Module
 	// call runs for each call, and loop for each loop over pods. pods counts the
@@ -19,8 +18,8 @@ type scan struct {
 	call func(name string, at *ast.Location, pods int)
 	loop func(at *ast.Location, pods int)
 
-	// names represent collections of pods here, and indexes are bound to one
-	// each: to use one of them again is no other loop.
+	// names are local names of collections of pods, and indexes are variables that are bound to one: a
+	// further use of such a variable is no other loop.
 	names, indexes map[string]bool
 }
 
@@ -42,7 +41,7 @@ func (s *scan) scanRule(r *ast.Rule) {
 	}
 }
 
-// scanBody returns how many loops what comes after it is inside of.
+// scanBody returns how many loops the code after the body is inside of.
 func (s *scan) scanBody(b ast.Body, pods int) int {
 	for _, x := range b {
 		pods = s.scanExpr(x, pods)
@@ -50,7 +49,7 @@ func (s *scan) scanBody(b ast.Body, pods int) int {
 	return pods
 }
 
-// scanNested goes through a body whose names are known to it alone, and to terms.
+// scanNested visits a body, whose names are visible only in it and in terms.
 func (s *scan) scanNested(b ast.Body, pods int, terms ...*ast.Term) {
 	names, indexes := maps.Clone(s.names), maps.Clone(s.indexes)
 	inside := s.scanBody(b, pods)
@@ -158,7 +157,7 @@ func (s *scan) arePods(t *ast.Term) bool {
 	return false
 }
 
-// isPods is true for the facts that are one thing a pod.
+// isPods is true for facts that have one element for each pod.
 func (s *scan) isPods(ref ast.Ref) bool {
 	if len(ref) == 1 {
 		v, ok := ref[0].Value.(ast.Var)
