@@ -13,16 +13,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// DefaultTenantBytes bounds what the bundles of all namespaces take of the heap together, in bytes, as
+// DefaultTenantBytes bounds how many bytes of the heap the bundles of all namespaces take together, as
 // bundle.Bundle.HeapBytes estimates it. 500 bundles of 2 KiB of Rego take about 52 MiB.
 const DefaultTenantBytes = 64 << 20
 
 // TooLargeError refuses a bundle of a namespace: with it the bundles of all namespaces would take too much memory.
 type TooLargeError struct {
-	// Bundle is the one that is refused, as name@revision, and Bytes what it takes.
+	// Bundle is the refused bundle, as name@revision; Bytes is how many bytes it takes.
 	Bundle string
 	Bytes  int
-	// Together is what all would take, and Most what they may take.
+	// Together is how many bytes all would take, and Most how many they may take.
 	Together, Most int
 }
 
@@ -44,8 +44,9 @@ func (err UnfitError) Error() string {
 
 func (err UnfitError) Unwrap() error { return err.Err }
 
-// checkTenantBytes refuses a set in which the bundles of namespaces take more than they may. Those that are active stay:
-// it refuses only a set with another one than the other snapshots have, and that takes more than these.
+// checkTenantBytes refuses a set in which the bundles of namespaces take more memory than allowed. Active bundles stay:
+// it refuses only a set that has a bundle which the given snapshots do not have, and that takes more than these
+// snapshots.
 func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {
 	sum, largest := 0, (*bundle.Bundle)(nil)
 	before, known := 0, map[string]bool{}
@@ -77,17 +78,18 @@ func (e *Engine) checkTenantBytes(set bundle.Set, from []*Snapshot) error {
 	return TooLargeError{Bundle: largest.ID(), Bytes: largest.HeapBytes(), Together: sum, Most: e.tenantBytes}
 }
 
-// checkInterval is how often a check looks whether decisions wait for their policies, and checkPatience how long it lets them
-// go first: there may always be one.
+// checkInterval is how often the background compilation checks whether decisions wait for their policies. checkPatience is
+// how long these decisions take precedence, since some decision may always wait.
 const checkInterval, checkPatience = 10 * time.Millisecond, time.Second
 
 // checkScopes compiles, one after the other and in the background, the bundles of namespaces that were active with
-// another platform's. It takes a processor for a quarter of the time at most, and lets decisions go first for a while.
+// other bundles of the platform. It uses a processor for at most a quarter of the time, and gives decisions precedence
+// for a while.
 func (e *Engine) checkScopes(s *Snapshot) {
 	var namespaces []string
 	for _, ns := range slices.Sorted(maps.Keys(s.scopes)) {
 		in := s.scopes[ns]
-		failure := in.compileFailure() // it may find out that it is not known any longer
+		failure := in.compileFailure() // the result may have been dropped since
 		if !in.checked.Load() || failure != nil && !in.told.Load() {
 			namespaces = append(namespaces, ns)
 		}
@@ -101,7 +103,7 @@ func (e *Engine) checkScopes(s *Snapshot) {
 			err := e.views.checkScope(context.Background(), s.scopes[ns])
 			took := time.Since(start)
 			if e.active.Load() != s {
-				return // those that have not changed are checked for the one that is active now
+				return // scopes that have not changed are checked for the snapshot that is active now
 			}
 			if err != nil && s.scopes[ns].compileFailure() != nil {
 				e.reportUnfit(s.scopes[ns], err)
@@ -118,15 +120,15 @@ func (e *Engine) checkScopes(s *Snapshot) {
 	}, nil)
 }
 
-// reportUnfit reports once, if a scope decides now, that it does not compile.
+// reportUnfit reports once that a scope of the active snapshot does not compile.
 func (e *Engine) reportUnfit(s *scope, err error) {
 	if e.active.Load().scopes[s.tenant] == s && s.told.CompareAndSwap(false, true) {
 		e.invalid(s.tenant, err)
 	}
 }
 
-// NamespaceProblem is why the bundles of a namespace cannot decide beside those of the platform; nil if they can, or it is not
-// known yet. Decisions that they take part in are strict fallbacks meanwhile.
+// NamespaceProblem returns why the bundles of a namespace cannot decide together with those of the platform; nil if they can,
+// or if that is not known yet. While they cannot, decisions that they take part in are strict fallbacks.
 func (s *Snapshot) NamespaceProblem(namespace string) error {
 	if in := s.scopes[namespace]; in != nil {
 		return in.compileFailure()

@@ -15,15 +15,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Clause is one way in which a rule of policies becomes true, as it was written.
+// Clause is one definition of a rule of policies, in its source form.
 type Clause struct {
-	// Rule is what is known of the rule; its place is that of the clause.
+	// Rule describes the rule; its place is that of the clause.
 	Rule Rule
-	// Own is true when the rule has an id of its own, and not that of its package.
+	// Own is true if the rule has its own id, and not that of its package.
 	Own bool
-	// Name is that of the rule in its package, such as hold.
+	// Name is the name of the rule in its package, such as hold.
 	Name string
-	// Head is what the rule is when the conditions are true.
+	// Head is the head of the rule: its value if the conditions are true.
 	Head *ast.Head
 	// Conditions must all be true.
 	Conditions ast.Body
@@ -31,12 +31,12 @@ type Clause struct {
 	module *ast.Module
 }
 
-// SourceModule is the file that has the clause: what names in it mean is the same for all
-// clauses of the file.
+// SourceModule returns the module of the clause. Names have the same meaning in all clauses of a
+// module.
 func (c Clause) SourceModule() *ast.Module { return c.module }
 
-// LocalVars are the variables that arguments and conditions declare, at any depth.
-// They hide rules and imports of their name.
+// LocalVars returns the variables that arguments and conditions declare, at any depth. They hide rules
+// and imports of the same name.
 func (c Clause) LocalVars() ast.VarSet {
 	out := ast.NewVarSet()
 	declare := func(terms ...*ast.Term) {
@@ -59,7 +59,7 @@ func (c Clause) LocalVars() ast.VarSet {
 	return out
 }
 
-// DeclaredTerms are the terms of a condition that it declares the variables of.
+// DeclaredTerms returns the terms of a condition whose variables it declares.
 func DeclaredTerms(x *ast.Expr) []*ast.Term {
 	some, ok := x.Terms.(*ast.SomeDecl)
 	switch {
@@ -83,18 +83,17 @@ func declaresIn(some *ast.SomeDecl) bool {
 	return ok && len(call) > 2
 }
 
-// SolveConditions finds values of variables for which conditions are true on a question;
-// nil if there are none. They see what the clause sees. Conditions whose variables
-// nothing binds are an error; those that declare what nothing uses are none, since
-// what used it may have been left out. It ends with the context, and says nothing
-// about the policies that are active.
+// SolveConditions finds values of variables for which conditions are true on an input; nil if there
+// are none. The conditions have the scope of the clause. A variable that nothing binds is an error. A
+// declared variable that nothing uses is allowed, since the condition that used it may have been left
+// out. The evaluation ends with the context, and does not count against the active policies.
 func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
-	defer func() { // as where decisions are made
+	defer func() { // as for decisions
 		if p := recover(); p != nil {
 			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
 		}
 	}()
-	if err := ctx.Err(); err != nil { // compiling does not ask
+	if err := ctx.Err(); err != nil { // compilation does not check it
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
 	prepared, err := module.PrepareQuery(ctx, rego.New(
@@ -115,12 +114,12 @@ func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.B
 		input, &decisionRequest{name: solvePoint, budget: solveBudget * s.engine.patience, subject: s.subject, aside: true},
 	)
 	ev.results = func(all rego.ResultSet) { rs = all }
-	// Only who waited to the end reads what the evaluation wrote.
+	// The result is read only if the evaluation has ended.
 	if outcome, err := s.engine.runEvaluation(ctx, ev); outcome != decision.Decided {
 		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
 	}
 	for _, r := range rs {
-		// What a rule would end at, a query answers as false.
+		// A condition that would make a rule undefined is false in the result of a query.
 		if slices.ContainsFunc(r.Expressions, func(x *rego.ExpressionValue) bool { return x.Value == any(ast.Boolean(false)) }) {
 			continue
 		}
@@ -135,8 +134,8 @@ func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.B
 	return nil, nil
 }
 
-// solveBudget is how long conditions of a clause may take, and solvePoint what metrics
-// call such an evaluation.
+// solveBudget is how long conditions of a clause may take, and solvePoint the name of such an
+// evaluation in metrics.
 const (
 	solveBudget               = time.Second
 	solvePoint  decision.Name = "engine/solve"
@@ -145,8 +144,8 @@ const (
 // used is a variable that no policy can name.
 const used = "__used__"
 
-// useDeclaredVars adds to conditions a use of what they declare. A variable that is declared
-// and occurs nowhere else is declared no more.
+// useDeclaredVars adds a use of the declared variables to conditions. It removes the declaration of a
+// variable that occurs nowhere else.
 func useDeclaredVars(conditions ast.Body) ast.Body {
 	var out ast.Body
 	var terms []*ast.Term

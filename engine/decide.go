@@ -17,15 +17,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
-// Decide asks the active policies about a subject. It returns no error: where
-// there is no decision the answer is the fallback of the point, and the outcome
-// of the record is another than decision.Decided.
+// Decide makes a decision about a subject with the active policies. It returns no error: if no policy
+// decides, the answer is the fallback of the point, and the outcome of the record is not
+// decision.Decided.
 //
-// Fields of the question whose terms the caller has already may be given; they
-// must be what the field would have been encoded to.
+// Terms of fields of the input that the caller has already encoded may be given; they must equal the
+// encoded fields.
 func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Out], subject decision.Subject, in In, given ...term.Given) (Out, decision.Record) {
-	// The evaluation may go on after its time is over, so it writes to memory
-	// that is read only when it ended.
+	// The evaluation may continue after its time is over, so it writes to memory that is read only if it
+	// has ended.
 	out := new(Out)
 	q := &decisionRequest{
 		name: p.Name, budget: p.Budget, subject: subject, in: in, given: given,
@@ -45,7 +45,7 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	snapshot := e.active.Load()
 	rec := e.decideRequest(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
-		// Not in out: an evaluation that goes on may still write to it.
+		// Not in out: an evaluation that continues may still write to it.
 		undecided := e.answerUndecided(ctx, snapshot, p.EraseTypes(), subject, in).(Out)
 		rec.Output = undecided
 		e.emitRecord(rec)
@@ -56,9 +56,9 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	return *out, rec
 }
 
-// DecideOn asks the policies of a snapshot, active or not, about a point whose
-// types are known only at run time. The record goes to no sink. It serves
-// replay, shadow evaluation and tools.
+// DecideOn makes a decision with the policies of a snapshot, active or not, for a point whose types
+// are known only at run time. The record goes to no sink. It serves replay, shadow evaluation and
+// tools.
 func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) (any, decision.Record) {
 	out := reflect.New(p.Out)
 	rec := e.decideRequest(ctx, s, &decisionRequest{
@@ -73,7 +73,7 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.UntypedPoi
 	return rec.Output, rec
 }
 
-// answerLimits are those of a point's answer, or the defaults where they are 0.
+// answerLimits returns the limits of a point's answer, or the defaults where they are 0.
 func answerLimits(nodes, bytes int) term.Limits {
 	return term.Limits{Nodes: cmp.Or(nodes, decision.DefaultMaxResult), Bytes: cmp.Or(bytes, decision.DefaultMaxBytes), Text: decision.MaxText}
 }
@@ -85,18 +85,18 @@ type decisionRequest struct {
 	subject decision.Subject
 	in      any
 	given   []term.Given
-	// aside is true when no caller waits to act on the answer. Such a decision
-	// says nothing about the active revision.
+	// aside is true if no caller acts on the answer. Such a decision does not count against the active
+	// revision.
 	aside bool
-	// judging is true when it is asked again to find out who is to blame.
+	// judging is true if the decision is made again to find the bundles that caused a late one.
 	judging bool
-	// partial is true when it is asked of the policies that there are, whichever are missing.
+	// partial is true if the loaded policies decide even if others are missing.
 	partial bool
-	// answer takes the result; it is called by the goroutine that evaluates.
+	// answer receives the result; the evaluating goroutine calls it.
 	answer func(v ast.Value, pkg string) error
 }
 
-// decideRequest makes everything of the record but the output.
+// decideRequest makes the record except for its output.
 func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequest) decision.Record {
 	if !q.aside {
 		e.deciding.Add(1)
@@ -113,7 +113,8 @@ func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequ
 	end := func(outcome decision.Outcome, format string, args ...any) decision.Record {
 		rec.Outcome, rec.Duration = outcome, e.clock().Sub(start)
 		if format != "" {
-			// That of a built-in says what it was asked, which a policy may have computed.
+			// The error of a built-in function may contain its operands, which a policy may have computed, so it may be
+			// long.
 			rec.Error = decision.TruncateText(fmt.Sprintf(format, args...), decision.MaxText)
 		}
 		return rec
@@ -123,8 +124,7 @@ func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequ
 	}
 	v := in.platform
 	if in.takesPart(q.name) {
-		// Made again aside, decisions are few or not in a hurry, and say nothing about
-		// what the live ones may take.
+		// Decisions that are made aside are few or not urgent, and do not count against the time of live ones.
 		if err := e.checkOverspent(in.tenant, in.revision, start); err != nil && !q.aside {
 			e.notifyObservers(func(o Observer) { o.DecisionThrottled(in.tenant, q.name) })
 			return end(decision.TimedOut, "%v", err)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine answers decision points with Rego policies. It is a library:
-// it knows nothing of Kubernetes, and nothing of what the decisions are about.
+// Package engine answers decision points with Rego policies. It is a library that depends neither on
+// Kubernetes nor on what the decisions are about.
 //
 //	e, err := engine.New(policies.FS)
 //	plan, record := engine.Decide(ctx, e, rollout.PlanPoint(), subject, facts)
 //
-// A decision always comes, and in time: when no policy could make it, it is the
-// fallback of the point, and the record says why.
+// There always is an answer, and in time: if no policy decides, the answer is the fallback of the
+// point, and the record says why.
 package engine
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
-// Engine has the active policies. Its methods may be called by many goroutines.
+// Engine has the active policies. It is safe for concurrent use.
 type Engine struct {
 	options
 	builtin *bundle.Bundle
@@ -42,8 +42,7 @@ type Engine struct {
 	lineage lineage
 }
 
-// New makes an engine of the built-in policies. It fails only when these do not
-// compile.
+// New makes an engine with the built-in policies. It fails only if these do not compile.
 func New(builtin fs.FS, opts ...Option) (*Engine, error) {
 	b, err := bundle.ReadBuiltin(builtin)
 	if err != nil {
@@ -52,7 +51,7 @@ func New(builtin fs.FS, opts ...Option) (*Engine, error) {
 	return FromBundle(b, opts...)
 }
 
-// FromBundle makes an engine of built-in policies that are read already.
+// FromBundle makes an engine with built-in policies that are read already.
 func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 	e := &Engine{options: defaultOptions(), builtin: builtin, codec: &term.Codec{}}
 	for _, o := range opts {
@@ -75,16 +74,16 @@ func FromBundle(builtin *bundle.Bundle, opts ...Option) (*Engine, error) {
 }
 
 // CompileBundles makes a snapshot of users' bundles on top of the built-in policies,
-// without making it active. What is the same in the active one, or in others of
-// this engine, which may be nil, is not compiled again. Bundles of a namespace that
-// are in one of these are compiled with another platform's once they are active: a
-// change of the platform does not wait for that. Snapshot.Problem says what came of it.
+// without making it active. Parts that are the same in the active snapshot, or in others of this
+// engine, which may be nil, are not compiled again. Bundles of a namespace that are in one of these
+// snapshots are compiled with changed bundles of the platform only after activation, so that a change
+// of the platform does not wait for that. Snapshot.NamespaceProblem has the result.
 func (e *Engine) CompileBundles(ctx context.Context, set bundle.Set, others ...*Snapshot) (*Snapshot, error) {
 	return e.CompileMissing(ctx, set, e.active.Load().MissingBundles(), others...)
 }
 
-// ActivateBundles compiles users' bundles and makes them decide from now on. Decisions
-// that are under way are not touched.
+// ActivateBundles compiles users' bundles and makes them decide from now on. Decisions in progress are
+// not affected.
 func (e *Engine) ActivateBundles(ctx context.Context, set bundle.Set) error {
 	s, err := e.CompileBundles(ctx, set)
 	if err != nil {
@@ -93,31 +92,31 @@ func (e *Engine) ActivateBundles(ctx context.Context, set bundle.Set) error {
 	return e.Swap(s)
 }
 
-// CheckRolledBack is a RolledBackError if Swap would refuse the set, without anything
-// being compiled or checked for it; nil otherwise. Each bundle counts by itself.
+// CheckRolledBack returns a RolledBackError if Swap would refuse the set, without compiling anything;
+// nil otherwise. Each bundle is checked by itself.
 func (e *Engine) CheckRolledBack(set bundle.Set) error { return e.watch.checkRolledBack(set) }
 
 // Swap makes a compiled snapshot the active one. Bundles that were rolled back
-// do not decide again, with RolledBackError: that would only repeat what happened.
-// They may stand, withheld.
+// do not decide again, with RolledBackError: that would only repeat the problem. They may be in the
+// set as withheld bundles.
 func (e *Engine) Swap(s *Snapshot) error {
 	changed, err := e.swapSnapshot(s)
-	if changed { // not under the lock: an observer may call the engine
+	if changed { // after the unlock, since an observer may call the engine
 		e.reportActive(s)
 		e.checkScopes(s)
 	}
 	return err
 }
 
-// reportActive tells observers what decides from now on.
+// reportActive notifies observers of the active revision.
 func (e *Engine) reportActive(s *Snapshot) {
 	withheld := s.set.WithheldBundles()
 	e.notifyObservers(func(o Observer) { o.RevisionActivated(s.revision); o.BundlesWithheld(withheld) })
 }
 
-// ForgetBundle drops what is held against a bundle by its name, whatever its content, and what
-// was active before it: it is for a bundle that is deleted. The namespace is empty for
-// those of the platform. What is active stays.
+// ForgetBundle forgets the rollbacks of a bundle with a name, of any content, and its predecessor. It
+// is for a bundle that is deleted. The namespace is empty for bundles of the platform. The active
+// snapshot stays.
 func (e *Engine) ForgetBundle(namespace, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,17 +144,16 @@ func (e *Engine) swapSnapshot(s *Snapshot) (changed bool, err error) {
 	return true, nil
 }
 
-// ActiveSnapshot is what is active now.
+// ActiveSnapshot returns the active snapshot.
 func (e *Engine) ActiveSnapshot() *Snapshot { return e.active.Load() }
 
-// BaseSnapshot is the snapshot of the built-in policies alone.
+// BaseSnapshot returns the snapshot of the built-in policies alone.
 func (e *Engine) BaseSnapshot() *Snapshot { return e.base }
 
-// BuiltinBundle is the bundle of the built-in policies.
+// BuiltinBundle returns the bundle of the built-in policies.
 func (e *Engine) BuiltinBundle() *bundle.Bundle { return e.builtin }
 
-// IsPointDefined reports whether any policy answers a point for the subject, for points
-// that are opt-in.
+// IsPointDefined reports whether any policy answers a point for the subject. It is for opt-in points.
 func (e *Engine) IsPointDefined(name decision.Name, subject decision.Subject) bool {
 	return e.active.Load().IsPointDefined(name, subject)
 }
@@ -163,9 +161,9 @@ func (e *Engine) IsPointDefined(name decision.Name, subject decision.Subject) bo
 // Codec encodes facts for this engine, for callers that keep terms.
 func (e *Engine) Codec() *term.Codec { return e.codec }
 
-// DecisionsInFlight returns how many decisions are under way that callers wait for to act on.
-// Callers that do not act on their decisions can wait until there is room.
+// DecisionsInFlight returns how many decisions are in progress that callers wait for to act on.
+// Callers that do not act on their decisions can wait until there are few.
 func (e *Engine) DecisionsInFlight() int { return int(e.deciding.Load()) }
 
-// Close ends the goroutines that evaluate. Decisions after it are fallbacks.
+// Close stops the goroutines that evaluate. Later decisions are fallbacks.
 func (e *Engine) Close() { e.workers.stopWorkers() }

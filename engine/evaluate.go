@@ -27,27 +27,27 @@ type evaluation struct {
 	query   *query
 	input   ast.Value
 	ask     *decisionRequest
-	results func(rego.ResultSet) // takes what the query answers, where it is not one answer
+	results func(rego.ResultSet) // receives the results of a query with several
 	rules   topdown.EvaluatedRuleTracker
 	outcome decision.Outcome
 	err     error
 
-	started  bool            // these belong to the one who waits
-	late     bool            // it had its time, and did not use it well
-	held     []chan struct{} // what it has taken of shares; release gives it back
+	started  bool            // these belong to the waiting goroutine
+	late     bool            // it had its time, but did not end
+	held     []chan struct{} // the slots that it holds; releaseSlots releases them
 	released sync.Once
-	revision string       // of what decides
+	revision string       // of the deciding policies
 	share    *tenantShare // counts its time; nil if none does
-	suspect  func()       // has it looked into that it does not end; nil if it says nothing
-	guilty   bundle.Set   // those to blame that it is late; of the goroutine that has claimed the watchdog
+	suspect  func()       // investigates that it does not end; nil if that does not count
+	guilty   bundle.Set   // the bundles that made it late; belongs to the goroutine that holds the watchdog
 	stop     evaluationBrake
 	done     chan struct{}
 
-	clock func() time.Time // of the share
+	clock func() time.Time // the clock of the share
 }
 
-// evaluationBrake stops an evaluation. OPA looks at it at every expression, and inside
-// those built-ins that take long.
+// evaluationBrake stops an evaluation. OPA checks it at every expression, and inside built-in
+// functions that may take long.
 type evaluationBrake struct{ pulled atomic.Bool }
 
 func (b *evaluationBrake) Cancel()         { b.pulled.Store(true) }
@@ -59,7 +59,7 @@ func newEvaluation(q *query, input ast.Value, ask *decisionRequest) *evaluation 
 
 func (ev *evaluation) ruleLabels() []map[string]any { return ev.rules.Labels }
 
-// releaseSlots gives back what was taken of shares, once.
+// releaseSlots releases the slots that the evaluation holds, once.
 func (ev *evaluation) releaseSlots() {
 	ev.released.Do(func() {
 		for _, slots := range ev.held {
@@ -115,9 +115,9 @@ var (
 	errNoShare  = errors.New("no worker was free in time of those that the policies of a namespace may have at a time")
 )
 
-// requiredSlots are what an evaluation must have a slot of before it may ask for a worker.
+// requiredSlots returns the semaphores that an evaluation must acquire before it may ask for a worker.
 func (e *Engine) requiredSlots(ev *evaluation) []chan struct{} {
-	if ev.ask.judging { // who judges must not wait for those who are judged
+	if ev.ask.judging { // a judging evaluation must not wait for those that it judges
 		return []chan struct{}{e.shares.judging}
 	}
 	mine := e.shares.shareForTenant(ev.query.tenant)
@@ -130,7 +130,7 @@ func (e *Engine) requiredSlots(ev *evaluation) []chan struct{} {
 	return []chan struct{}{mine.slots, e.shares.all}
 }
 
-// sample is how often a long evaluation's memory is looked at.
+// sample is how often the memory of a long evaluation is checked.
 const sample = 20 * time.Millisecond
 
 // runEvaluation waits for an evaluation, but not longer than its budget.
@@ -177,12 +177,12 @@ func (e *Engine) runEvaluation(ctx context.Context, ev *evaluation) (decision.Ou
 			e.giveUp(ev)
 			return decision.TimedOut, fmt.Errorf("the caller did not wait for the answer: %w", context.Cause(ctx))
 		case <-timer.C:
-			if ev.hasEnded() { // an answer that is there is never too late
+			if ev.hasEnded() { // an existing answer is never too late
 				return ev.outcome, ev.err
 			}
 			deadline = deadline.Add(stopped.takePausedTime())
 			left := time.Until(deadline)
-			if ev.started && ev.query.extended { // the built-in rules alone do not explode
+			if ev.started && ev.query.extended { // the built-in rules alone do not exceed the memory
 				now := heapBytes()
 				if heap == 0 {
 					heap = now
@@ -219,19 +219,19 @@ func (ev *evaluation) hasEnded() bool {
 	}
 }
 
-// processPause measures for how long the process did not run while a decision was waited
-// for: a CPU limit stops it for the rest of each period once its quota is used up. No
-// policy is late by that time. A timer that fires late shows it.
+// processPause measures how long the process was stopped while a decision was awaited: a CPU limit
+// stops it for the rest of each period once its quota is used up. That time does not count for a
+// policy. It shows in timers that fire late.
 type processPause struct {
 	due  time.Time
-	left time.Duration // what may still be given back; an evaluation ends in any case
+	left time.Duration // how much time may still be added; an evaluation must end
 }
 
 // slack is how late a timer may fire on a machine that is merely busy.
 const slack = 10 * time.Millisecond
 
-// mostStopped bounds what is given back, in budgets of the point: the chart's limit of a
-// fifth of a processor stops the process for four times as long as it runs.
+// mostStopped bounds the added time, in budgets of the point: the chart's limit of a fifth of a
+// processor stops the process for four times as long as it runs.
 const mostStopped = 9
 
 // expectTimer notes when a timer that is set for d is due.
@@ -240,7 +240,7 @@ func (s *processPause) expectTimer(d time.Duration) time.Duration {
 	return d
 }
 
-// takePausedTime is for how long the process was stopped until the timer fired.
+// takePausedTime returns how long the process was stopped until the timer fired.
 func (s *processPause) takePausedTime() time.Duration {
 	late := time.Since(s.due)
 	if late < slack {
@@ -266,12 +266,11 @@ func heapBytes() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// suspectAgain is how many times the grace an evaluation goes on after it counted as
-// stuck, until that is looked into once more.
+// suspectAgain is after how many further grace periods a stuck evaluation is investigated again.
 const suspectAgain = 10
 
-// suspectStuck looks into an evaluation that does not end. The policies that it is of may
-// be active in another snapshot by now; if they decide no more there is nothing to do.
+// suspectStuck investigates an evaluation that does not end. Its policies may be active in another
+// snapshot by now; if they are not active any more, there is nothing to do.
 func (e *Engine) suspectStuck(s *Snapshot, ev *evaluation) {
 	now := e.active.Load()
 	if subject := ev.ask.subject; now.RevisionFor(subject) == s.RevisionFor(subject) {
@@ -279,9 +278,9 @@ func (e *Engine) suspectStuck(s *Snapshot, ev *evaluation) {
 	}
 }
 
-// replaceStuck makes room for another worker while the evaluation does not end. It has it
-// suspected again and again: the decisions of a namespace are fallbacks while one that
-// does not end uses up its share, so that no other one might come late.
+// replaceStuck makes room for another worker while the evaluation does not end. It suspects the
+// evaluation again and again. While an evaluation that does not end uses up the share of a namespace,
+// all decisions of that namespace are fallbacks, so no other late decision might make it suspected.
 func (e *Engine) replaceStuck(ev *evaluation) {
 	select {
 	case <-ev.done:
@@ -293,7 +292,7 @@ func (e *Engine) replaceStuck(ev *evaluation) {
 		defer e.shares.keepRunning(ev)()
 	}
 	e.notifyObservers(func(o Observer) { o.EvaluationStuck(ev.ask.name, 1) })
-	if ev.suspect != nil && !ev.late { // who was late is suspected already
+	if ev.suspect != nil && !ev.late { // a late evaluation is suspected already
 		ev.suspect()
 	}
 	again := time.NewTicker(max(suspectAgain*e.grace, time.Millisecond))

@@ -13,35 +13,33 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// trial is how a decision went that was made again.
+// trial is the result of a decision that was made again.
 type trial int
 
 const (
-	inTime trial = iota // there was an answer, of any kind
+	inTime trial = iota // there was an answer of any kind
 	late
 	broken // these bundles do not compile without the others, so nothing is known
-	spent  // the case has had all its trials, or nothing was free to make this one
+	spent  // the case has used all its trials, or no worker was free for this one
 )
 
-// retrial makes the decision of a case again, with these bundles of users and no others.
+// retrial makes the decision of a case again, with only these bundles of users.
 type retrial func(bundle.Set) trial
 
-// The bounds of a case. To find one bundle of a hundred takes about fifteen trials, of
-// which half are late.
+// The bounds of a case. Finding one bundle among a hundred takes about fifteen trials, half of which
+// are late.
 const (
 	mostTrials  = 200
 	longestCase = time.Minute
 )
 
-// findFaultyBundles finds the bundles that are to blame for a late decision about a namespace. A
-// processor that was taken away makes good policies late too, so the decision is made
-// again, with the suspected bundles and without: only when there is no answer with
-// them and one without are they to blame. First it finds the part: a tenant's own,
-// canaries, or the platform's. Those who may say least are suspected first, and are
-// out of the way when the next ones are, so that a tenant cannot have a canary rolled
-// back, nor a canary the bundle that it is to replace. Then it finds the bundles
-// within the part. It is not decided anew whether the whole is late where the decision
-// is stuck.
+// findFaultyBundles finds the bundles that caused a late decision about a namespace. A lack of
+// processor time makes good policies late too, so the decision is made again with and without the
+// suspected bundles. They are the cause only if it is late with them and in time without them. First
+// it finds the part: the tenant's bundles, canaries, or the platform's. The bundles with the fewest
+// rights are suspected first, and are left out when the next ones are. So a tenant cannot cause the
+// rollback of a canary, nor a canary that of the bundle that it is to replace. Then it finds the
+// bundles within the part. For a stuck decision it does not test again whether the whole set is late.
 func findFaultyBundles(set bundle.Set, namespace string, oldestFirst func(bundle.Set) bundle.Set, again retrial, stuck bool) bundle.Set {
 	rest, isLate := set, stuck
 	for _, part := range []bundle.Set{ownBundles(set, namespace), set.CanariesIn(namespace), set.OwnedBy("")} {
@@ -57,23 +55,21 @@ func findFaultyBundles(set bundle.Set, namespace string, oldestFirst func(bundle
 			}
 			return narrowDown(rest, oldestFirst(part), again)
 		case late:
-			isLate = true // they have just had their second chance
+			isLate = true // they were late in the second trial just now
 		case broken, spent:
-			return nil // it is not known what would be without them
+			return nil // the result without them is not known
 		}
 	}
 	return nil
 }
 
-// narrowDown finds the bundles that are to blame of a part with which a decision is late,
-// and without which it is in time: it lets the others in again, in halves, for as long
-// as the decision stays in time. What is left is a smallest set: with any one of them
-// let in as well the decision is late.
+// narrowDown finds the faulty bundles in a part with which a decision is late, and without which it is
+// in time. It adds the others again, in halves, as long as the decision stays in time. The rest is a
+// minimal set: with any one of its bundles added the decision is late.
 //
-// Bundles may be late only together. The oldest are let in first, so that the newest of
-// them is left: the others made the same decisions in time until it came, it is what
-// changed, and its author is the one to look at it. It also is the one
-// whose place something good can take again.
+// Bundles may be late only together. The oldest are added first, so that the newest of them is left.
+// The others made the same decisions in time before it was added, so it is the change, and its author
+// should examine it. It is also the one whose earlier revision can be restored.
 func narrowDown(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 	if len(oldestFirst) == 1 {
 		return oldestFirst
@@ -81,8 +77,8 @@ func narrowDown(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 	in := rest
 	with := func(more ...*bundle.Bundle) bundle.Set { return append(slices.Clone(in), more...) }
 	var out bundle.Set
-	proved := map[*bundle.Bundle]bool{} // late when it was let in alone
-	// letIn returns whether all of the chunk was let in.
+	proved := map[*bundle.Bundle]bool{} // late when it was added alone
+	// letIn reports whether the whole chunk was added.
 	var letIn func(chunk bundle.Set, tried bool) bool
 	letIn = func(chunk bundle.Set, tried bool) bool {
 		how := late
@@ -99,12 +95,12 @@ func narrowDown(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 		}
 		half := len(chunk) / 2
 		all := letIn(chunk[:half], false)
-		// With all of the first half in, the second one makes the chunk whole.
+		// If the whole first half was added, the second half completes the chunk.
 		return letIn(chunk[half:], all && how == late) && all
 	}
 	letIn(oldestFirst, true)
-	// A bundle that was let in later may change what an earlier one costs, such as one that
-	// replaces the point, or one without which the other does not compile.
+	// A bundle that was added later may change the cost of an earlier one, such as one that replaces the
+	// point, or one that the other needs to compile.
 	for changed := len(out) > 1; changed; {
 		changed = false
 		for _, b := range slices.Clone(out) {
@@ -122,12 +118,12 @@ func narrowDown(rest, oldestFirst bundle.Set, again retrial) bundle.Set {
 		}
 	}
 	if len(out) == 1 {
-		return out // with it the part is whole, which is late
+		return out // with it the part is complete, and that is late
 	}
 	return slices.DeleteFunc(out, func(b *bundle.Bundle) bool { return !proved[b] })
 }
 
-// ownBundles are the bundles that a namespace's own people wrote, if it is one.
+// ownBundles returns the bundles of the namespace itself; none if the namespace is empty.
 func ownBundles(set bundle.Set, namespace string) bundle.Set {
 	if namespace == "" {
 		return nil
@@ -135,12 +131,12 @@ func ownBundles(set bundle.Set, namespace string) bundle.Set {
 	return set.OwnedBy(namespace)
 }
 
-// withoutBundles is a set without some of its bundles.
+// withoutBundles returns a set without some of its bundles.
 func withoutBundles(set, part bundle.Set) bundle.Set {
 	return slices.DeleteFunc(slices.Clone(set), func(b *bundle.Bundle) bool { return slices.Contains(part, b) })
 }
 
-// newRetrial makes an evaluation that was late again, aside.
+// newRetrial returns a retrial that repeats a late evaluation aside.
 func (e *Engine) newRetrial(s *Snapshot, ev *evaluation) retrial {
 	left, end := mostTrials, time.Now().Add(longestCase)
 	return func(set bundle.Set) trial {
@@ -155,8 +151,8 @@ func (e *Engine) newRetrial(s *Snapshot, ev *evaluation) retrial {
 	}
 }
 
-// viewAside is what would decide if only these bundles did, from what is compiled
-// already if it can be.
+// viewAside returns the view that would decide if only these bundles did. It uses compiled parts if
+// possible.
 func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*compiledView, error) {
 	all := append(bundle.Set{e.builtin}, set...)
 	content := all.ContentHash()
@@ -171,9 +167,8 @@ func (e *Engine) viewAside(s *Snapshot, ev *evaluation, set bundle.Set) (*compil
 	return newView(context.Background(), all)
 }
 
-// tryAgain asks again and reports whether an answer, of any kind, came in time.
-// That no policy defines the point is an answer, and so is the one of a point that
-// withheld bundles take part in.
+// tryAgain evaluates again and reports whether there was an answer of any kind in time. An undefined
+// point counts as an answer, and so does a point that withheld bundles take part in.
 func (e *Engine) tryAgain(v *compiledView, ev *evaluation) trial {
 	ctx := context.Background()
 	q, err := v.preparedQuery(ctx, ev.ask.name)
@@ -189,12 +184,12 @@ func (e *Engine) tryAgain(v *compiledView, ev *evaluation) trial {
 	retry := newEvaluation(q, ev.input, &again)
 	outcome, _ := e.runEvaluation(ctx, retry)
 	switch {
-	case !retry.late && outcome == decision.TimedOut: // it did not even begin
+	case !retry.late && outcome == decision.TimedOut: // it did not begin
 		return spent
 	case !retry.late:
 		return inTime
 	}
-	// What it still takes must not count against those who are asked next.
+	// Its remaining time must not count against the next trials.
 	select {
 	case <-retry.done:
 	case <-time.After(e.grace):

@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Rule is what a bundle says about a rule that has an id.
+// Rule is the metadata of a rule that has an id.
 type Rule struct {
 	ID          string `json:"id"`
 	Title       string `json:"title,omitempty"`
@@ -26,7 +26,7 @@ type Rule struct {
 	Inputs []ast.Ref `json:"-"`
 }
 
-// FindRule looks up what is known of a rule by the id that records name it by.
+// FindRule looks up a rule by its id in records.
 func (s *Snapshot) FindRule(subject decision.Subject, id string) (Rule, bool) {
 	in := s.scopeForSubject(subject)
 	if r, ok := in.platform.rules[id]; ok {
@@ -40,8 +40,8 @@ func (s *Snapshot) FindRule(subject decision.Subject, id string) (Rule, bool) {
 	return Rule{ID: id}, false
 }
 
-// LabelledRules are the rules of a bundle that have an id of their own, by id. Those
-// without one go by their package and cannot be distinguished.
+// LabelledRules returns the rules of a bundle that have their own id, by id. Rules without an id have
+// that of their package, and cannot be distinguished.
 func LabelledRules(b *bundle.Bundle) []Rule {
 	byID := map[string]Rule{}
 	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
@@ -58,8 +58,7 @@ func LabelledRules(b *bundle.Bundle) []Rule {
 	return out
 }
 
-// rulesOf finds the rules of bundles by their ids. A rule without one of its own
-// goes by its package.
+// rulesOf finds the rules of bundles by their ids. A rule without its own id has that of its package.
 func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 	out := map[string]*Rule{}
 	add := func(b *bundle.Bundle, id string, loc *ast.Location) *Rule {
@@ -87,7 +86,7 @@ func rulesOf(set bundle.Set, c *ast.Compiler) map[string]*Rule {
 	return out
 }
 
-// idOf is the id of a rule: its own, or else that of its package.
+// idOf returns the id of a rule: its own, or that of its package.
 func idOf(rule *ast.Rule, pkg string) string {
 	for _, a := range slices.Backward(rule.Annotations) {
 		if own, ok := a.Labels[module.LabelID].(string); ok && a.Scope != "package" {
@@ -97,7 +96,7 @@ func idOf(rule *ast.Rule, pkg string) string {
 	return pkg
 }
 
-// packageID is what rules without an id go by.
+// packageID is the id of rules without their own.
 func packageID(m *ast.Module) string {
 	for _, a := range m.Annotations {
 		if id, ok := a.Labels[module.LabelID].(string); ok && a.Scope == "package" {
@@ -107,8 +106,8 @@ func packageID(m *ast.Module) string {
 	return module.PackagePath(m)
 }
 
-// collectInputs adds the facts that a rule refers to, as far as their path is fixed,
-// and those that the rules of its own package do that it uses.
+// collectInputs adds the facts that a rule refers to, up to the fixed part of their paths, and the
+// facts of the rules of its package that it uses.
 func collectInputs(c *ast.Compiler, rule *ast.Rule, found []ast.Ref, seen map[*ast.Rule]bool) []ast.Ref {
 	seen[rule] = true
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
@@ -136,7 +135,7 @@ func cutName(name decision.Name) (domain, point string, ok bool) {
 	return domain, point, ok && domain != "" && point != "" && !strings.Contains(point, "/")
 }
 
-// ruleIDs are the ids among the labels OPA collected, each once.
+// ruleIDs returns the ids among the labels that OPA collected, each once.
 func ruleIDs(labels []map[string]any) []string {
 	if len(labels) == 0 {
 		return nil

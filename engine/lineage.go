@@ -9,19 +9,19 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// lineage is where the active bundles come from.
+// lineage records the history of the active bundles.
 type lineage struct {
-	// count is how often a set became active, and since at which of these times a
-	// content did.
+	// count is how often a set became active; since has, for each content, the count when it became
+	// active.
 	count uint64
 	since map[content]uint64
-	// before has, for each bundle of the platform by its name, the content that decided
-	// in its place before it. Tenants' bundles are too many to keep twice: theirs are
-	// withheld until the host, which follows the cluster, puts another in their place.
+	// before has, for each bundle of the platform by name, its previous revision. Tenants' bundles are too
+	// many to keep twice: after a rollback they are withheld until the host, which follows the cluster,
+	// replaces them.
 	before map[string]*bundle.Bundle
 }
 
-// recordSet notes that a set takes the place of another one.
+// recordSet notes that a set replaces another one.
 func (l *lineage) recordSet(old, now bundle.Set) {
 	l.count++
 	since, before := map[content]uint64{}, map[string]*bundle.Bundle{}
@@ -37,7 +37,7 @@ func (l *lineage) recordSet(old, now bundle.Set) {
 		case was == nil || was.Withheld:
 		case was.ID() == b.ID():
 			before[b.Name] = earlier
-		case earlier != nil && earlier.ID() == b.ID(): // what is gone back from was not good
+		case earlier != nil && earlier.ID() == b.ID(): // a revision that was rolled back is no predecessor
 		default:
 			before[b.Name] = was
 		}
@@ -45,9 +45,8 @@ func (l *lineage) recordSet(old, now bundle.Set) {
 	l.since, l.before = since, before
 }
 
-// oldestFirst sorts bundles by when they were let in, or where that is not known of
-// each, by when they became active in this process; those that did together keep their
-// order.
+// oldestFirst sorts bundles by when they were accepted. If that is not known for all, it sorts by when
+// they became active in this process; bundles that became active together keep their order.
 func (e *Engine) oldestFirst(set bundle.Set) bundle.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()

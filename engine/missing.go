@@ -17,21 +17,21 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
-// Missing is a bundle that should decide and cannot, because it could not be loaded
-// or may not be trusted. What it would hold or refuse is not known, so the points
-// that it takes part in answer their strict fallbacks.
+// Missing is a bundle that should decide but cannot, because it could not be loaded or is not trusted.
+// It is not known what it would hold or refuse, so the answers of the points that it takes part in are
+// strict fallbacks.
 type Missing struct {
-	// Bundle is the name, after the namespace and a slash if it is a tenant's.
+	// Bundle is the name of the bundle; for a tenant's bundle NAMESPACE/NAME.
 	Bundle string
-	// Namespaces are those in which it should decide; nil for all, and for what is
-	// in none.
+	// Namespaces are the namespaces in which it should decide; nil for all, and for cluster-scoped
+	// objects.
 	Namespaces []string
-	// Points are those that it takes part in, and the rules that a StrictWhere of a
-	// point names; nil for all.
+	// Points are the points that it takes part in, and the rules that a StrictWhere of a point names; nil
+	// for all.
 	Points []decision.Name
 	// Spares, if it is set, reports whether a subject is decided without the bundle.
 	Spares func(decision.Subject) bool
-	// Reason is why it is missing, as a part of a sentence.
+	// Reason is why the bundle is missing, as a part of a sentence.
 	Reason string
 }
 
@@ -48,13 +48,13 @@ func (m Missing) decidesAbout(subject decision.Subject) bool {
 // Equal reports whether both have the same effect, for the same reason.
 func (m Missing) Equal(o Missing) bool { return m.effectKey() == o.effectKey() && m.Reason == o.Reason }
 
-// effectKey is equal for those that have the same effect.
+// effectKey is equal for Missings with the same effect.
 func (m Missing) effectKey() string {
 	return fmt.Sprintf("missing %s %t %q %t %q", m.Bundle, m.Namespaces == nil, m.Namespaces, m.Points == nil, m.Points)
 }
 
-// CompileMissing is Compile for a set in which some bundles are missing. Compile
-// takes those that are missing in the active snapshot.
+// CompileMissing is CompileBundles for a set in which some bundles are missing. CompileBundles uses
+// the missing ones of the active snapshot.
 func (e *Engine) CompileMissing(ctx context.Context, set bundle.Set, missing []Missing, others ...*Snapshot) (*Snapshot, error) {
 	s, err := e.compileSnapshot(ctx, set, append(others, e.active.Load()))
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) CompileMissing(ctx context.Context, set bundle.Set, missing []M
 	return s, nil
 }
 
-// mixRevision is a revision of policies some of which are missing.
+// mixRevision returns the revision of policies of which some are missing.
 func mixRevision(revision string, missing []Missing) string {
 	if len(missing) == 0 {
 		return revision
@@ -80,8 +80,8 @@ func mixRevision(revision string, missing []Missing) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// MissingBundles are the bundles that should decide in the snapshot and cannot. Callers must
-// not change them.
+// MissingBundles returns the bundles that should decide in the snapshot but cannot. Callers must not
+// change them.
 func (s *Snapshot) MissingBundles() []Missing {
 	if s == nil {
 		return nil
@@ -89,8 +89,8 @@ func (s *Snapshot) MissingBundles() []Missing {
 	return s.missing
 }
 
-// missingIn finds a bundle without which a point, or a rule, is not to be answered
-// for a subject.
+// missingIn finds a missing bundle because of which a point, or a rule, must not be answered for a
+// subject.
 func (s *Snapshot) missingIn(name decision.Name, subject decision.Subject) (Missing, bool) {
 	for _, m := range s.missing {
 		if m.takesPart(name, subject) {
@@ -100,7 +100,7 @@ func (s *Snapshot) missingIn(name decision.Name, subject decision.Subject) (Miss
 	return Missing{}, false
 }
 
-// missingFor are the bundles that should decide about a subject and cannot.
+// missingFor returns the bundles that should decide about a subject but cannot.
 func (s *Snapshot) missingFor(subject decision.Subject) (out []Missing) {
 	for _, m := range s.missing {
 		if m.decidesAbout(subject) {
@@ -110,8 +110,8 @@ func (s *Snapshot) missingFor(subject decision.Subject) (out []Missing) {
 	return out
 }
 
-// NamespacesWithBundles are those where others decide than everywhere, or should: they have
-// bundles of their own, or canaries, be these missing or not.
+// NamespacesWithBundles returns the namespaces that have bundles of their own, or canaries, including
+// missing ones.
 func (s *Snapshot) NamespacesWithBundles() []string {
 	seen := map[string]bool{}
 	for _, ns := range s.set.NamespacesWithBundles() {
@@ -125,9 +125,9 @@ func (s *Snapshot) NamespacesWithBundles() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// PointsOf are the points that a bundle of the snapshot takes part in, in their
-// order, and the rules that a StrictWhere of a point names: what Missing.Points is
-// to be should the bundle be missing.
+// PointsOf returns the points that a bundle of the snapshot takes part in, in their order, and the
+// rules that a StrictWhere of a point names. It is the value for Missing.Points if the bundle becomes
+// missing.
 func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
 	out := []decision.Name{}
 	takesPart := s.partOf(b)
@@ -143,8 +143,8 @@ func (s *Snapshot) PointsOf(b *bundle.Bundle) []decision.Name {
 	return slices.Compact(out)
 }
 
-// partOf returns what reports whether a bundle of the snapshot takes part in the answer of a
-// point or a rule, by its rules or by its data. Nothing is compiled for it.
+// partOf returns a function that reports whether a bundle of the snapshot takes part in the answer of
+// a point or a rule, by its rules or by its data. It compiles nothing.
 func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
 	platform := s.scopeForSubject(standsFor(b)).platform
 	if b.Kind == bundle.Tenant {
@@ -153,13 +153,13 @@ func (s *Snapshot) partOf(b *bundle.Bundle) func(decision.Name) bool {
 	return func(name decision.Name) bool { return takesPart(b, platform.reachableRules(name)) }
 }
 
-// answeredBy reports whether the rules that answer a point are of a bundle of the platform.
+// answeredBy reports whether a bundle of the platform has the rules that answer a point.
 func (s *Snapshot) answeredBy(b *bundle.Bundle, name decision.Name) bool {
 	_, _, rules := s.scopeForSubject(standsFor(b)).platform.findEntrypoint(name)
 	return len(rules) > 0 && isOf(b, rules[0])
 }
 
-// standsFor is a subject that a bundle decides about.
+// standsFor returns an example of a subject that a bundle decides about.
 func standsFor(b *bundle.Bundle) decision.Subject {
 	if len(b.Canary) > 0 {
 		return decision.Subject{Namespace: b.Canary[0]}

@@ -22,15 +22,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Limits on what is read: a bundle is text that people wrote.
+// Limits on what is read: a bundle is text that authors wrote.
 const (
 	maxFiles = 2000
 	maxFile  = 1 << 20
 	maxTotal = 8 << 20
 )
 
-// FromFS makes a bundle of a file system. Folders named cases, examples and
-// schemas, hidden ones, and hidden files but the manifest are no part of it.
+// FromFS makes a bundle from a file system. Folders named cases, examples and schemas, hidden folders,
+// and hidden files except the manifest are no part of it.
 func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 	files := map[string]string{}
 	total := 0
@@ -45,8 +45,8 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 			}
 			return nil
 		}
-		// Hidden files are those of editors and systems, and not always to be read:
-		// Emacs has a link to nowhere beside a file that is being edited.
+		// Hidden files belong to editors and systems, and cannot always be read: Emacs keeps a broken link
+		// beside a file that is being edited.
 		if !isBundleFile(p) || strings.HasPrefix(base, ".") && p != manifestFile {
 			return nil
 		}
@@ -69,8 +69,7 @@ func FromFS(name string, fsys fs.FS, opts ...Option) (*Bundle, error) {
 	return FromFiles(name, files, opts...)
 }
 
-// ReadBuiltin reads the policies of a program, by the name that records have for
-// them.
+// ReadBuiltin reads the policies of a program, with the name that they have in records.
 func ReadBuiltin(fsys fs.FS) (*Bundle, error) {
 	b, err := FromFS("builtin", fsys, AsBuiltin())
 	if err != nil {
@@ -139,7 +138,7 @@ func (b *Bundle) addFile(p, text string) error {
 	return nil
 }
 
-// addData puts a document below the folder it is in, as OPA does.
+// addData adds a document below the path of its folder, as OPA does.
 func (b *Bundle) addData(p, text string) error {
 	doc, err := decodeDocument(p, []byte(text))
 	if err != nil {
@@ -162,8 +161,7 @@ func (b *Bundle) addData(p, text string) error {
 	return nil
 }
 
-// checkNumbers refuses numbers that OPA takes long to compare with others, and returns the
-// path at which there is one.
+// checkNumbers refuses numbers that are slow to compare in OPA, and returns the path of the first one.
 func checkNumbers(value any) (at string, err error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -184,14 +182,14 @@ func checkNumbers(value any) (at string, err error) {
 	return "", nil
 }
 
-// decodeDocument reads JSON as JSON, as OPA does: the strings and keys of it are not those
-// of YAML.
+// decodeDocument reads a .json file as JSON and not as YAML, as OPA does: the rules for strings and
+// keys differ.
 func decodeDocument(p string, text []byte) (doc map[string]any, err error) {
 	source := text
 	if path.Ext(p) == ".json" {
 		err = document.CheckJSON(text)
 	} else {
-		source = nil // the places are not those of what is decoded
+		source = nil // the positions in the decoded text are not those in the source
 		text, err = document.FromYAML(text)
 	}
 	if err != nil {
@@ -205,7 +203,7 @@ func decodeDocument(p string, text []byte) (doc map[string]any, err error) {
 	return doc, nil
 }
 
-// badDocument says where a document is wrong.
+// badDocument reports where a document is invalid.
 func badDocument(file, code, doing string, err error) error {
 	at := document.Error{Row: 1, Col: 1}
 	errors.As(err, &at)
@@ -222,7 +220,7 @@ func mergeDocument(into, doc map[string]any) string {
 		switch {
 		case areObjects && (!both || isObject):
 			if !both {
-				below = map[string]any{} // documents stay as they are
+				below = map[string]any{} // the documents themselves must not change
 				into[k] = below
 			}
 			if at := mergeDocument(below, more); at != "" {

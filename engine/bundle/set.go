@@ -16,12 +16,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Set is every user's bundle that is active at the same time.
+// Set has the users' bundles that are active at the same time.
 type Set []*Bundle
 
-// DecidingIn is the part of the set that decides in a namespace: what platform
-// engineers wrote, canaries of the namespace in place of the bundles of their
-// name, and what the namespace's own people wrote.
+// DecidingIn returns the bundles that decide in a namespace: those of the platform, with canaries of
+// the namespace in place of the bundles of the same name, and those of the namespace itself.
 func (s Set) DecidingIn(namespace string) Set {
 	var out Set
 	canaries := s.CanariesIn(namespace)
@@ -40,15 +39,15 @@ func (s Set) DecidingIn(namespace string) Set {
 	return out
 }
 
-// Part is what decides in one namespace.
+// Part has the bundles that decide in one namespace.
 type Part struct {
-	// Platform has the bundles of the platform, as For has them, and Own those of the namespace's own people.
+	// Platform has the bundles of the platform that decide there, Own those of the namespace itself.
 	Platform, Own Set
-	// Canaries is true if some of the platform's are.
+	// Canaries is true if some of the platform's bundles are canaries.
 	Canaries bool
 }
 
-// ByNamespace returns what decides in each of Namespaces.
+// ByNamespace returns the deciding bundles for each of NamespacesWithBundles.
 func (s Set) ByNamespace() map[string]Part {
 	platform := s.filterBundles(func(b *Bundle) bool { return b.Kind != Tenant })
 	everywhere := platform.DecidingIn("")
@@ -74,23 +73,23 @@ func (s Set) ByNamespace() map[string]Part {
 	return out
 }
 
-// OwnedBy is what a namespace's own people wrote; of "", what platform engineers did
-// for every namespace, without canaries.
+// OwnedBy returns the bundles of a namespace itself; for "", the bundles of the platform for every
+// namespace, without canaries.
 func (s Set) OwnedBy(namespace string) Set {
 	return s.filterBundles(func(b *Bundle) bool { return b.isOwnedBy(namespace) })
 }
 
-// WithoutWithheld is the set without the bundles that are withheld.
+// WithoutWithheld returns the set without withheld bundles.
 func (s Set) WithoutWithheld() Set {
 	return s.filterBundles(func(b *Bundle) bool { return !b.Withheld })
 }
 
-// WithheldBundles are the bundles of the set that stand and do not decide.
+// WithheldBundles returns the withheld bundles of the set.
 func (s Set) WithheldBundles() Set {
 	return s.filterBundles(func(b *Bundle) bool { return b.Withheld })
 }
 
-// CanariesIn are those that hold in a namespace.
+// CanariesIn returns the canaries that decide in a namespace.
 func (s Set) CanariesIn(namespace string) Set {
 	return s.filterBundles(func(b *Bundle) bool { return b.canaryIn(namespace) })
 }
@@ -111,8 +110,7 @@ func (b *Bundle) canaryIn(namespace string) bool {
 	return ok
 }
 
-// NamespacesWithBundles are those where others decide than everywhere: they have bundles of
-// their own, or canaries.
+// NamespacesWithBundles returns the namespaces that have bundles of their own, or canaries.
 func (s Set) NamespacesWithBundles() []string {
 	seen := map[string]bool{}
 	for _, b := range s {
@@ -126,7 +124,7 @@ func (s Set) NamespacesWithBundles() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// IDs names the bundles, in an order.
+// IDs returns the IDs of the bundles, sorted.
 func (s Set) IDs() []string {
 	out := make([]string, len(s))
 	for i, b := range s {
@@ -136,7 +134,7 @@ func (s Set) IDs() []string {
 	return out
 }
 
-// Revision is a hash of what is in the set and where it holds, whatever the
+// Revision is a hash of the bundles in the set and where they decide. It does not depend on their
 // order.
 func (s Set) Revision() string {
 	lines := make([]string, len(s))
@@ -149,8 +147,8 @@ func (s Set) Revision() string {
 	return hashLines(lines)
 }
 
-// ContentHash is as Revision, but does not tell where canaries hold: what decides in
-// a namespace stays the same when others are added, and when it is promoted.
+// ContentHash is like Revision, but without the namespaces of canaries: for a namespace it stays the
+// same when a canary gets further namespaces, and when it is promoted.
 func (s Set) ContentHash() string {
 	lines := make([]string, len(s))
 	for i, b := range s {
@@ -159,7 +157,7 @@ func (s Set) ContentHash() string {
 	return hashLines(lines)
 }
 
-// idWithState is the ID of a bundle, and whether it decides.
+// idWithState is the ID of a bundle, with a mark if it is withheld.
 func (b *Bundle) idWithState() string {
 	if b.Withheld {
 		return b.ID() + " withheld"
@@ -176,7 +174,7 @@ func hashLines(lines []string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// claim is a package that a bundle has, or a path like one that it has data at.
+// claim is a package of a bundle, or a path of its data in the form of a package.
 type claim struct {
 	bundle *Bundle
 	path   string
@@ -184,7 +182,7 @@ type claim struct {
 	data   bool
 }
 
-// claimedPaths are those of a bundle, each path once.
+// claimedPaths returns the claims of a bundle, each path once.
 func (b *Bundle) claimedPaths() (out []claim) {
 	seen := map[string]bool{}
 	add := func(c claim) {
@@ -205,14 +203,14 @@ func (b *Bundle) claimedPaths() (out []claim) {
 	return out
 }
 
-// CheckConflicts finds packages that two bundles of the set claim where both would be
-// active. Two complete rules of one name would only disagree when they are
-// evaluated. Platform bundles may have data beside each other's packages; a
-// tenant's would be taken for theirs, and theirs for the tenant's.
+// CheckConflicts finds packages that two bundles of the set claim and that would be active together.
+// Without this check, two complete rules of one name would only conflict when they are evaluated.
+// Platform bundles may have data below each other's packages. Data of a tenant may not be there, nor
+// the other way round, since the rules of one would read the data of the other.
 func (s Set) CheckConflicts() error {
 	var out module.Problems
-	// Those who claim a path, by namespace: tenants of different ones never meet,
-	// and there may be a thousand.
+	// The claims of a path, by namespace: bundles of different tenants are never active together, and
+	// there may be a thousand.
 	owners := map[string]map[string][]claim{}
 	for _, b := range s {
 		for _, c := range b.claimedPaths() {
@@ -245,10 +243,10 @@ func (s Set) CheckConflicts() error {
 	return fmt.Errorf("putting bundles together: %w", out)
 }
 
-// areActiveTogether reports whether there is a namespace where both are active.
+// areActiveTogether reports whether both are active in some namespace.
 func (s Set) areActiveTogether(a, b *Bundle) bool {
 	if b.Kind == Tenant || b.Canary != nil && a.Kind != Tenant {
-		a, b = b, a // a tenant's first, then canaries
+		a, b = b, a // a tenant's bundle first, then canaries
 	}
 	switch {
 	case a.Kind == Tenant:

@@ -26,31 +26,30 @@ import (
 
 const signatureFile = ".signatures.json"
 
-// Signature is what a bundle's signature says about itself.
+// Signature has the claims of a bundle's signature.
 type Signature struct {
 	KeyID     string `json:"keyID,omitempty"`
 	Algorithm string `json:"algorithm"`
 	Scope     string `json:"scope,omitempty"`
 	Files     int    `json:"files"`
-	// Verified is true if it was held against keys, and good.
+	// Verified is true if the signature was verified with keys, and is valid.
 	Verified bool `json:"verified"`
-	// Key is the SHA-256, in hexadecimal, of the key that it was held against.
+	// Key is the SHA-256, in hexadecimal, of the key that verified it.
 	Key string `json:"-"`
 }
 
 // Signing says how a bundle is signed.
 type Signing struct {
-	// Key is a private key in PEM or a secret, or the name of a file that has
-	// either, as OPA takes it.
+	// Key is a private key in PEM or a secret, or the name of a file that has either, as in OPA.
 	Key string
-	// Algorithm follows from a private key if it is empty; a secret needs one.
+	// Algorithm is derived from a private key if it is empty; a secret requires one.
 	Algorithm string
 	// KeyID and Scope are written into the signature if they are not empty.
 	KeyID, Scope string
 }
 
-// SignArchive writes an archive again, with a signature over every file of it. A
-// signature that was there is replaced.
+// SignArchive writes an archive again, with a signature over every file of it. An existing signature
+// is replaced.
 func SignArchive(w io.Writer, from io.Reader, with Signing) error {
 	files, err := unpackArchive("the archive", from)
 	if err != nil {
@@ -99,8 +98,8 @@ func (s Signing) signToken(files map[string]string) (string, error) {
 	return opabundle.GenerateSignedToken(infos, config, s.KeyID)
 }
 
-// resolveAlgorithm finds the usual one for a private key, and refuses one that is not
-// for such a key.
+// resolveAlgorithm returns the usual algorithm for a private key, and refuses one that is not for such
+// a key.
 func (s Signing) resolveAlgorithm() (string, error) {
 	text, err := s.readKey()
 	if err != nil {
@@ -144,7 +143,7 @@ func (s Signing) resolveAlgorithm() (string, error) {
 	return s.Algorithm, nil
 }
 
-// readKey is the key, of a file or as it is.
+// readKey returns the key, from a file or from the field itself.
 func (s Signing) readKey() ([]byte, error) {
 	text, err := []byte(s.Key), error(nil)
 	if !strings.HasPrefix(s.Key, "-----BEGIN") {
@@ -167,8 +166,8 @@ type AlgorithmError struct{ Err error }
 func (e AlgorithmError) Error() string { return e.Err.Error() }
 func (e AlgorithmError) Unwrap() error { return e.Err }
 
-// hashFiles covers files as OPA does: data and the manifest by what they say, all
-// others byte by byte.
+// hashFiles hashes files as OPA does: data and the manifest by their decoded contents, all others byte
+// by byte.
 func hashFiles(files map[string]string) ([]opabundle.FileInfo, error) {
 	hasher, err := opabundle.NewSignatureHasher(opabundle.SHA256)
 	if err != nil {
@@ -191,7 +190,7 @@ func hashFiles(files map[string]string) ([]opabundle.FileInfo, error) {
 	return out, nil
 }
 
-// signatureOf reads what a signature says, and does not verify it.
+// signatureOf reads the claims of a signature, and does not verify it.
 func signatureOf(files map[string]string) (*Signature, error) {
 	text, ok := files[signatureFile]
 	if !ok {
@@ -220,7 +219,7 @@ func tokenOf(text string) (string, error) {
 	return sc.Signatures[0], nil
 }
 
-// decodeClaims are what a token says; its key id may be in the header instead.
+// decodeClaims decodes the claims of a token; its key id may be in the header instead.
 func decodeClaims(token string) (said opabundle.DecodedSignature, algorithm string, err error) {
 	var header struct {
 		Algorithm string `json:"alg"`

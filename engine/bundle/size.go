@@ -8,7 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// What parts of a bundle take of the heap, in bytes, a little more than was measured on 64 bits. A test holds them to it.
+// How many bytes of the heap parts of a bundle take, a little more than was measured on 64 bits. A test checks them.
 const (
 	nodeBytes   = 88 // a term, an expression or a rule of a module
 	scalarBytes = 64
@@ -17,8 +17,8 @@ const (
 	entryBytes  = 128 // of an object
 )
 
-// HeapBytes estimates what the bundle takes of the heap while it is active, in bytes: its sources, what they were
-// parsed to, and its data.
+// HeapBytes estimates how many bytes of the heap the bundle takes while it is active: its sources, the parsed
+// modules, and its data.
 func (b *Bundle) HeapBytes() int { return b.heapBytes }
 
 func (b *Bundle) estimateHeapBytes() (sum int) {
@@ -33,7 +33,7 @@ func (b *Bundle) estimateHeapBytes() (sum int) {
 			}).Walk(m)
 		}
 	}
-	return sum + dataBytes(b.Data, 2) // an object is there in the document, and where documents are put together
+	return sum + dataBytes(b.Data, 2) // an object is stored in the document and in the merged data
 }
 
 func dataBytes(value any, copies int) int {

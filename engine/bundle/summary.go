@@ -12,17 +12,17 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Summary is what a bundle has in it, for people and scripts.
+// Summary describes the contents of a bundle, for users and scripts.
 type Summary struct {
 	Name string `json:"name"`
-	// Revision is what the manifest says; Content is the hash of the content, as
-	// the status of a bundle has it.
+	// Revision is the one in the manifest; Content is the hash of the content, as in the status of a
+	// bundle.
 	Revision string           `json:"revision,omitempty"`
 	Content  string           `json:"content"`
 	Sequence *int64           `json:"sequence,omitempty"`
 	Roots    []string         `json:"roots,omitempty"`
 	Packages []PackageSummary `json:"packages"`
-	// Tests are the files that have them.
+	// Tests are the files with tests.
 	Tests     []string      `json:"tests,omitempty"`
 	Files     []FileSummary `json:"files"`
 	Size      int           `json:"size"`
@@ -32,11 +32,11 @@ type Summary struct {
 // PackageSummary is a package and how it takes part in decisions.
 type PackageSummary struct {
 	Name string `json:"name"`
-	// Extends are rules that add to the decisions of a domain; Overrides are
-	// points that are answered instead of the built-in policies.
+	// Extends are rules that add to the decisions of a domain; Overrides are points that the package
+	// answers in place of the built-in policies.
 	Extends   []string `json:"extends,omitempty"`
 	Overrides []string `json:"overrides,omitempty"`
-	// PlatformOnly is true if a bundle of a namespace may not have it.
+	// PlatformOnly is true if a bundle of a namespace may not have the package.
 	PlatformOnly bool `json:"platformOnly,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type FileSummary struct {
 	Size int    `json:"size"`
 }
 
-// SummarizeContent tells what is in the bundle.
+// SummarizeContent returns a summary of the bundle.
 func (b *Bundle) SummarizeContent() Summary {
 	s := Summary{
 		Name: b.Name, Revision: b.Manifest.Revision, Content: ShortRevision(b.Revision), Signature: b.Signature,

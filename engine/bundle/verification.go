@@ -22,25 +22,24 @@ import (
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
 )
 
-// Verification says whose signatures count. Signatures are OPA's own: a JWT in
-// .signatures.json, as `opa sign` makes it, over the hashes of all other files.
+// Verification says which signatures are trusted. Signatures are OPA's own: a JWT in .signatures.json,
+// as `opa sign` makes it, over the hashes of all other files.
 type Verification struct {
-	// Keys has public keys in PEM, or secrets, by their id. An algorithm that is
-	// left out follows from the key: RS256, ES256 to ES512, EdDSA, or HS256.
+	// Keys has public keys in PEM, or secrets, by their id. A missing algorithm is derived from the key:
+	// RS256, ES256 to ES512, EdDSA, or HS256.
 	Keys map[string]*opabundle.KeyConfig
-	// KeyID is the key to use, whatever a signature says. If it is empty the
-	// signature says which; a signature that does not counts for an only key.
+	// KeyID is the id of the key to use for every signature. If it is empty, the signature names the key;
+	// if the signature names none and there is only one key, that one is used.
 	KeyID string
-	// Scope is what a signature must have been made for; each key may have one.
+	// Scope is the scope that a signature must have; each key may have one.
 	Scope string
-	// Required refuses bundles that are not signed. A signature that is there
-	// must be good either way.
+	// Required refuses unsigned bundles. An existing signature must be valid either way.
 	Required bool
 }
 
 // SignatureError refuses an archive that no trusted key has signed in this form.
 type SignatureError struct {
-	// File is the file that it is about.
+	// File is the file that the error is about.
 	File string
 	Err  error
 }
@@ -51,8 +50,8 @@ func (e SignatureError) Error() string {
 
 func (e SignatureError) Unwrap() error { return e.Err }
 
-// CheckKeys is an error if a key cannot be used, or if none is the one that must be.
-// An algorithm that is not for its key is an AlgorithmError.
+// CheckKeys returns an error if a key cannot be used, or if the required key is missing. An algorithm
+// that is not for its key is an AlgorithmError.
 func (v *Verification) CheckKeys() error {
 	for _, id := range slices.Sorted(maps.Keys(v.Keys)) {
 		if _, err := completeKey(v.Keys[id]); err != nil {
@@ -65,7 +64,7 @@ func (v *Verification) CheckKeys() error {
 	return nil
 }
 
-// UnknownKeyError says that a key is none of those there are.
+// UnknownKeyError says that no key has an id.
 type UnknownKeyError struct {
 	KeyID string
 	Known []string
@@ -75,8 +74,8 @@ func (e UnknownKeyError) Error() string {
 	return fmt.Sprintf("there is no key %q; there is %s", e.KeyID, strings.Join(e.Known, ", "))
 }
 
-// verifyFiles holds the files against the signature that is among them, and returns the hash of the key that made it; none if there is
-// no signature.
+// verifyFiles verifies the files with the signature among them, and returns the hash of the key that made it; empty if there is no
+// signature.
 func (v *Verification) verifyFiles(files map[string]string) (key string, err error) {
 	text, ok := files[signatureFile]
 	if !ok && v.Required {
@@ -93,7 +92,7 @@ func (v *Verification) verifyFiles(files map[string]string) (key string, err err
 		if p == signatureFile {
 			continue
 		}
-		// Where it was packed with a slash in front, so it may have been signed.
+		// A file that was packed with a leading slash may have been signed with it.
 		name := p
 		if _, ok := signed[name]; !ok {
 			name = "/" + p
@@ -115,7 +114,7 @@ func (v *Verification) verifyFiles(files map[string]string) (key string, err err
 	return key, nil
 }
 
-// verifySignature are the files that a good signature is over; key is the hash of the key that made it.
+// verifySignature returns the files that a valid signature covers; key is the hash of the key that made it.
 func (v *Verification) verifySignature(text string) (signed map[string]opabundle.FileInfo, key string, err error) {
 	token, err := tokenOf(text)
 	if err != nil {
@@ -144,8 +143,7 @@ func (v *Verification) verifySignature(text string) (signed map[string]opabundle
 	if err == nil {
 		return signed, keyFingerprint(made), nil
 	}
-	// What it says about itself is not to be believed, and good enough to say why
-	// it is refused.
+	// The unverified claims are not trusted, but suffice to explain the refusal.
 	if !ok && len(keys) > 0 {
 		return nil, "", UnknownKeyError{name, slices.Sorted(maps.Keys(keys))}
 	}
@@ -158,7 +156,7 @@ func (v *Verification) verifySignature(text string) (signed map[string]opabundle
 	return nil, "", err
 }
 
-// keyFingerprint is the SHA-256 of a key, however its PEM is written; empty if there is none.
+// keyFingerprint is the SHA-256 of a key, independent of the format of its PEM; empty if there is none.
 func keyFingerprint(k *opabundle.KeyConfig) string {
 	if k == nil {
 		return ""
@@ -171,8 +169,8 @@ func keyFingerprint(k *opabundle.KeyConfig) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TrustsBundle reports whether a bundle that was verified before would be so again, by what
-// was kept of its signature. Without a Verification there is nothing to verify.
+// TrustsBundle reports whether a bundle that was verified before would be verified again, by the
+// stored data of its signature. Without a Verification there is nothing to verify.
 func (v *Verification) TrustsBundle(b *Bundle) bool {
 	if v == nil {
 		return true
@@ -193,8 +191,8 @@ func (v *Verification) TrustsBundle(b *Bundle) bool {
 	return false
 }
 
-// WithUsableKeys is a Verification without the keys that cannot be used: a mistake in one of them
-// does not revoke what another has signed.
+// WithUsableKeys returns a Verification without the keys that cannot be used: an error in one key does
+// not revoke the signatures of another.
 func (v *Verification) WithUsableKeys() *Verification {
 	if v == nil {
 		return nil
@@ -205,7 +203,7 @@ func (v *Verification) WithUsableKeys() *Verification {
 	return &out
 }
 
-// Fingerprint is equal for those that take the same signatures; empty for none.
+// Fingerprint is equal for Verifications that accept the same signatures; empty for none.
 func (v *Verification) Fingerprint() string {
 	if v == nil {
 		return ""
@@ -217,8 +215,8 @@ func (v *Verification) Fingerprint() string {
 	return hashLines(lines)
 }
 
-// completeKey fills in the algorithm of a key, and refuses one that is not for such
-// a key: a public key taken for a secret is a secret that everybody knows.
+// completeKey sets the algorithm of a key, and refuses one that is not for such a key: a public key
+// that is used as a secret is known to everyone.
 func completeKey(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 	if k == nil || k.Key == "" {
 		return nil, errors.New("there is no key")
@@ -266,10 +264,10 @@ func publicKey(block *pem.Block) (key crypto.PublicKey, err error) {
 	return key, nil
 }
 
-// ofSecrets are the algorithms that sign with a secret.
+// ofSecrets returns the algorithms that sign with a secret.
 func ofSecrets() []string { return []string{"HS256", "HS384", "HS512"} }
 
-// keyAlgorithms lists those for a key, the usual one first; for a secret if it is
+// keyAlgorithms lists the algorithms for a key, the usual one first; those for a secret if the key is
 // nil.
 func keyAlgorithms(key crypto.PublicKey) ([]string, error) {
 	switch k := key.(type) {

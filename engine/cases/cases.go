@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cases runs decisions that are written as data: what is asked, and
-// what the answer must be. The format is described in policies/cases/README.md.
+// Package cases runs test cases of decisions that are written as data: the input, and the expected
+// answer. The format is described in policies/cases/README.md.
 package cases
 
 import (
@@ -30,33 +30,32 @@ type File struct {
 	Cases    []Case   `json:"cases"`
 }
 
-// Defaults hold for all cases of a file.
+// Defaults apply to all cases of a file.
 type Defaults struct {
-	// Input is merged under that of each case, at every depth.
+	// Input is merged under the input of each case, at every depth.
 	Input map[string]any `json:"input"`
 }
 
-// Case is a question and what of the answer is known beforehand.
+// Case is an input and the expected parts of the answer.
 type Case struct {
 	Name  string        `json:"name"`
 	Point decision.Name `json:"point"`
-	// Bundles are files of a user's bundle that is active as well.
+	// Bundles are files of a user's bundle that is active too.
 	Bundles map[string]string `json:"bundles,omitempty"`
 	Input   map[string]any    `json:"input"`
-	// Want is a part of the answer: maps by their keys, lists whole.
+	// Want is the expected part of the answer: of maps only the given keys are compared, lists as a whole.
 	Want map[string]any `json:"want"`
 	// WantRules are ids of rules that must have taken part.
 	WantRules []string `json:"wantRules,omitempty"`
-	// WantOutcome is Decided where it is not given.
+	// WantOutcome is the expected outcome; Decided if empty.
 	WantOutcome decision.Outcome `json:"wantOutcome,omitempty"`
-	// Row and Col are where it begins in its file, from 1.
+	// Row and Col are where the case begins in its file, from 1.
 	Row int `json:"-"`
 	Col int `json:"-"`
 }
 
-// Read finds the files of cases: YAML below a folder named cases, which may be
-// the root, if it is marked as such by the name. Beside module.Problems of some
-// files it has the others.
+// Read finds the files of cases: YAML files, with a name that marks them, below a folder named cases,
+// which may be the root. If some files have errors, it returns module.Problems and the other files.
 func Read(fsys fs.FS) ([]File, error) {
 	var out []File
 	var wrong module.Problems
@@ -93,8 +92,7 @@ func isCases(p string) bool {
 	return slices.Contains(strings.Split(path.Dir(p), "/"), "cases")
 }
 
-// ParseFile reads one file. A field that cases do not have is a mistake; what is wrong
-// is module.Problems.
+// ParseFile reads one file. An unknown field is an error. Errors are module.Problems.
 func ParseFile(name string, text []byte) (File, error) {
 	wrong := func(err error) (File, error) {
 		at := document.Error{Row: 1, Col: 1}
@@ -122,8 +120,8 @@ func ParseFile(name string, text []byte) (File, error) {
 	return f, nil
 }
 
-// casePositions are where the cases of a file begin: JSON, of which they are made, does
-// not know.
+// casePositions returns where the cases of a file begin: they are decoded from JSON, which does not
+// have the positions.
 func casePositions(text []byte, n int) []yaml.Node {
 	var file struct{ Cases []yaml.Node }
 	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Cases) != n {
@@ -132,7 +130,7 @@ func casePositions(text []byte, n int) []yaml.Node {
 	return file.Cases
 }
 
-// CaseInput is the input of a case, as the type of its point.
+// CaseInput returns the input of a case, as the type of its point.
 func (f File) CaseInput(c Case, p decision.UntypedPoint) (any, error) {
 	text, err := json.Marshal(mergeInput(f.Defaults.Input, c.Input))
 	if err != nil {
@@ -141,8 +139,7 @@ func (f File) CaseInput(c Case, p decision.UntypedPoint) (any, error) {
 	return DecodeInput(p, text)
 }
 
-// DecodeInput reads the question of a point. What is left out is zero; what the point
-// does not have is a mistake.
+// DecodeInput reads the input of a point. A missing field is zero; an unknown field is an error.
 func DecodeInput(p decision.UntypedPoint, text []byte) (any, error) {
 	v := reflect.New(p.In)
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -153,7 +150,7 @@ func DecodeInput(p decision.UntypedPoint, text []byte) (any, error) {
 	return v.Elem().Interface(), nil
 }
 
-// mergeInput puts over on under: maps key by key, all else as a whole.
+// mergeInput merges over into under: maps key by key, all other values as a whole.
 func mergeInput(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {

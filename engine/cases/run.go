@@ -19,7 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
-// Result is how a case ended; it passed when there are no problems.
+// Result is the result of a case; it passed if there are no problems.
 type Result struct {
 	File     string          `json:"file"`
 	Row      int             `json:"row"`
@@ -30,22 +30,22 @@ type Result struct {
 	Record   decision.Record `json:"record"`
 }
 
-// HasPassed reports whether everything was as the case wants it.
+// HasPassed reports whether the case passed.
 func (r Result) HasPassed() bool { return len(r.Problems) == 0 }
 
-// patience is the least budget a point gets here: cases are about what is
-// answered, and machines that run tests are slow.
+// patience is the least budget of a point here: cases test the answers, not the time, and machines
+// that run tests may be slow.
 const patience = 10 * time.Second
 
 // Option changes how cases are run.
 type Option func(*decision.Subject)
 
-// InNamespace asks about the namespace of a tenant, whose bundles are heard nowhere else.
+// InNamespace makes decisions in the namespace of a tenant, since its bundles decide nowhere else.
 func InNamespace(namespace string) Option {
 	return func(s *decision.Subject) { s.Namespace = namespace }
 }
 
-// RunFile asks the built-in policies of an engine, and a set of bundles beside them.
+// RunFile runs the cases of a file with the built-in policies of an engine and a set of bundles.
 func RunFile(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts ...Option) []Result {
 	out := make([]Result, 0, len(f.Cases))
 	var last compiled
@@ -67,7 +67,7 @@ func RunFile(ctx context.Context, e *engine.Engine, set bundle.Set, f File, opts
 	return out
 }
 
-// compiled are the policies of a case. Most cases of a file have those of the case before.
+// compiled has the policies of a case. Most cases of a file have the same policies as the previous one.
 type compiled struct {
 	bundles  map[string]string
 	snapshot *engine.Snapshot
@@ -132,9 +132,9 @@ func runCase(ctx context.Context, e *engine.Engine, s *engine.Snapshot, f File, 
 	return nil
 }
 
-// diffAnswer lists what of an answer is not as wanted: of objects the keys
-// that are wanted, of all else everything. A field that the answer leaves out
-// because it is zero is as good as one that says so.
+// diffAnswer lists how an answer differs from the wanted one. Of objects it compares only the wanted
+// keys, other values as a whole. A field that the answer leaves out because it is zero equals an
+// explicit zero.
 func diffAnswer(path string, t reflect.Type, got, want ast.Value) []string {
 	w, ok := want.(ast.Object)
 	g, both := got.(ast.Object)
@@ -166,8 +166,8 @@ func diffAnswer(path string, t reflect.Type, got, want ast.Value) []string {
 	return out
 }
 
-// answerPart is the type of a part of an answer, and what it is when it is left out;
-// nil if it never is.
+// answerPart returns the type of a part of an answer, and its value if it is left out; nil if it never
+// is.
 func answerPart(t reflect.Type, key string) (reflect.Type, ast.Value) {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup reads what the control groups of Linux say about the memory of the container that this process is in:
+// Package cgroup reads from the control groups of Linux the memory limit and use of the container of this process:
 // https://docs.kernel.org/admin-guide/cgroup-v2.html, memory.max, and memory.limit_in_bytes of version 1.
 package cgroup
 
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// files are those of one version of control groups, relative to /sys/fs/cgroup as a container sees it.
+// files are the paths of one version of control groups, relative to /sys/fs/cgroup as a container sees it.
 type files struct{ limit, usage, stat, inactive string }
 
 var versions = []files{
@@ -22,7 +22,7 @@ var versions = []files{
 	{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"},
 }
 
-// unlimited is above any limit that a container has: version 1 writes the largest number of pages for none.
+// unlimited is above any real limit: version 1 writes the largest number of pages if there is no limit.
 const unlimited = 1 << 60
 
 // SystemFiles has the files that the kernel shows this process.
@@ -38,7 +38,8 @@ func MemoryLimit(in fs.FS) (limit uint64, limited bool) {
 	return 0, false
 }
 
-// PartOfMemory is the limit of the container divided by a number, in bytes, or another number of bytes where it has none.
+// PartOfMemory returns the limit of the container divided by a number, in bytes; without a limit it returns the number
+// unlimited.
 func PartOfMemory(in fs.FS, by uint64, unlimited int) int {
 	limit, ok := MemoryLimit(in)
 	if !ok || limit > math.MaxInt {
@@ -47,8 +48,8 @@ func PartOfMemory(in fs.FS, by uint64, unlimited int) int {
 	return int(limit / by)
 }
 
-// MemoryUse returns the limit of the container, and what is in use of it and cannot be given back, both in bytes. It is not limited
-// where the files say nothing of a limit or of the use.
+// MemoryUse returns the limit of the container, and the memory in use that cannot be reclaimed, both in bytes. limited is false if
+// the files have no limit or no use.
 func MemoryUse(in fs.FS) (limit, used uint64, limited bool) {
 	for _, v := range versions {
 		limit, ok := readNumber(in, v.limit)
@@ -56,7 +57,7 @@ func MemoryUse(in fs.FS) (limit, used uint64, limited bool) {
 		if !ok || !known || limit >= unlimited {
 			continue
 		}
-		used -= min(used, readStat(in, v.stat, v.inactive)) // the kernel takes it back before it ends a process
+		used -= min(used, readStat(in, v.stat, v.inactive)) // the kernel reclaims it before it ends a process
 		return limit, used, true
 	}
 	return 0, 0, false

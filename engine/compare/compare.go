@@ -15,25 +15,24 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
-// Kind says in which way a decision differs.
+// Kind says how a decision differs.
 type Kind string
 
-// The kinds. What leans where is said beside each point, in package decision.
+// The kinds. Package decision defines for each point which answers are looser or stricter.
 const (
 	Stricter = Kind(decision.Stricter)
 	Looser   = Kind(decision.Looser)
 	Changed  = Kind(decision.Changed)
-	// Lost: there was a decision, and now there is none.
+	// Lost means that there was a decision, and now there is none.
 	Lost Kind = "error"
 )
 
-// AllKinds are all, the most troublesome first.
+// AllKinds are all kinds, the most serious first.
 func AllKinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 
-// DiffRecords compares two decisions about one question. It returns nil if nothing
-// differs that a controller acts on: who was asked, which rules took part and how
-// long it took do not count. Its error is an UnknownPointError, or
-// says that the answers are not of the point.
+// DiffRecords compares two decisions about one input. It returns nil if nothing differs that a
+// controller acts on: the bundles, the rules and the duration do not count. Its error is an
+// UnknownPointError, or says that the answers are not of the point.
 func DiffRecords(e *engine.Engine, then, now decision.Record) (*Difference, error) {
 	p, ok := catalog.FindPoint(then.Point)
 	if !ok {
@@ -53,25 +52,25 @@ func DiffRecords(e *engine.Engine, then, now decision.Record) (*Difference, erro
 	switch {
 	case then.Outcome == decision.Decided && now.Outcome != decision.Decided:
 		d.Kind = Lost
-	case len(fields) > 0: // a fallback is an answer too: it was acted on
+	case len(fields) > 0: // a fallback is an answer too: controllers act on it
 		d.Kind = Kind(p.Lean(then.Input, then.Output, now.Output))
 	}
 	return d, nil
 }
 
-// Pace says when a decision is slower than another one. Both bounds must be
-// passed, because a decision of 50 us that takes 150 us is not worth a look.
+// Pace says when a decision is slower than another one. Both bounds must be exceeded, since a decision
+// that takes 150 us and not 50 us does not matter.
 type Pace struct {
-	// Factor is how many times longer it takes.
+	// Factor is how many times longer the slower decision takes.
 	Factor float64
-	// Floor is how much longer it takes.
+	// Floor is how much longer it takes at least.
 	Floor time.Duration
 }
 
-// DefaultPace is twice as long, and 5 ms.
+// DefaultPace is twice as long, and at least 5 ms longer.
 func DefaultPace() Pace { return Pace{Factor: 2, Floor: 5 * time.Millisecond} }
 
-// IsSlower compares two durations. Of one that is not known nothing is said.
+// IsSlower compares two durations. It returns false if one of them is not known.
 func (p Pace) IsSlower(then, now time.Duration) bool {
 	return then > 0 && float64(now) > p.Factor*float64(then) && now-then > p.Floor
 }
@@ -84,8 +83,8 @@ const (
 	maxBriefs = 8
 )
 
-// summarizeSides are the two sides in short: the verdict, and the rules and reasons
-// that only this side has. Messages have numbers in them, and are left out.
+// summarizeSides returns the two sides in short: the verdict, and the rules and reasons that only this
+// side has. Messages are left out, since they contain numbers.
 func (d *Difference) summarizeSides() (then, now string) {
 	a, b := reasonNames(d.Then), reasonNames(d.Now)
 	then, now = d.Then.describeVerdict(subtractSorted(a, b)), d.Now.describeVerdict(subtractSorted(b, a))
@@ -104,7 +103,7 @@ func reasonNames(s Side) []string {
 	return slices.Compact(out)
 }
 
-// subtractSorted is what is in one sorted list and not in another.
+// subtractSorted returns the elements of a sorted list that another one does not have.
 func subtractSorted(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
 		_, found := slices.BinarySearch(others, s)
@@ -156,7 +155,7 @@ func (s Side) briefCopy() Side {
 	return s
 }
 
-// compareSeverity orders kinds as Kinds does.
+// compareSeverity orders kinds like AllKinds.
 func compareSeverity(a, b Kind) int {
 	return cmp.Compare(slices.Index(AllKinds(), a), slices.Index(AllKinds(), b))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare makes decisions again with other policies, says what those decide
-// differently, and counts the differences.
+// Package compare makes decisions again with other policies, reports which answers differ, and counts
+// the differences.
 package compare
 
 import (
@@ -22,7 +22,7 @@ type Difference struct {
 	Point   decision.Name    `json:"point"`
 	Subject decision.Subject `json:"subject"`
 	Record  uint64           `json:"record"` // its id
-	// Then is what the record says, Now what was decided again.
+	// Then is the answer in the record, Now the new answer.
 	Then Side `json:"then"`
 	Now  Side `json:"now"`
 	// Fields are the top-level fields of the answer that differ.
@@ -39,7 +39,7 @@ type Side struct {
 	Error    string           `json:"error,omitempty"`
 }
 
-// UnknownPointError says that a record is of a point that the contract has not.
+// UnknownPointError says that a record is of a point that does not exist in the contract.
 type UnknownPointError struct{ Point decision.Name }
 
 func (e UnknownPointError) Error() string {
@@ -47,8 +47,8 @@ func (e UnknownPointError) Error() string {
 }
 
 // ReplayAndDiff makes a decision again with the policies of a snapshot. It reports a
-// difference, or nil when the answer is the same. Its errors are those of Retry,
-// and of answers that cannot be compared.
+// difference, or nil when the answer is the same. Its errors are those of ReplayWithRetries, and of
+// answers that cannot be compared.
 func ReplayAndDiff(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (*Difference, error) {
 	now, err := ReplayWithRetries(ctx, e, s, r, tries)
 	if err != nil {
@@ -57,15 +57,14 @@ func ReplayAndDiff(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r 
 	return DiffRecords(e, r, now)
 }
 
-// ReplayWithRetries makes a decision again as Again does, for callers that judge policies by it.
-// It asks up to so many times for a decision that does not come in time though the
-// record did, since something else may have had the processors; engine.Strikes is how many
-// where policies are enforced. Its error is an UnknownPointError, or the cause of the
-// context's end.
+// ReplayWithRetries makes a decision again like ReplayOnce, for callers that judge policies by the
+// result. If the decision is late although the recorded one was in time, it tries up to so many times,
+// since other work may have used the processors. The engine itself uses engine.Strikes. Its error is
+// an UnknownPointError, or the cause of the context's end.
 func ReplayWithRetries(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record, tries int) (now decision.Record, err error) {
 	for n := range max(tries, 1) {
 		if n > 0 {
-			runtime.GC() // of what is left of the late one, so that this one finds as much memory
+			runtime.GC() // free the memory of the late evaluation, so that this one has as much
 		}
 		if now, err = ReplayOnce(ctx, e, s, r); err != nil {
 			return now, err
@@ -80,7 +79,7 @@ func ReplayWithRetries(ctx context.Context, e *engine.Engine, s *engine.Snapshot
 	return now, nil
 }
 
-// ReplayOnce makes a decision again with the policies of a snapshot, aside. Its error
+// ReplayOnce makes a decision again with the policies of a snapshot. No caller acts on it. Its error
 // is an UnknownPointError.
 func ReplayOnce(ctx context.Context, e *engine.Engine, s *engine.Snapshot, r decision.Record) (decision.Record, error) {
 	p, ok := catalog.FindPoint(r.Point)
@@ -95,7 +94,7 @@ func sideOf(r decision.Record) Side {
 	return Side{Revision: r.Revision, Outcome: r.Outcome, Verdict: decision.VerdictOf(r), Output: r.Output, Rules: r.Rules, Error: r.Error}
 }
 
-// differingFields compares two answers as policies would: nil and empty are equal.
+// differingFields compares two answers. As in policies, nil and empty are equal.
 func differingFields(e *engine.Engine, a, b any) ([]string, error) {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !va.IsValid() || !vb.IsValid() || va.Type() != vb.Type() || va.Kind() != reflect.Struct {

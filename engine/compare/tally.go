@@ -12,31 +12,29 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Tally counts what other policies would decide differently.
+// Tally counts the decisions that other policies would make differently.
 type Tally struct {
-	// Revision is the one that decisions are made again with. Since when they are
-	// counted: other revisions may have come before, about the same.
+	// Revision is the one that decisions are made again with. Since is the beginning of the count, which
+	// may include earlier revisions for the same topic.
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Compared is the sum of the five below it.
+	// Compared is the sum of the five counts below.
 	Compared uint64 `json:"compared"`
 	Same     uint64 `json:"same"`
 	Stricter uint64 `json:"stricter"`
 	Looser   uint64 `json:"looser"`
 	Changed  uint64 `json:"changed"`
 	Errors   uint64 `json:"errors"`
-	// Slower counts decisions besides that took longer, whatever was decided.
+	// Slower counts, in addition, decisions that took longer, with any answer.
 	Slower uint64 `json:"slower"`
-	// Skipped counts those that there was no time for, or that were made while
-	// policies were changing.
+	// Skipped counts decisions that there was no time for, or that were made while policies were changing.
 	Skipped uint64 `json:"skipped"`
 	// Stopped says why nothing is compared any more; empty while it is.
 	Stopped string `json:"stopped,omitempty"`
-	// Groups are the differences by point and reason, the most frequent first. Of
-	// those that are one too many only the sum is known, as one of no point.
+	// Groups are the differences by point and reason, the most frequent first. Groups beyond the limit are
+	// summed up in one group without a point.
 	Groups []Group `json:"groups,omitempty"`
-	// Samples are some of the differences, of as many groups as possible, the most
-	// troublesome first.
+	// Samples are some of the differences, of as many groups as possible, the most serious first.
 	Samples []Difference `json:"samples,omitempty"`
 }
 
@@ -51,23 +49,23 @@ type Group struct {
 	Count uint64 `json:"count"`
 }
 
-// GroupKey is the one that a difference belongs to, without a count.
+// GroupKey is the group of a difference, without a count.
 func (d *Difference) GroupKey() Group {
 	g := Group{Point: d.Point, Kind: d.Kind}
 	g.Then, g.Now = d.summarizeSides()
 	return g
 }
 
-// Other is what both sides of the group are that sums up the rest.
+// Other is the text of both sides of the group that sums up the rest.
 const Other = "other"
 
-// Counter makes a Tally. It is not for several goroutines.
+// Counter makes a Tally. It is not safe for concurrent use.
 type Counter struct {
 	pace                        Pace
 	maxGroups, perGroup, sample int
 
 	tally  Tally
-	groups map[Group]*grouped // by what they have in common
+	groups map[Group]*grouped // by the common fields
 	other  uint64
 }
 
@@ -98,9 +96,9 @@ func NewCounter(opts ...CounterOption) *Counter {
 	return c
 }
 
-// CountDecision counts a decision that was made again. The difference is nil where there
-// is none. It reports whether the difference was taken as a sample: the first ones
-// of each group are, then ever fewer.
+// CountDecision counts a decision that was made again. The difference is nil if there is none. It
+// reports whether the difference was taken as a sample: the first ones of each group are, later ones
+// less and less often.
 func (c *Counter) CountDecision(d *Difference, then, now time.Duration) (sampled bool) {
 	c.tally.Compared++
 	if c.pace.IsSlower(then, now) {
@@ -134,8 +132,8 @@ func (c *Counter) CountDecision(d *Difference, then, now time.Duration) (sampled
 	return g.takeSample(d, c.perGroup)
 }
 
-// takeSample keeps the first few samples, and in their place those whose number is a
-// power of two.
+// takeSample keeps the first few samples, and later replaces them by those whose number is a power of
+// two.
 func (g *grouped) takeSample(d *Difference, limit int) bool {
 	switch {
 	case len(g.samples) < limit:
@@ -149,7 +147,7 @@ func (g *grouped) takeSample(d *Difference, limit int) bool {
 	return true
 }
 
-// CurrentTally is what was counted so far.
+// CurrentTally returns the counts so far.
 func (c *Counter) CurrentTally() Tally {
 	out := c.tally
 	for key, g := range c.groups {
@@ -167,8 +165,8 @@ func (c *Counter) CurrentTally() Tally {
 	return out
 }
 
-// pickSamples takes one of each group, then another one of each, and so on: of the
-// most troublesome first.
+// pickSamples takes one sample of each group, then another one of each, and so on, with the most
+// serious groups first.
 func (c *Counter) pickSamples(groups []Group) []Difference {
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b Group) int { return compareSeverity(a.Kind, b.Kind) })

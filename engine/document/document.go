@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads JSON and YAML that people wrote, and says what is wrong
-// with it, and where, in words of theirs: those of encoding/json name types of Go.
+// Package document reads JSON and YAML that users wrote, and explains errors and their places in the
+// users' terms: the errors of encoding/json name Go types.
 package document
 
 import (
@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Error is what is wrong with a document, and where as far as that is known: its
-// first place otherwise.
+// Error is an error in a document, with its position if it is known, and otherwise that of the
+// beginning.
 type Error struct {
 	Row, Col int
 	Message  string
@@ -28,8 +28,8 @@ type Error struct {
 
 func (e Error) Error() string { return e.Message }
 
-// FromYAML makes JSON of one document of YAML, in which no key is there twice.
-// What is wrong is an Error.
+// FromYAML converts one YAML document, in which no key may be repeated, to JSON. Errors are of type
+// Error.
 func FromYAML(text []byte) ([]byte, error) {
 	out, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -59,8 +59,8 @@ func secondDocumentRow(text []byte) (row int) {
 	return 0
 }
 
-// CheckJSON is an Error if a text is not one value of JSON, or if an object in it
-// has a key twice. It is not for YAML, which reads strings of JSON in another way.
+// CheckJSON returns an Error if a text is not one JSON value, or if an object in it repeats a key. It
+// is not for YAML, which reads JSON strings differently.
 func CheckJSON(text []byte) error {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -73,8 +73,8 @@ func CheckJSON(text []byte) error {
 	return nil
 }
 
-// ExplainError makes an Error of what encoding/json or a reader of YAML says of a text,
-// which is nil where the places of the error are not those of what people wrote.
+// ExplainError converts an error of encoding/json or of a YAML reader to an Error. text is nil if the
+// positions of the error are not those in the user's source.
 func ExplainError(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
@@ -113,7 +113,7 @@ func textPosition(text []byte, offset int64) (row, col int) {
 	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// describeFound is a value of JSON as encoding/json calls it, in words.
+// describeFound describes a JSON value by its name in encoding/json.
 func describeFound(value string) string {
 	kind, literal, _ := strings.Cut(value, " ")
 	switch {
@@ -129,7 +129,7 @@ func describeFound(value string) string {
 	return "a " + kind
 }
 
-// describeWanted is a type of Go as JSON has it.
+// describeWanted describes a Go type in JSON's terms.
 func describeWanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -150,8 +150,7 @@ func describeWanted(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// extractRow takes the row out of a message in which readers of YAML have it, and
-// what only says which reader it was.
+// extractRow removes from a message of a YAML reader the row and the name of the reader.
 func extractRow(message string) (row int, rest string) {
 	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: ", "unmarshal errors:"} {
 		message = strings.TrimPrefix(message, prefix)

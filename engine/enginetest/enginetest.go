@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest has an engine with small policies for tests of what works with
-// decisions that were made.
+// Package enginetest has an engine with small policies for tests of code that uses decisions.
 package enginetest
 
 import (
@@ -36,7 +35,7 @@ holds contains h if {
 holds contains {"rule": "rollout.paused", "reason": "Paused", "message": "It is paused."} if input.strategy.paused
 `
 
-// Friday is a policy that holds what Plan asks about.
+// Friday is a policy that holds the rollout of PlanFacts.
 const Friday = `package extend.rollout.freeze
 
 # METADATA
@@ -65,7 +64,7 @@ hold contains {"reason": "R", "message": "m"} if {
 }
 `
 
-// PlanFacts is the facts of a rollout of so many pods.
+// PlanFacts returns the facts of a rollout of so many pods.
 func PlanFacts(update int) rollout.PlanInput {
 	return rollout.PlanInput{
 		Now: 5, Update: update, Workload: rollout.Workload{Name: "web", Labels: map[string]string{"freeze": "friday"}},
@@ -73,13 +72,13 @@ func PlanFacts(update int) rollout.PlanInput {
 	}
 }
 
-// WebSubject is the CloneSet that is asked about.
+// WebSubject is the CloneSet that the decisions are about.
 func WebSubject() decision.Subject {
 	return decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "1"}
 }
 
-// New makes an engine whose clock stands still, and that waits for decisions on a
-// machine that is busy.
+// New makes an engine whose clock stands still, and that gives decisions enough time on a busy
+// machine.
 func New(t testing.TB, sinks ...engine.Sink) *engine.Engine {
 	t.Helper()
 	opts := []engine.Option{engine.WithClock(func() time.Time { return time.Unix(0, 0).UTC() })}

@@ -8,7 +8,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/sink"
 )
 
-// Logs collects what sinks of records count.
+// Logs collects the counts of sinks of records.
 type Logs struct {
 	sinks   []*sink.Sink
 	records *prometheus.Desc

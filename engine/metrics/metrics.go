@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics counts what an engine decides, for Prometheus.
+// Package metrics has Prometheus metrics of the decisions of an engine.
 package metrics
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Collector is given to an engine as a sink and as an observer, to
-// shadow.Runner as an observer, and to a registry as a collector.
+// Collector is a sink and an observer of an engine, an observer of shadow.Runner, and a collector of a
+// registry.
 type Collector struct {
 	decisions *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
@@ -56,7 +56,7 @@ func New() *Collector {
 	}
 }
 
-// EngineOptions give the collector to an engine.
+// EngineOptions returns the options that add the collector to an engine.
 func (c *Collector) EngineOptions() []engine.Option {
 	return []engine.Option{engine.WithSink(c), engine.WithObserver(c)}
 }

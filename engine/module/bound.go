@@ -10,12 +10,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/bounded"
 )
 
-// boundValues has the rules of users measure each value that they make of others,
-// where they make it. No value that they compare, unify, look up or answer is then
-// beyond the limits, also where OPA does that itself and not in a built-in function.
+// boundValues makes the rules of users measure each value that they make from others, where they make
+// it. So no value that they compare, unify, look up or return is beyond the limits, even if OPA itself
+// does that and not a built-in function.
 //
-// It comes after all else that is compiled, so that neither types nor indices nor
-// what a rule needs are others for it.
+// It is the last stage of compilation, so that it does not change types, indices or dependencies of
+// rules.
 var boundValues = ast.CompilerStageDefinition{Name: "BoundValues", MetricName: "compile_stage_bound_values", Stage: func(c *ast.Compiler) *ast.Error {
 	for _, m := range c.Modules {
 		if !ofUsers(m) {
@@ -54,7 +54,7 @@ func (b *bounding) rewriteRule(r *ast.Rule) {
 	b.rewriteHeadedBody(&r.Body, bound, &r.Head.Key, &r.Head.Value)
 }
 
-// rewriteHeadedBody rewrites a body, and the terms that it is the body of.
+// rewriteHeadedBody rewrites a body, and its head terms.
 func (b *bounding) rewriteHeadedBody(body *ast.Body, outer ast.VarSet, head ...**ast.Term) {
 	bound := outer.Copy()
 	out := b.rewriteBody(*body, bound)
@@ -64,7 +64,7 @@ func (b *bounding) rewriteHeadedBody(body *ast.Body, outer ast.VarSet, head ...*
 	*body = renumberExprs(out)
 }
 
-// renumberExprs puts the places of expressions right.
+// renumberExprs sets the indices of expressions.
 func renumberExprs(body ast.Body) ast.Body {
 	for i, x := range body {
 		x.Index = i
@@ -107,7 +107,7 @@ func (b *bounding) rewriteBody(body ast.Body, bound ast.VarSet) ast.Body {
 	return renumberExprs(out)
 }
 
-// rewriteNested rewrites the conditions that an expression has in it.
+// rewriteNested rewrites the conditions inside an expression.
 func (b *bounding) rewriteNested(x *ast.Expr, bound ast.VarSet) {
 	switch t := x.Terms.(type) {
 	case *ast.Not:
@@ -147,7 +147,7 @@ func (b *bounding) rewriteNested(x *ast.Expr, bound ast.VarSet) {
 	})
 }
 
-// makesValue reports whether a term makes a value of variables that all are bound.
+// makesValue reports whether a term makes a value from variables that are all bound.
 func (b *bounding) makesValue(t *ast.Term, bound ast.VarSet) bool {
 	if t == nil || t.IsGround() {
 		return false
@@ -159,8 +159,8 @@ func (b *bounding) makesValue(t *ast.Term, bound ast.VarSet) bool {
 	return false
 }
 
-// isGatheredValue reports whether a term is a value of parts that were made one by one, such as
-// those of a comprehension or of a rule that has many.
+// isGatheredValue reports whether a term is a value whose parts were made one by one, such as that of
+// a comprehension or of a rule with several definitions.
 func (b *bounding) isGatheredValue(t *ast.Term) bool {
 	if ast.IsComprehension(t.Value) {
 		return true
@@ -178,8 +178,8 @@ func (b *bounding) isGatheredValue(t *ast.Term) bool {
 	return false
 }
 
-// hoistTerm is a term, or a variable for the value that it makes, which is measured in an
-// expression more.
+// hoistTerm returns the term itself, or a variable for the value that it makes, which an additional
+// expression measures.
 func (b *bounding) hoistTerm(t *ast.Term, bound ast.VarSet, out *ast.Body) *ast.Term {
 	if !b.makesValue(t, bound) {
 		return t
@@ -190,7 +190,7 @@ func (b *bounding) hoistTerm(t *ast.Term, bound ast.VarSet, out *ast.Body) *ast.
 	return name
 }
 
-// newVariable is one that no policy can name.
+// newVariable returns a variable that no policy can name.
 func (b *bounding) newVariable() *ast.Term {
 	b.made++
 	return ast.VarTerm(fmt.Sprintf("__bounded%d__", b.made))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold has what a new policy starts from: a rule that works, its
-// metadata, a test, a case and a README.
+// Package scaffold has the files that a new policy starts from: a rule that works, its metadata, a
+// test, a case and a README.
 package scaffold
 
 import (
@@ -20,7 +20,7 @@ var files embed.FS
 // Kind is a rule of a domain that a policy can start from.
 type Kind struct{ Domain, Rule string }
 
-// AllKinds lists them, the usual one of each domain first.
+// AllKinds lists all kinds, the usual one of each domain first.
 func AllKinds() []Kind {
 	return []Kind{
 		{"rollout", "hold"}, {"rollout", "rank"}, {"protection", "deny"}, {"protection", "guard"}, {"protection", "exempt"},
@@ -29,7 +29,7 @@ func AllKinds() []Kind {
 	}
 }
 
-// FindKind completes a kind of which a part may be empty.
+// FindKind finds a kind by a domain and a rule, of which either may be empty.
 func FindKind(domain, rule string) (Kind, error) {
 	var have []string
 	for _, k := range AllKinds() {
@@ -61,8 +61,8 @@ func New(name string, k Kind) (map[string]string, error) {
 			reason += strings.ToUpper(w[:1]) + w[1:]
 		}
 	}
-	// Nothing else is filled in. Package text/template would, for a quarter more of the command line: it calls methods by their names, for
-	// which the linker keeps all of them.
+	// Only names are replaced, so package text/template is not used. It would make the command line a quarter larger: it calls methods by
+	// their names, so the linker keeps all methods.
 	facts := strings.NewReplacer(
 		"<<.Name>>", name, "<<.Title>>", strings.ToUpper(name[:1])+strings.Join(words, " ")[1:],
 		"<<.Package>>", "extend."+k.Domain+"."+last, "<<.Last>>", last, "<<.Reason>>", reason,
@@ -90,7 +90,7 @@ func New(name string, k Kind) (map[string]string, error) {
 	return out, nil
 }
 
-// isReservedWord reports whether a word cannot be the last of a package that tests import.
+// isReservedWord reports whether a word cannot be the last part of a package that tests import.
 func isReservedWord(word string) bool {
 	_, err := ast.ParseModuleWithOpts("", "package a\nimport data.a."+word+"\nb := "+word, ast.ParserOptions{RegoVersion: ast.RegoV1})
 	return err != nil || word == "input" || word == "data"
