@@ -27,7 +27,7 @@ type options struct {
 	viewBytes   int
 	tenantBytes int
 	invalid     func(namespace string, err error)
-	// compiledLate is called when bundles are compiled that were refused with SlowError.
+	// compiledLate is called when bundles that were refused with SlowError are compiled.
 	compiledLate func()
 	spares       func(decision.Subject) bool
 	// fair is how long the evaluations of one tenant may take within the window.
@@ -64,32 +64,31 @@ func (o *options) notifyObservers(f func(Observer)) {
 // decision to the caller, so it must be quick and must not block.
 type Sink interface{ RecordDecision(decision.Record) }
 
-// Observer receives what happens to the engine itself, for metrics and events.
+// Observer receives events of the engine itself, for metrics and events.
 type Observer interface {
-	// RevisionActivated is called when another revision decides.
+	// RevisionActivated is called when another revision becomes active.
 	RevisionActivated(revision string)
 	// EvaluationStuck is called with 1 when an evaluation does not end after it was cancelled, and
 	// with -1 when it ends after all.
 	EvaluationStuck(point decision.Name, delta int)
-	// DecisionThrottled is called for each decision that is a fallback because the
-	// policies of the namespace's own people took too much of the processors.
+	// DecisionThrottled is called for each decision that is a fallback because the namespace's own
+	// policies used too much processor time.
 	DecisionThrottled(namespace string, point decision.Name)
-	// RolledBack is called when the watchdog gave up on bundles.
+	// RolledBack is called when the watchdog has rolled back bundles.
 	RolledBack(Rollback)
-	// BundlesWithheld is called after Activated with the bundles that were rolled back and that
-	// nothing replaces: decisions that they take part in are the strictest answers until
-	// they are changed or deleted. It is called with none when there are none any more.
+	// BundlesWithheld is called after RevisionActivated with the bundles that were rolled back and that
+	// nothing replaces: decisions that they take part in get the strictest answers until the bundles are
+	// changed or deleted. It is called with an empty set when there are none any more.
 	BundlesWithheld(bundle.Set)
 }
 
-// WithClock sets the clock that records carry. Policies never see it.
+// WithClock sets the clock for the times in records. Policies never see it.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
 // WithSink adds a sink for records.
 func WithSink(s Sink) Option { return func(o *options) { o.sinks = append(o.sinks, s) } }
 
-// WithSinkOf adds a sink that works with the engine itself, such as one that makes
-// decisions again.
+// WithSinkOf adds a sink that needs the engine itself, such as one that makes decisions again.
 func WithSinkOf(f func(*Engine) Sink) Option {
 	return func(o *options) { o.sinksOf = append(o.sinksOf, f) }
 }
@@ -99,11 +98,11 @@ func WithObserver(obs Observer) Option {
 	return func(o *options) { o.observers = append(o.observers, obs) }
 }
 
-// WithPoints replaces the points that are prepared ahead of the first question;
-// without it these are the points of package decision.
+// WithPoints replaces the points that are prepared before the first decision; the points of package
+// decision if unset.
 func WithPoints(names ...decision.Name) Option { return func(o *options) { o.points = names } }
 
-// WithParallel sets how many evaluations run at a time.
+// WithParallel sets how many evaluations run at once.
 func WithParallel(n int) Option { return func(o *options) { o.parallel = max(n, 1) } }
 
 // WithGrace sets how long after its budget an evaluation counts as stuck.
@@ -117,42 +116,42 @@ func WithPatience(times int) Option {
 }
 
 // WithMemory sets by how many bytes the heap may grow during an evaluation in which
-// rules of users take part. It is a guard against policies that explode, looked at
-// every 20 ms. Where a namespace's own bundles take part a quarter of it holds. The
-// heap is that of the process: an evaluation of the built-in rules alone is never given
-// up for what another one takes.
+// rules of users take part. It is a guard against policies that allocate without end, and is checked
+// every 20 ms. If a namespace's own bundles take part, the limit is a quarter. The heap is that of the
+// process, so an evaluation of the built-in rules alone is never stopped because of the memory of
+// another one.
 func WithMemory(bytes uint64) Option { return func(o *options) { o.memory = bytes } }
 
-// WithViewBytes bounds the compiled policies of namespaces that are kept, in bytes; DefaultViewBytes without it.
+// WithViewBytes bounds the compiled policies of namespaces that are kept, in bytes; DefaultViewBytes if unset.
 func WithViewBytes(bytes int) Option { return func(o *options) { o.viewBytes = bytes } }
 
-// WithTenantBytes bounds what the bundles of all namespaces may take of the heap together, in bytes;
-// DefaultTenantBytes without it.
+// WithTenantBytes bounds how many bytes of the heap the bundles of all namespaces may take together;
+// DefaultTenantBytes if unset.
 func WithTenantBytes(bytes int) Option { return func(o *options) { o.tenantBytes = bytes } }
 
-// WithInvalid has f called with each namespace whose bundles turn out not to compile with those that the platform has
-// since. The error stays what Snapshot.Problem says of it. f must not block.
+// WithInvalid makes the engine call f with each namespace whose bundles do not compile with the changed bundles of
+// the platform. Snapshot.NamespaceProblem returns the same error. f must not block.
 func WithInvalid(f func(namespace string, err error)) Option {
 	return func(o *options) { o.invalid = f }
 }
 
-// WithSpared says which subjects are decided without the bundles that are withheld, such as
-// those by which people change or delete a bundle. A Missing says it for itself.
+// WithSpared sets which subjects are decided without the withheld bundles, such as bundles themselves,
+// so that users can change or delete them. For missing bundles see Missing.Spares.
 func WithSpared(spares func(decision.Subject) bool) Option {
 	return func(o *options) { o.spares = spares }
 }
 
-// WithShare sets which part of the processors, from 0 to 1, the policies of one
-// namespace's own people may take over 10 s; a quarter without it. Their
-// decisions are fallbacks beyond it. What counts is how long evaluations took that
-// ended within that time, and how long others run that did not end, waiting for a
-// processor included.
+// WithShare sets which part of the processors, from 0 to 1, the own policies of one namespace may use
+// over 10 s; a quarter if unset. Beyond it their decisions are fallbacks. Evaluations that ended
+// within that time count, and those that still run, including the time in which they wait for a
+// processor.
 func WithShare(part float64) Option {
 	return func(o *options) {
 		o.fair = time.Duration(part * float64(runtime.GOMAXPROCS(0)) * float64(window))
 	}
 }
 
-// WithCompiledLate has f called when bundles that were refused with SlowError are compiled after all, or no longer keep others from
-// being compiled: what puts them in again finds them compiled. It is called in a goroutine of its own, and may block.
+// WithCompiledLate makes the engine call f when bundles that were refused with SlowError are compiled after all, or no longer
+// prevent others from being compiled. If they are activated again, they need no compilation. f is called in a separate goroutine,
+// and may block.
 func WithCompiledLate(f func()) Option { return func(o *options) { o.compiledLate = f } }

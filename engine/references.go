@@ -8,20 +8,20 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// references is what the rules of the platform refer to. It tells, without compiling, in which answers the bundles of
-// a namespace take part, and which packages must be compiled along with them.
+// references has the references of the platform's rules. They show, without compiling, in which answers the bundles
+// of a namespace take part, and which packages must be compiled with these bundles.
 type references struct {
 	compiler *ast.Compiler
-	// byRoot has the references to data by their first step; "" has those to all of data, and computed ones.
+	// byRoot has the references to data by their first step; "" has references to all of data, and computed ones.
 	byRoot map[string][]reference
-	// elseOf leads from an else to the rule, or the else, that it follows.
+	// elseOf has, for each else, the rule or the else before it.
 	elseOf map[*ast.Rule]*ast.Rule
 	// modules has the keys of modules by package, and uses the packages that the rules of a package may refer to.
 	modules map[string][]string
 	uses    map[string]map[string]bool
 }
 
-// reference is one that a rule has.
+// reference is a reference of a rule.
 type reference struct {
 	to   ast.Ref
 	from *ast.Rule
@@ -37,7 +37,7 @@ func referencesOf(c *ast.Compiler) *references {
 		r.modules[pkg] = append(r.modules[pkg], key)
 		if r.uses[pkg] == nil {
 			r.uses[pkg] = map[string]bool{}
-			for i := 2; i < len(m.Package.Path); i++ { // what annotates subpackages
+			for i := 2; i < len(m.Package.Path); i++ { // packages that annotate subpackages
 				r.uses[pkg][m.Package.Path[:i].String()] = true
 			}
 		}
@@ -48,7 +48,7 @@ func referencesOf(c *ast.Compiler) *references {
 	return r
 }
 
-// addRule notes what a rule refers to; what its else does counts as if the rule did.
+// addRule notes the references of a rule; references of its else count as the rule's own.
 func (r *references) addRule(rule *ast.Rule, pkg string) {
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
 		if ref.HasPrefix(ast.DefaultRootRef) {
@@ -74,7 +74,7 @@ func (r *references) addRule(rule *ast.Rule, pkg string) {
 	}
 }
 
-// affectedBy are the rules whose values may be others because of the bundles of a namespace.
+// affectedBy returns the rules whose values may change because of the bundles of a namespace.
 func (r *references) affectedBy(own bundle.Set) map[*ast.Rule]bool {
 	out := map[*ast.Rule]bool{}
 	for _, b := range own {
@@ -91,7 +91,7 @@ func (r *references) affectedBy(own bundle.Set) map[*ast.Rule]bool {
 	return out
 }
 
-// markDependents adds the rules that have a reference that meets something at a path, and all that depend on them.
+// markDependents adds the rules with a reference that meets a path, and all rules that depend on them.
 func (r *references) markDependents(path ast.Ref, meets func(ast.Ref) bool, out map[*ast.Rule]bool) {
 	var next []*ast.Rule
 	roots := []string{""}
@@ -122,8 +122,8 @@ func (r *references) markDependents(path ast.Ref, meets func(ast.Ref) bool, out 
 	}
 }
 
-// modulesFor are the keys of the modules that the values of some rules are made of: their packages, whole, and those
-// that these refer to.
+// modulesFor returns the keys of the modules that the values of some rules depend on: their whole packages, and
+// those that these refer to.
 func (r *references) modulesFor(rules map[*ast.Rule]bool) map[string]bool {
 	var next []string
 	for rule := range rules {
@@ -148,7 +148,7 @@ func (r *references) modulesFor(rules map[*ast.Rule]bool) map[string]bool {
 	return out
 }
 
-// mayMeet reports whether a reference may be to a rule, to something in its value, or to something that it is in.
+// mayMeet reports whether a reference may be to a rule, to a part of its value, or to something that contains it.
 func mayMeet(rule, ref ast.Ref) bool {
 	for i := 1; i < min(len(rule), len(ref)); i++ {
 		a, b := rule[i].Value, ref[i].Value
@@ -159,7 +159,7 @@ func mayMeet(rule, ref ast.Ref) bool {
 	return true
 }
 
-// hasData reports whether a reference may be to something in data. What a number selects of a list is not looked at.
+// hasData reports whether a reference may be to something in data. It does not check indices of lists.
 func hasData(data any, ref ast.Ref) bool {
 	object, ok := data.(map[string]any)
 	if len(ref) == 0 || !ok {

@@ -9,16 +9,15 @@ import (
 )
 
 // PolicyCapabilities is what a policy may use: Rego v2 and an allow-list of built-in
-// functions. A list of what is forbidden would grow a hole with every release
-// of OPA; this one can only be too short.
+// functions. A list of forbidden functions would miss new ones with every release of OPA; an
+// allow-list can only be too short.
 func PolicyCapabilities() *ast.Capabilities {
 	all := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV2))
 	allowed := allowedBuiltins()
 	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool {
 		return b.Nondeterministic || !slices.Contains(allowed, b.Name)
 	})
-	// An empty list, unlike nil, keeps the type checker from fetching remote
-	// schemas.
+	// An empty list, unlike nil, prevents the type checker from fetching remote schemas.
 	all.AllowNet = []string{}
 	return all
 }
@@ -46,12 +45,12 @@ func PolicyCapabilities() *ast.Capabilities {
 //   - Of no use to a decision: crypto.hmac.*, crypto.md5, crypto.sha1, uuid.parse,
 //     uri.*, cast_* and re_match (deprecated; strict mode refuses them anyway).
 //
-// What stays is linear in its operands or nearly so. Package bounded bounds these, and
-// what results of them, so that a policy needs many evaluated expressions, each of
-// which checks for cancellation, to do harm.
+// The cost of the allowed functions is linear in their operands, or nearly so. Package bounded limits
+// operands and results. So a policy needs many evaluated expressions to do harm, each of which checks
+// for cancellation.
 func allowedBuiltins() []string {
 	return []string{
-		// Operators and what the compiler rewrites to.
+		// Operators, and functions that the compiler rewrites to.
 		"assign", "eq", "equal", "neq", "lt", "lte", "gt", "gte",
 		"plus", "minus", "mul", "div", "rem", "and", "or",
 		"internal.member_2", "internal.member_3", "internal.print",

@@ -9,8 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// forbiddenReason says why policies do not have a function that OPA has; it is empty for
-// what OPA does not have either. The reasons are those of allowedBuiltins.
+// forbiddenReason says why policies may not use a function of OPA; it is empty for a function that OPA
+// does not have. The reasons are those of allowedBuiltins.
 func forbiddenReason(function string) string {
 	known := slices.ContainsFunc(ast.Builtins, func(b *ast.Builtin) bool { return b.Name == function })
 	if !known {

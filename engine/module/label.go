@@ -12,12 +12,11 @@ import (
 // LabelID is the label that names a rule in records and explanations.
 const LabelID = "id"
 
-// addPackageLabels sees to it that every rule has an id: rules without one get the path of
-// their package. OPA only records rules that have a label, and an annotation
-// cannot be attached to a parsed package, so a module that has nothing but the
-// annotation is compiled along.
+// addPackageLabels ensures that every rule has an id: rules without one get the path of their package.
+// OPA only records rules that have a label, and an annotation cannot be attached to a parsed package,
+// so a module with only the annotation is compiled too.
 //
-// Packages below data.lib are left out: a shared helper explains nothing.
+// Packages below data.lib are left out, since shared helpers are not shown in explanations.
 func addPackageLabels(modules map[string]*ast.Module) error {
 	scoped := map[string]bool{}
 	for _, m := range modules {
@@ -39,8 +38,8 @@ func addPackageLabels(modules map[string]*ast.Module) error {
 	return nil
 }
 
-// labelPackage gives the package's own annotation an id if it has none. It
-// writes to the module, so only Parse, who made it, may call it.
+// labelPackage gives the package's own annotation an id if it has none. It changes the module, so only
+// Parse, which made it, may call it.
 func labelPackage(m *ast.Module) {
 	a, path := packageScope(m), PackagePath(m)
 	if a == nil || !needsLabel(path) {
@@ -67,7 +66,7 @@ func packageScope(m *ast.Module) *ast.Annotations {
 	return nil
 }
 
-// PackagePath is the package of a module as policies write it, without "data".
+// PackagePath is the package of a module as in its source, without "data".
 func PackagePath(m *ast.Module) string {
 	if m.Package == nil || len(m.Package.Path) < 2 {
 		return ""

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// lanePatience is how long a compilation has a lane to itself. Policies of usual size take 20 to 80 ms of a processor, of which
-	// the chart's limit allows a fifth.
+	// lanePatience is how long a compilation has a lane to itself. Policies of usual size take 20 to 80 ms of processor time, and
+	// the chart's limit allows a fifth of a processor.
 	lanePatience = 10 * time.Second
 	// laneWait is how long a compilation waits for its turn.
 	laneWait = 30 * time.Second
-	// mostAside bounds how many compilations go on aside of the one that has the lane.
+	// mostAside bounds how many compilations continue outside the lane.
 	mostAside = 3
 )
 
-// ErrBusy is of policies that cannot be compiled since too many others are, which do not end.
+// ErrBusy reports that policies cannot be compiled, since too many other compilations do not end.
 var ErrBusy = errors.New("other policies are being compiled, and that does not end; restart the process without the bundles that were put in last")
 
-// Lane lets one compilation begin after the other, since many at once would add up in memory. OPA cannot stop one, and a few lines
-// of rules make one that does not end, such as comprehensions in each other. So one that takes long steps aside: it goes on, and the
-// next begins. No more than mostAside are aside at a time.
+// Lane serializes compilations, since many at once would take too much memory. OPA cannot stop a compilation, and a few lines of
+// rules, such as nested comprehensions, can make one that does not end. So a compilation that takes long leaves the lane: it
+// continues, and the next one begins. At most mostAside compilations are outside the lane at a time.
 type Lane struct {
 	slot chan struct{}
-	// patience and wait are lanePatience and laneWait, but for tests.
+	// patience and wait are lanePatience and laneWait, except in tests.
 	patience, wait atomic.Int64
 	mu             sync.Mutex
 	aside          int
@@ -76,14 +76,15 @@ func (l *Lane) AcquireTurn(ctx context.Context) (release func(), err error) {
 	return t.endTurn, nil
 }
 
-// turn is that of one compilation in a lane.
+// turn is the turn of one compilation in a lane.
 type turn struct {
 	lane            *Lane
 	timer           *time.Timer
 	aside, released bool
 }
 
-// stepAside lets the next one begin, or tries again later where too many are aside.
+// stepAside leaves the lane so that the next compilation begins, or tries again later if too many are outside
+// already.
 func (t *turn) stepAside() {
 	t.lane.mu.Lock()
 	defer t.lane.mu.Unlock()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package module reads Rego modules and compiles them, the one way everywhere:
-// the engine, the gate and the command line must never disagree about what a
-// policy means.
+// Package module reads and compiles Rego modules in the same way everywhere: a policy must have the
+// same meaning in the engine, the gate and the command line.
 package module
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/bounded"
 )
 
-// Parse reads one module as Rego v2. Under v1 `not f(input.missing)` is
-// undefined, so that a deny rule fails open without a word; under v2 it is true.
+// Parse reads one module as Rego v2. Under v1 `not f(input.missing)` is undefined, so that a deny rule
+// fails open silently; under v2 it is true.
 func Parse(file, source string) (*ast.Module, error) {
 	parsed, err := ast.ParseModuleWithOpts(file, source, ast.ParserOptions{
 		Capabilities:      PolicyCapabilities(),
@@ -43,8 +42,8 @@ func Parse(file, source string) (*ast.Module, error) {
 	return parsed, nil
 }
 
-// checkNumbers refuses numbers that OPA takes long to compare with others, which it also
-// does outside of built-in functions.
+// checkNumbers refuses numbers that are slow to compare. OPA compares them also outside of built-in
+// functions.
 func checkNumbers(m *ast.Module) error {
 	var wrong Problems
 	ast.WalkTerms(m, func(t *ast.Term) bool {
@@ -61,10 +60,10 @@ func checkNumbers(m *ast.Module) error {
 	return wrong
 }
 
-// IsTest reports whether a file holds tests, which are not part of the policy.
+// IsTest reports whether a file has tests, which are not part of the policy.
 func IsTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
-// Compile compiles modules together, strictly. OPA cannot stop a compilation that does not end, so that the caller bounds how long it waits.
+// Compile compiles modules together, strictly. OPA cannot stop a compilation that does not end, so callers must bound how long they wait.
 func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, error) {
 	all := maps.Clone(modules)
 	if all == nil {
@@ -88,10 +87,10 @@ func Compile(modules map[string]*ast.Module, opts ...Option) (*ast.Compiler, err
 	return c, nil
 }
 
-// lane is that of all compilations of the process.
+// lane is the lane of all compilations of the process.
 var lane = NewLane()
 
-// PrepareQuery prepares a query of modules that are compiled.
+// PrepareQuery prepares a query of compiled modules.
 func PrepareQuery(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, error) {
 	release, err := lane.AcquireTurn(ctx)
 	if err != nil {
@@ -101,8 +100,8 @@ func PrepareQuery(ctx context.Context, r *rego.Rego) (rego.PreparedEvalQuery, er
 	return r.PrepareForEval(ctx)
 }
 
-// NewCompiler is a compiler as Compile uses it, for OPA's test runner, which
-// compiles by itself.
+// NewCompiler returns a compiler with the settings of Compile, for OPA's test runner, which compiles
+// itself.
 func NewCompiler(opts ...Option) *ast.Compiler {
 	cfg := config{}
 	for _, o := range opts {
@@ -115,9 +114,9 @@ func NewCompiler(opts ...Option) *ast.Compiler {
 		WithCapabilities(capabilities).
 		WithStrict(true).
 		WithEnablePrintStatements(cfg.print).
-		// OPA turns == into unification, which goes down one call for each
-		// element of two equal lists: two of some millions overflow the stack,
-		// and that ends the process. Left as it is, == compares in a loop.
+		// OPA turns == into unification, which recurses for each element of two equal arrays: arrays of some
+		// millions of elements overflow the stack, and that ends the process. Without this stage == compares
+		// in a loop.
 		WithSkipStages(ast.StageRewriteEquals).
 		WithStageAfterID(ast.StageBuildRequiredCapabilities, boundValues).
 		SetErrorLimit(50)
@@ -135,7 +134,7 @@ type config struct {
 	print   bool
 }
 
-// FromErrors makes problems of OPA's errors.
+// FromErrors converts OPA's errors to problems.
 func FromErrors(err error) Problems { return problemsFromErrors("", err) }
 
 // WithSchemas checks references to the input against schemas.
@@ -144,21 +143,21 @@ func WithSchemas(s *ast.SchemaSet) Option { return func(c *config) { c.schemas =
 // WithPrint keeps calls of print, which tests may use.
 func WithPrint() Option { return func(c *config) { c.print = true } }
 
-// Problem is something wrong with a policy, and where.
+// Problem is an error in a policy, with its position.
 type Problem struct {
 	File string `json:"file"`
 	Row  int    `json:"row"`
 	Col  int    `json:"col"`
-	// Code is OPA's name for what is wrong, such as rego_type_error, or ours
-	// where OPA has none. It is empty if neither has one.
+	// Code is OPA's code of the error, such as rego_type_error, or the engine's own if OPA has none. It
+	// may be empty.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }
 
 func (p Problem) String() string { return p.SourcePosition() + ": " + p.Message }
 
-// FormatLine is file:row:col, code and message, for machines that tell problems apart
-// by the code. OPA's messages begin with theirs, which is not said twice.
+// FormatLine is file:row:col, code and message, for tools that distinguish problems by the code. OPA's
+// messages begin with their code, which is not repeated.
 func (p Problem) FormatLine() string {
 	if p.Code == "" {
 		return p.SourcePosition() + " " + p.Message
@@ -166,7 +165,7 @@ func (p Problem) FormatLine() string {
 	return p.SourcePosition() + " " + p.Code + " " + strings.TrimPrefix(p.Message, p.Code+": ")
 }
 
-// WithCode is the problem with a code, unless it has one.
+// WithCode returns the problem with a code, unless it has one.
 func (p Problem) WithCode(code string) Problem {
 	p.Code = cmp.Or(p.Code, code)
 	return p
@@ -175,7 +174,7 @@ func (p Problem) WithCode(code string) Problem {
 // SourcePosition is file:row:col.
 func (p Problem) SourcePosition() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Row, p.Col) }
 
-// Problems are all that is wrong, in the order of the files.
+// Problems are several problems, in the order of the files.
 type Problems []Problem
 
 func (ps Problems) Error() string {
@@ -186,7 +185,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// WithCode is the problems with a code each, where they have none.
+// WithCode returns the problems with a code, where they have none.
 func (ps Problems) WithCode(code string) Problems {
 	out := make(Problems, len(ps))
 	for i, p := range ps {
@@ -195,7 +194,7 @@ func (ps Problems) WithCode(code string) Problems {
 	return out
 }
 
-// ProblemAt makes a problem of a place in a module.
+// ProblemAt makes a problem at a position in a module.
 func ProblemAt(loc *ast.Location, format string, args ...any) Problem {
 	p := Problem{Message: sanitizeMessage(fmt.Sprintf(format, args...)), Row: 1, Col: 1}
 	if loc != nil {
@@ -204,8 +203,8 @@ func ProblemAt(loc *ast.Location, format string, args ...any) Problem {
 	return p
 }
 
-// problemsFromErrors turns OPA's errors into ours; what has no place is put at the start
-// of the file.
+// problemsFromErrors converts OPA's errors to Problems; an error without a position is put at the
+// beginning of the file.
 func problemsFromErrors(file string, err error) Problems {
 	var list ast.Errors
 	var one *ast.Error
@@ -224,7 +223,7 @@ func problemsFromErrors(file string, err error) Problems {
 		}
 		if e.Details != nil {
 			for _, line := range e.Details.Lines() {
-				// Some lines repeat the reference and point into it.
+				// Some lines of the details repeat the reference, with marks below it.
 				if line = strings.TrimSpace(line); strings.Trim(line, "^") != "" && !strings.Contains(p.Message, line) {
 					p.Message += "; " + line
 				}
@@ -247,12 +246,12 @@ func problemsFromErrors(file string, err error) Problems {
 	return out
 }
 
-// maxMessage is how much of a message is kept, in characters: OPA quotes the line
-// that is wrong, which may be the whole of a file.
+// maxMessage is how many characters of a message are kept: OPA quotes the wrong line, which may be a
+// whole file.
 const maxMessage = 500
 
-// sanitizeMessage is a message that is short enough to read, and does nothing to a
-// terminal: what it quotes may be anything.
+// sanitizeMessage shortens a message, and removes control characters that could affect a terminal:
+// quoted text may have any characters.
 func sanitizeMessage(message string) string {
 	var out strings.Builder
 	n := 0

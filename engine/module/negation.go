@@ -4,9 +4,8 @@ package module
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// UnimportedNot is the first `not` of a module that has no import for it, so that
-// OPA, other than we, reads it as of v1: undefined where what it negates is.
-// It is nil if there is none.
+// UnimportedNot returns the location of the first `not` of a module that does not import it. OPA,
+// unlike this engine, reads it as in v1: undefined if its operand is. It is nil if there is none.
 func UnimportedNot(m *ast.Module) *ast.Location {
 	for _, i := range m.Imports {
 		switch i.Path.String() {

@@ -9,9 +9,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// privateBuiltins has the compiler write into no type that others read: what OPA 1.22 finds out about an object it writes into
-// the type itself (ast.mergeTypes), and that may be one of a built-in function, which all compilers of a process would share.
-// Those functions whose types have objects get types of their own.
+// privateBuiltins copies types of built-in functions, so that compilers do not write to shared types. OPA 1.22 writes what it
+// infers about an object into its type (ast.mergeTypes), which may be the type of a built-in function that all compilers of a
+// process share. So functions whose types have objects get copies of their types.
 func privateBuiltins(all []*ast.Builtin) []*ast.Builtin {
 	out := slices.Clone(all)
 	for i, b := range out {

@@ -18,10 +18,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// byDistance puts what is nearest first, and what has no distance last.
+// byDistance sorts the nearest conditions first, and those without a distance last.
 func byDistance(a, b Condition) int { return cmp.Compare(minDistance(a), minDistance(b)) }
 
-// minDistance is that of a condition, or else of the nearest one below it.
+// minDistance is the distance of a condition, or that of the nearest one below it.
 func minDistance(c Condition) float64 {
 	if c.Distance != nil {
 		return *c.Distance
@@ -35,8 +35,7 @@ func minDistance(c Condition) float64 {
 	return out
 }
 
-// isQuestion reports whether an expression can be true or false, and is not there to
-// give something a name.
+// isQuestion reports whether an expression can be true or false, and does not only assign a name.
 func isQuestion(x *ast.Expr) bool {
 	if _, ok := x.Terms.(*ast.SomeDecl); ok {
 		return false
@@ -44,8 +43,8 @@ func isQuestion(x *ast.Expr) bool {
 	return !x.IsAssignment() && !(x.IsEquality() && len(x.Operands()) == 2 && slices.ContainsFunc(x.Operands(), func(t *ast.Term) bool { _, ok := t.Value.(ast.Var); return ok }))
 }
 
-// stripNot is a condition without a not, and whether it had one. A not of several
-// conditions is left as it is.
+// stripNot returns a condition without its not, and whether it had one. A not of several conditions
+// stays as it is.
 func stripNot(x *ast.Expr) (inner *ast.Expr, negated bool) {
 	if not, ok := x.Terms.(*ast.Not); ok && len(not.Body) == 1 {
 		inner, negated := stripNot(not.Body[0])
@@ -57,7 +56,7 @@ func stripNot(x *ast.Expr) (inner *ast.Expr, negated bool) {
 	return x, false
 }
 
-// hasWithModifier reports whether a condition is asked on other facts.
+// hasWithModifier reports whether a condition is evaluated on other facts.
 func hasWithModifier(x *ast.Expr) bool {
 	found := false
 	ast.WalkWiths(x, func(*ast.With) bool { found = true; return true })
@@ -67,7 +66,7 @@ func hasWithModifier(x *ast.Expr) bool {
 // Names of the two sides of a comparison, which no policy can use.
 const left, right = "__left__", "__right__"
 
-// describeCondition tells a condition with its values. The others are true.
+// describeCondition describes a condition with its values. The others are true.
 func (f *finder) describeCondition(fr *frame, l *condition, others ast.Body, holds bool) Condition {
 	out := Condition{Text: l.text}
 	if hasWithModifier(l.expr) {
@@ -106,8 +105,8 @@ func (f *finder) describeCondition(fr *frame, l *condition, others ast.Body, hol
 	return out
 }
 
-// describeFacts are the values of what a condition refers to, but for a helper that it is
-// the whole of, and what it calls.
+// describeFacts returns the values that a condition refers to, except a helper that is the whole
+// condition, and functions that it calls.
 func (f *finder) describeFacts(fr *frame, x *ast.Expr, others ast.Body) string {
 	var out []string
 	for _, t := range termsOf(x) {
@@ -116,7 +115,7 @@ func (f *finder) describeFacts(fr *frame, x *ast.Expr, others ast.Body) string {
 				return true
 			}
 			if ref, ok := t.Value.(ast.Ref); ok && len(ref) == 1 {
-				return true // all of the facts, or all data
+				return true // it refers to the whole input, or to all data
 			}
 			if v, ok := t.Value.(ast.Var); ok && (v.IsWildcard() || strings.HasPrefix(string(v), "__")) {
 				return true
@@ -131,13 +130,13 @@ func (f *finder) describeFacts(fr *frame, x *ast.Expr, others ast.Body) string {
 			if line := name + " is " + value; !slices.Contains(out, line) {
 				out = append(out, line)
 			}
-			return false // its path is in the name
+			return false // the name contains its path
 		})
 	}
 	return strings.Join(out, ", ")
 }
 
-// describeReference is a reference with the values of what its path is made of.
+// describeReference returns a reference with the values of the variables in its path.
 func (f *finder) describeReference(fr *frame, t *ast.Term, others ast.Body) string {
 	ref, ok := t.Value.(ast.Ref)
 	if !ok {
@@ -155,11 +154,11 @@ func (f *finder) describeReference(fr *frame, t *ast.Term, others ast.Body) stri
 	return truncateText(ref.String())
 }
 
-// comparison is an operator in words: when it is true of a fact, and when not.
+// comparison is an operator in words: for when it is true of a fact, and for when it is not.
 type comparison struct{ when, otherwise string }
 
-// parseComparison is what an expression says of its two operands, and what it would say
-// with the second one first; false if it compares nothing.
+// parseComparison returns the comparison of an expression, and the one with swapped operands; false if
+// it compares nothing.
 func parseComparison(x *ast.Expr) (as, turned comparison, ok bool) {
 	more, less := comparison{"more than", "at most"}, comparison{"less than", "at least"}
 	if x.Negated || !x.IsCall() || len(x.Operands()) != 2 {
@@ -197,7 +196,7 @@ func numberValue(v ast.Value) (float64, bool) {
 // Between these, numbers are times in nanoseconds: the years 2001 to 2096.
 const firstTime, lastTime = 1e18, 4e18
 
-// formatValue is a value for people.
+// formatValue formats a value for users.
 func formatValue(v ast.Value) string {
 	if n, ok := numberValue(v); ok && n >= firstTime && n < lastTime {
 		return time.Unix(0, int64(n)).UTC().Format(time.RFC3339)
@@ -210,15 +209,14 @@ func formatValue(v ast.Value) string {
 		return truncateText(v.String())
 	}
 	text, err := json.Marshal(plain)
-	if err != nil { // it is JSON
+	if err != nil { // impossible: it is valid JSON
 		return fmt.Sprint(plain)
 	}
 	return truncateText(string(text))
 }
 
-// textOf returns a condition as its author wrote it, in one line. OPA locates the
-// conditions of an else where the else begins, which says nothing about a single
-// one, so textOf formats those again.
+// textOf returns a condition as its author wrote it, in one line. OPA gives all conditions of an else
+// the location of the else, so textOf formats these from the syntax tree.
 func textOf(x ast.Node) string {
 	var text []byte
 	if at := x.Loc(); at != nil {

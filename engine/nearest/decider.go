@@ -11,7 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// decider finds the definitions that decide about a condition.
+// decider finds the definitions of helpers that decide whether a condition is true.
 type decider struct {
 	*finder
 	// from is the clause that has the condition, and others are conditions of it
@@ -21,21 +21,21 @@ type decider struct {
 	// so reports whether what the condition refers to is true.
 	so   bool
 	deep int
-	// exists is true when a value matters only in so far as there is one.
+	// exists is true if it only matters that there is a value.
 	exists bool
 }
 
-// definitionBranch is a definition, or a part of one that has an else, for a call.
+// definitionBranch is a definition, or one branch of a definition with an else, for a call.
 type definitionBranch struct {
 	frame *frame
 	name  string
 	fires bool
-	// never is true of one that gives the value false, and side of what is a part
-	// of the condition and no definition.
+	// never is true for a branch with the value false, and side for a part of the condition itself that is
+	// no definition.
 	never, side bool
 }
 
-// decidingHelpers are the definitions that decide about a reference.
+// decidingHelpers returns the definitions that decide about a reference.
 func (d *decider) decidingHelpers(ref reference, defs []engine.Definition) []Helper {
 	whole := ref.whole && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
 	var all [][]definitionBranch
@@ -44,7 +44,7 @@ func (d *decider) decidingHelpers(ref reference, defs []engine.Definition) []Hel
 			if d.exists {
 				return nil
 			}
-			continue // it is what is left when the others are not true
+			continue // a default applies if no other definition is true
 		}
 		var ways []definitionBranch
 		for _, c := range def.Ways {
@@ -60,7 +60,7 @@ func (d *decider) decidingHelpers(ref reference, defs []engine.Definition) []Hel
 	return d.explainValue(all)
 }
 
-// alternativeHelpers are those alternatives of a condition that decide about it.
+// alternativeHelpers returns the alternatives inside a condition that decide about it.
 func (d *decider) alternativeHelpers(x *ast.Expr) []Helper {
 	var all [][]definitionBranch
 	for _, side := range alternativeBodies(x) {
@@ -76,8 +76,8 @@ func (d *decider) alternativeHelpers(x *ast.Expr) []Helper {
 	return d.explainTruth(all)
 }
 
-// explainTruth tells what makes something true, or would. Where there is an else, the
-// ways before the one that is true might take over.
+// explainTruth returns the branches that make a reference true, or would make it true. With an else,
+// branches before the one that is true might become true instead.
 func (d *decider) explainTruth(all [][]definitionBranch) []Helper {
 	isTrue := func(w definitionBranch) bool { return w.fires }
 	some := slices.ContainsFunc(all, func(ways []definitionBranch) bool { return slices.ContainsFunc(ways, isTrue) })
@@ -90,7 +90,7 @@ func (d *decider) explainTruth(all [][]definitionBranch) []Helper {
 			case w.fires && agrees:
 				h := w.newHelper(true)
 				if h.Conditions = d.holdingConditions(w.frame, d.deep); len(h.Conditions) == 0 {
-					return nil // it is so whatever else is
+					return nil // it does not depend on conditions
 				}
 				out = append(out, h)
 			case !w.fires && !agrees && (i < first || !some):
@@ -101,7 +101,7 @@ func (d *decider) explainTruth(all [][]definitionBranch) []Helper {
 	return orFar(out, far)
 }
 
-// explainValue tells what gives something its value, or would.
+// explainValue returns the branches that give a reference its value, or would.
 func (d *decider) explainValue(all [][]definitionBranch) []Helper {
 	var out, far []Helper
 	fires := false
@@ -116,7 +116,7 @@ func (d *decider) explainValue(all [][]definitionBranch) []Helper {
 		h.Conditions = d.holdingConditions(w.frame, d.deep)
 		switch v := w.frame.clause.Head.Value; {
 		case len(h.Conditions) == 0 && (d.exists || v == nil):
-			return nil // there is something whatever else is
+			return nil // there always is a value
 		case !d.exists && v != nil && !v.Equal(ast.BooleanTerm(true)):
 			h.Text = textOf(v)
 			h.Why = d.describeFacts(w.frame, ast.NewExpr(v), bodyWithout(w.frame.lines, nil))
@@ -134,8 +134,8 @@ func (d *decider) explainValue(all [][]definitionBranch) []Helper {
 	return orFar(out, far)
 }
 
-// addUnmetBranch adds a way that is not true to those that one condition keeps from it, or
-// else to those that are further away.
+// addUnmetBranch adds a branch that is not true to near if it misses a single condition, and otherwise
+// to far.
 func (d *decider) addUnmetBranch(w definitionBranch, near, far []Helper) (_, _ []Helper) {
 	h := w.newHelper(false)
 	if l := d.findMissingCondition(w.frame); l != nil {
@@ -147,7 +147,7 @@ func (d *decider) addUnmetBranch(w definitionBranch, near, far []Helper) (_, _ [
 	return near, append(far, h)
 }
 
-// orFar are ways that are near, or else the first one of those that are not.
+// orFar returns the near branches or, if there are none, the first of the far ones.
 func orFar(near, far []Helper) []Helper {
 	if len(near) == 0 && len(far) > 0 {
 		return far[:1]
@@ -171,7 +171,8 @@ func (w definitionBranch) newHelper(holds bool) Helper {
 	return h
 }
 
-// evaluateBranch is false of a definition that is not about the call, or that cannot be asked.
+// evaluateBranch evaluates a definition for a call. It returns false if the definition does not match the call,
+// or cannot be evaluated.
 func (d *decider) evaluateBranch(ref reference, def engine.Definition, c engine.Clause, whole bool) (definitionBranch, bool) {
 	fr := newFrame(c, nil)
 	w := definitionBranch{frame: fr, name: ref.name}
@@ -208,8 +209,8 @@ func (d *decider) evaluateBranch(ref reference, def engine.Definition, c engine.
 	return w, err == nil
 }
 
-// bindDefinition makes a definition one for what the clause that refers to it says. An
-// element that nothing is known of is any one.
+// bindDefinition binds the arguments of a definition to those of the call. An element that is not
+// known may be any.
 func (d *decider) bindDefinition(fr *frame, bound []engine.Binding) bool {
 	declared := &ast.SomeDecl{}
 	for _, b := range bound {
@@ -243,7 +244,7 @@ func (d *decider) bindDefinition(fr *frame, bound []engine.Binding) bool {
 	return len(fr.before) == 0 || d.solveConditions(&frame{clause: fr.clause}, fr.before) != nil
 }
 
-// resolveTerm is what a term of the clause is to others: a fact, or its value.
+// resolveTerm resolves a term of the clause to a fact, or to its value.
 func (d *decider) resolveTerm(t *ast.Term) *ast.Term {
 	if fact := d.from.factPath(t); fact != nil {
 		return ast.NewTerm(fact)
@@ -251,8 +252,8 @@ func (d *decider) resolveTerm(t *ast.Term) *ast.Term {
 	return d.constantTerm(d.from, t, d.others)
 }
 
-// constantTerm is the value of a term; nil if it has none, if nothing binds it, or if
-// it is too large to be a part of questions.
+// constantTerm returns the value of a term; nil if it has none, if nothing binds it, or if it is too
+// large to be a part of queries.
 func (f *finder) constantTerm(fr *frame, t *ast.Term, others ast.Body) *ast.Term {
 	if ast.IsConstant(t.Value) {
 		return t

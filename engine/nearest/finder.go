@@ -13,51 +13,50 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 )
 
-// How many helpers deep conditions are looked into: not at all, and at most.
+// How many levels of helpers are searched: none, and the most.
 const shallow, maxDeep = 0, 3
 
-// finder evaluates conditions of policies on a question.
+// finder evaluates conditions of policies on an input.
 type finder struct {
 	ctx    context.Context
 	source *engine.Source
 	input  ast.Value
-	// known are the answers to what was asked: the same is asked of a condition
-	// when it is looked at, told, and looked into.
+	// known caches the answers to queries, since the same queries are made several times for a condition.
 	known map[question]answer
 }
 
-// question is conditions as text, and the file that says what names in them mean.
+// question is conditions as text, with the module that defines the names in them.
 type question struct {
 	module     *ast.Module
 	conditions string
 }
 
-// answer is what Solve says.
+// answer is a result of SolveConditions.
 type answer struct {
 	values map[ast.Var]ast.Value
 	err    error
 }
 
-// frame is a clause, with what is known about the call that it is looked at for.
+// frame is a clause, with the facts about the call that it is evaluated for.
 type frame struct {
 	clause engine.Clause
 	locals ast.VarSet
 	lines  []*condition
-	// before binds arguments, and after the element that the clause is asked for.
+	// before binds arguments, and after binds the element that the clause is evaluated for.
 	before, after ast.Body
 	// paths are the variables that represent a fact.
 	paths map[ast.Var]ast.Ref
 }
 
-// condition is what must be true for a clause to be.
+// condition is something that must be true for a clause to be true.
 type condition struct {
 	expr *ast.Expr
 	text string
 	kind kind
 }
 
-// namesAreUsed reports whether other conditions ask about the names that a part gives.
-// Where they do not, it only matters that there is something to be named.
+// namesAreUsed reports whether other conditions use the names that a condition assigns. If they do
+// not, it only matters that there is a value to assign.
 func (fr *frame) namesAreUsed(l *condition) bool {
 	named := ast.NewVarSet()
 	for _, t := range engine.DeclaredTerms(l.expr) {
@@ -72,12 +71,12 @@ type kind int
 
 const (
 	asks   kind = iota // true or false
-	names              // gives something a name, if there is something
-	heads              // what the head needs to have a value
+	names              // assigns a name, if there is a value
+	heads              // a reference that the head needs to have a value
 	values             // the value itself
 )
 
-// newFrame has the conditions of a clause, and no others yet.
+// newFrame makes a frame with only the conditions of a clause.
 func newFrame(c engine.Clause, paths map[ast.Var]ast.Ref) *frame {
 	fr := &frame{clause: c, locals: c.LocalVars(), paths: map[ast.Var]ast.Ref{}}
 	maps.Copy(fr.paths, paths)
@@ -113,7 +112,7 @@ func (fr *frame) bindFactPath(name, fact *ast.Term) {
 	}
 }
 
-// factPath is the path below the input that a term represents; nil if there is none.
+// factPath is the path of the fact that a term represents, below the input; nil if there is none.
 func (fr *frame) factPath(t *ast.Term) ast.Ref {
 	switch v := t.Value.(type) {
 	case ast.Var:
@@ -132,7 +131,7 @@ func (fr *frame) factPath(t *ast.Term) ast.Ref {
 	return nil
 }
 
-// addHeadReferences adds what terms of the head refer to: without that the clause has no value.
+// addHeadReferences adds the references in terms of the head: if they are undefined, the clause has no value.
 func (f *finder) addHeadReferences(fr *frame, terms ...*ast.Term) {
 	known := map[string]bool{}
 	for _, l := range fr.lines {
@@ -165,15 +164,14 @@ func (f *finder) refersToRule(fr *frame, t *ast.Term) bool {
 	return len(f.source.FindDefinitions(fr.clause, fr.locals, t, nil)) > 0
 }
 
-// isHelper reports whether a reference is to all that a rule is, and not to a part.
+// isHelper reports whether a reference is to the whole value of a rule, and not to a part.
 func (f *finder) isHelper(fr *frame, t *ast.Term) bool {
 	defs := f.source.FindDefinitions(fr.clause, fr.locals, t, nil)
 	return len(defs) > 0 && !slices.ContainsFunc(defs, func(d engine.Definition) bool { return d.Within })
 }
 
-// walkReferences shows the references, variables and calls in a term from the outside in,
-// as long as show returns true. It leaves out those of comprehensions, which are
-// about no value in particular.
+// walkReferences calls show for the references, variables and calls in a term from the outside in, as
+// long as show returns true. It leaves out those in comprehensions, which have no single value.
 func walkReferences(t *ast.Term, show func(*ast.Term) bool) {
 	switch v := t.Value.(type) {
 	case ast.Var:
@@ -207,7 +205,7 @@ func walkReferences(t *ast.Term, show func(*ast.Term) bool) {
 	}
 }
 
-// termsOf are the operands of a condition, or else its only term.
+// termsOf returns the operands of a condition, or its only term.
 func termsOf(x *ast.Expr) []*ast.Term {
 	switch terms := x.Terms.(type) {
 	case *ast.Term:
@@ -224,7 +222,7 @@ func termsOf(x *ast.Expr) []*ast.Term {
 	return nil
 }
 
-// bodyWithout are expressions of lines but for one.
+// bodyWithout returns the expressions of all lines except one.
 func bodyWithout(lines []*condition, but *condition) ast.Body {
 	var out ast.Body
 	for _, l := range lines {
@@ -235,8 +233,8 @@ func bodyWithout(lines []*condition, but *condition) ast.Body {
 	return out
 }
 
-// trySolve is an error where conditions cannot be asked by themselves, and nil where
-// they are not true.
+// trySolve returns an error if conditions cannot be evaluated by themselves, and nil values if they
+// are not true.
 func (f *finder) trySolve(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value, error) {
 	all := slices.Concat(fr.before, conditions, fr.after)
 	key := question{fr.clause.SourceModule(), all.String()}
@@ -248,7 +246,7 @@ func (f *finder) trySolve(fr *frame, conditions ast.Body) (map[ast.Var]ast.Value
 	return a.values, a.err
 }
 
-// solveConditions is nil when conditions are not true, or cannot be asked by themselves.
+// solveConditions returns nil if conditions are not true, or cannot be evaluated by themselves.
 func (f *finder) solveConditions(fr *frame, conditions ast.Body) map[ast.Var]ast.Value {
 	got, err := f.trySolve(fr, conditions)
 	if err != nil {
@@ -261,8 +259,8 @@ func (f *finder) isClauseTrue(fr *frame) bool {
 	return f.solveConditions(fr, bodyWithout(fr.lines, nil)) != nil
 }
 
-// findMissingCondition is the only line that keeps a clause from being true; nil if there is
-// none, or more than one, or if the others mean nothing without it.
+// findMissingCondition returns the only line that makes a clause not true; nil if there is none, or
+// more than one, or if the others cannot be evaluated without it.
 func (f *finder) findMissingCondition(fr *frame) *condition {
 	of := func(head bool) (out []*condition) {
 		for _, l := range fr.lines {
@@ -284,8 +282,8 @@ func (f *finder) findMissingCondition(fr *frame) *condition {
 	return nil
 }
 
-// allBut leaves out a part, and what the head needs of the names that it gives;
-// false if other lines need them too.
+// allBut leaves out a line, and the head's references to the names that it assigns; false if other
+// lines need these names too.
 func allBut(lines []*condition, but *condition) (ast.Body, bool) {
 	var out ast.Body
 	gone := ast.NewVarSet()
@@ -307,8 +305,8 @@ func allBut(lines []*condition, but *condition) (ast.Body, bool) {
 	return out, true
 }
 
-// holdingConditions are the conditions of a clause that is true, but for those that only
-// name something, unless helpers decide whether there is something to be named.
+// holdingConditions returns the conditions of a clause that is true. It leaves out those that only
+// assign a name, unless helpers decide whether there is a value.
 func (f *finder) holdingConditions(fr *frame, deep int) []Condition {
 	var out []Condition
 	for _, l := range fr.lines {
@@ -328,8 +326,8 @@ func (f *finder) holdingConditions(fr *frame, deep int) []Condition {
 	return out
 }
 
-// lackingConditions is the only condition that a clause is missing; none if it only names
-// something, and no helper decides about that.
+// lackingConditions returns the only condition that a clause misses; none if it only assigns a name,
+// and no helper decides whether there is a value.
 func (f *finder) lackingConditions(fr *frame, l *condition, deep int) []Condition {
 	if deep == shallow && l.kind == names {
 		return nil
@@ -343,7 +341,7 @@ func (f *finder) lackingConditions(fr *frame, l *condition, deep int) []Conditio
 	return []Condition{c}
 }
 
-// hasHelperConditions reports whether conditions of helpers decide about one.
+// hasHelperConditions reports whether conditions of helpers decide about a condition.
 func hasHelperConditions(c Condition) bool {
 	return slices.ContainsFunc(c.Helpers, func(h Helper) bool { return len(h.Conditions) > 0 })
 }

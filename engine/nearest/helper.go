@@ -17,27 +17,26 @@ const (
 	maxLooked = 32
 	// maxHelpers is how many definitions are shown below a condition.
 	maxHelpers = 4
-	// maxValue is how many nodes an argument may have that is not a fact, since it
-	// becomes a part of each question about the helper.
+	// maxValue is how many nodes an argument that is no fact may have, since it becomes a part of each
+	// query about the helper.
 	maxValue = 200
 )
 
-// reference is what a condition says of a helper.
+// reference is a reference of a condition to a helper.
 type reference struct {
 	term *ast.Term
 	args []*ast.Term
-	// whole is true when the condition is the reference, and not something about
-	// its value.
+	// whole is true if the condition is the reference itself, and not something about its value.
 	whole bool
-	// name is what the author wrote.
+	// name is the reference in the source.
 	name string
-	// of is what the condition says that something is an element of, if it does.
+	// of is the collection, if the condition says that something is an element of one.
 	of *ast.Term
 	// about is a variable that may be an element of the helper.
 	about *ast.Term
 }
 
-// addHelpers adds to a condition what decides about the helpers that it refers to.
+// addHelpers adds to a condition the definitions that decide about the helpers that it refers to.
 func (f *finder) addHelpers(c *Condition, fr *frame, l *condition, others ast.Body, holds bool, deep int) {
 	if deep == shallow || hasWithModifier(l.expr) {
 		return
@@ -47,7 +46,7 @@ func (f *finder) addHelpers(c *Condition, fr *frame, l *condition, others ast.Bo
 		negated = !negated
 	}
 	d := decider{finder: f, from: fr, others: others, so: holds != negated, deep: deep - 1}
-	// What has no name, or one that nothing is asked about, has only to be there.
+	// A value without a name, or with a name that no condition uses, only has to exist.
 	d.exists = l.kind == heads || l.kind == names && !fr.namesAreUsed(l)
 	c.Helpers = d.alternativeHelpers(x)
 	elements := map[string]bool{}
@@ -57,7 +56,7 @@ func (f *finder) addHelpers(c *Condition, fr *frame, l *condition, others ast.Bo
 		}
 		defs := f.source.FindDefinitions(fr.clause, fr.locals, ref.term, ref.args)
 		if ref.of != nil {
-			// Of a set that rules make, an element has the rule's conditions.
+			// An element of a set that rules make has the conditions of its rule.
 			if slices.ContainsFunc(defs, func(d engine.Definition) bool {
 				return d.Within || len(d.Ways[0].Head.Args) > 0 || d.Ways[0].Head.RuleKind() != ast.MultiValue
 			}) {
@@ -80,7 +79,7 @@ func (f *finder) addHelpers(c *Condition, fr *frame, l *condition, others ast.Bo
 	}
 }
 
-// findReferences are those that a condition may make to helpers.
+// findReferences returns the references of a condition that may be to helpers.
 func findReferences(x *ast.Expr) []reference {
 	var out []reference
 	add := func(r reference) {
@@ -118,7 +117,7 @@ func findReferences(x *ast.Expr) []reference {
 	return out
 }
 
-// formatCall is a call as it was written.
+// formatCall formats a call as in the source.
 func formatCall(terms []*ast.Term) string {
 	args := make([]string, 0, len(terms))
 	for _, t := range terms[1:] {
@@ -127,8 +126,8 @@ func formatCall(terms []*ast.Term) string {
 	return fmt.Sprintf("%s(%s)", textOf(terms[0]), strings.Join(args, ", "))
 }
 
-// alternativeBodies are the bodies of a condition that has some, which decide about it
-// as the definitions of a helper would.
+// alternativeBodies returns the bodies inside a condition, which decide about it like the definitions
+// of a helper.
 func alternativeBodies(x *ast.Expr) []ast.Body {
 	switch t := x.Terms.(type) {
 	case *ast.Not:

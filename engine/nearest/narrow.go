@@ -11,9 +11,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// narrowToHold makes a clause that is true one that says a certain hold: a rule may hold
-// many groups and pods, each for facts of its own. A clause that does not say
-// this hold stays as it is.
+// narrowToHold limits a clause that is true to one hold: a rule may hold many groups and pods, each
+// for different facts. A clause that does not produce this hold stays as it is.
 func (f *finder) narrowToHold(fr *frame, h decision.Hold) {
 	head := fr.clause.Head.Key
 	if head == nil {

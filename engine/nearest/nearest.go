@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nearest finds what would have changed a decision: the conditions of the
+// Package nearest finds changes of facts that would have changed a decision: the conditions of the
 // rules that hold or refuse, and the rules that miss a single condition.
 package nearest
 
@@ -17,25 +17,24 @@ import (
 
 // Result is what would have changed an answer.
 type Result struct {
-	// Now are the rules that hold or refuse, and what each depends on. All of them
-	// would have to let go.
+	// Now are the rules that hold or refuse, with their conditions. To change the answer, all of them
+	// would have to become false.
 	Now []Rule `json:"now,omitempty"`
-	// Almost are rules that say nothing now and would with one condition more, the
-	// nearest to its threshold first.
+	// Almost are rules that are not true, but would be with one more condition, the nearest to its
+	// threshold first.
 	Almost []Rule `json:"almost,omitempty"`
-	// Partial is true when the time was over before all rules were looked at.
+	// Partial is true if the time was over before all rules were evaluated.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Rule is a rule, and conditions of which one decides whether it is true. Of a
-// rule that is, any of them; of one that is not, the only one that is missing.
+// Rule is a rule, with the conditions that decide whether it is true: for a rule that is true each
+// condition, for one that is not the only missing one.
 type Rule struct {
 	Rule   string `json:"rule"`
 	Title  string `json:"title,omitempty"`
 	Bundle string `json:"bundle,omitempty"`
 	Place  string `json:"place,omitempty"`
-	// Wish is what the rule says: hold, deny or exempt. It is empty for another rule
-	// that gave a reason.
+	// Wish is what the rule does: hold, deny or exempt. It is empty for another rule that gave a reason.
 	Wish       string      `json:"wish,omitempty"`
 	Conditions []Condition `json:"conditions"`
 }
@@ -43,21 +42,21 @@ type Rule struct {
 // Condition is one line of a rule.
 type Condition struct {
 	Text string `json:"text"`
-	// Why says what its facts are, and what they would have to be.
+	// Why says which values the facts of the condition have, and which they would need.
 	Why string `json:"why,omitempty"`
-	// Distance is how far a number is from its threshold, as a part of that;
-	// absent where there is none.
+	// Distance is how far a number is from its threshold, relative to the threshold; absent if there is
+	// none.
 	Distance *float64 `json:"distance,omitempty"`
-	// Helpers are the rules of policies that it refers to, as far as they decide
-	// about it. Any of those that would become true would do; all of those that are
-	// would have to let go.
+	// Helpers are the definitions that the condition refers to, as far as they decide about it. If it is
+	// not true, any one of them that became true would suffice; if it is true, all that are true would
+	// have to become false.
 	Helpers []Helper `json:"helpers,omitempty"`
 	// More is how many definitions of helpers are not among them.
 	More int `json:"more,omitempty"`
 }
 
-// Helper is one definition of a rule or function that a condition refers to, and
-// conditions of which one decides about it, as in Rule.
+// Helper is one definition of a rule or function that a condition refers to, with the conditions that
+// decide about it, as in Rule.
 type Helper struct {
 	// Name is what the condition refers to, such as in_freeze or late(input.now).
 	Name   string `json:"name"`
@@ -66,7 +65,7 @@ type Helper struct {
 	Place  string `json:"place,omitempty"` // file:row:col
 	// Holds reports whether the definition is true.
 	Holds bool `json:"holds"`
-	// Text is what its value is made of, and Why what the facts of that are.
+	// Text is the expression of its value, and Why the facts in it.
 	Text       string      `json:"text,omitempty"`
 	Why        string      `json:"why,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -75,22 +74,20 @@ type Helper struct {
 // maxAlmost is how many rules Almost has at most.
 const maxAlmost = 5
 
-// wishes are the rules that hold, refuse or let through.
+// wishes are the names of the rules that hold, refuse or exempt.
 var wishes = []string{"hold", "holds", "deny", "exempt"}
 
-// FindConditions works out what would have changed the answer of a record, by
-// evaluating the conditions of rules one by one on the facts of the record, with
-// the policies that made it. It looks only at rules that the point of the record
-// reads: no hold of pods decides how a pod is changed. It ends with the context,
-// with what it has by then. Its error is that the policies of the record are gone.
+// FindConditions finds what would have changed the answer of a record. It evaluates the conditions of
+// rules one by one on the facts of the record, with the policies that made it. It uses only rules that
+// the point of the record reads. When the context ends, it returns what it has found. It returns an
+// error if the policies of the record are not loaded any more.
 //
 // A condition that refers to a helper, a rule or function of any policies, is shown
-// with those conditions of the helper's definitions that decide about it, on the
-// arguments of this call, three helpers deep. Where variables may have several
-// values, it is those of the first hold that the record has of the rule, or else the
-// first ones for which the other conditions are true. Told as it is written, and no
-// more, is what has a `with` or is in a comprehension, and what is called with
-// arguments that are worked out and large.
+// with those conditions of the helper's definitions that decide about it, for the arguments of this
+// call, three levels deep. If variables may have several values, those of the rule's first hold in the
+// record are used, or otherwise the first ones for which the other conditions are true. Only the
+// source is shown of a condition with a `with` or in a comprehension, and of a call with large
+// computed arguments.
 func FindConditions(ctx context.Context, e *engine.Engine, r decision.Record) (Result, error) {
 	s := e.ActiveSnapshot()
 	if s.RevisionFor(r.Subject) != r.Revision {
@@ -100,7 +97,7 @@ func FindConditions(ctx context.Context, e *engine.Engine, r decision.Record) (R
 	if err != nil {
 		return Result{}, fmt.Errorf("finding the nearest rule: %w", err)
 	}
-	first := map[string]decision.Hold{} // of each rule
+	first := map[string]decision.Hold{} // by rule
 	for _, h := range decision.VerdictOf(r).Reasons {
 		if _, later := first[h.Rule]; !later {
 			first[h.Rule] = h
@@ -137,15 +134,15 @@ func FindConditions(ctx context.Context, e *engine.Engine, r decision.Record) (R
 	return f.buildResult(all), nil
 }
 
-// missingLine is a rule, and the only line that it is missing, if it is not true.
+// missingLine is a rule, with the only line that it misses, if it is not true.
 type missingLine struct {
 	near    Rule
 	frame   *frame
 	missing *condition
 }
 
-// buildResult looks into helpers after it has looked at all rules, so that helpers do not
-// take the time that the rules need.
+// buildResult searches helpers after it has evaluated all rules, so that helpers do not take the time
+// that the rules need.
 func (f *finder) buildResult(all []missingLine) Result {
 	var out Result
 	for _, one := range all {

@@ -8,8 +8,8 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// HashFacts tells facts apart, without allocating. The seed is one of the process,
-// so that a user cannot make labels that collide.
+// HashFacts hashes facts, without allocating. The seed is random for each process, so that a user
+// cannot make labels that collide.
 func HashFacts(seed maphash.Seed, f *points.PodFacts) uint64 {
 	labels, namespaceLabels := hashLabels(seed, f.Labels), hashLabels(seed, f.NamespaceLabels)
 	var lists maphash.Hash
@@ -37,7 +37,7 @@ func HashFacts(seed maphash.Seed, f *points.PodFacts) uint64 {
 	})
 }
 
-// hashLabels adds up the hashes of labels, which have no order.
+// hashLabels adds up the hashes of labels, since labels have no order.
 func hashLabels(seed maphash.Seed, labels map[string]string) (sum uint64) {
 	for k, v := range labels {
 		sum += maphash.Comparable(seed, [2]string{k, v})

@@ -12,7 +12,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// memo is what is remembered of one workload.
+// memo has the remembered places of one workload.
 type memo struct {
 	mu       sync.Mutex
 	revision string
@@ -20,14 +20,13 @@ type memo struct {
 	strategy ast.Value
 	pods     map[string]*entry
 	round    uint64
-	// shape is what all places that are remembered have in common.
+	// shape is common to all remembered places.
 	descending []int
 	key, lead  int
-	// rows counts the places that are held in memory, alive or not: those of
-	// one batch share their memory. bytes is what they take, and alive is what
-	// those that pods have take.
+	// rows counts the places in memory, used or not: the places of one batch share their memory. bytes is
+	// how many bytes all of them take, and alive how many the used ones take.
 	rows, bytes, alive int
-	// asked is what the circumstances take.
+	// asked is how many bytes the revision, the workload and the strategy take.
 	asked int
 
 	used    uint64 // these two belong to the Ranker
@@ -42,14 +41,14 @@ type entry struct {
 	bytes int
 }
 
-// row is a place: what is compared, with descending positions negated, and the
-// holds of the pod.
+// row is a place: the keys that are compared, with descending positions negated, and the holds of the
+// pod.
 type row struct {
 	key, lead []float64
 	holds     []decision.Hold
 }
 
-// resetIfChanged drops everything unless it was learned under the same circumstances.
+// resetIfChanged drops all places unless they were decided for the same revision, workload and strategy.
 func (m *memo) resetIfChanged(revision string, workload, strategy ast.Value) {
 	if m.revision == revision && m.workload != nil &&
 		ast.Compare(m.workload, workload) == 0 && ast.Compare(m.strategy, strategy) == 0 {
@@ -68,8 +67,7 @@ func (m *memo) forgetPlaces() {
 // countBytes is about how many bytes the memo takes.
 func (m *memo) countBytes() int { return memoBytes + m.asked + m.bytes }
 
-// recallPlaces fills in the places that are remembered and lists the pods that have
-// none.
+// recallPlaces fills in the remembered places and returns the pods that have none.
 func (m *memo) recallPlaces(pods Pods, rows []*row) (changed []int) {
 	m.round++
 	for i := range rows {
@@ -92,7 +90,7 @@ func (m *memo) canCompare(out points.RankOutput) bool {
 	return len(out.Keys[0]) == m.key && len(out.Lead[0]) == m.lead && slices.Equal(out.Descending, m.descending)
 }
 
-// rememberPlaces remembers the places of some pods and fills them in.
+// rememberPlaces stores the places of some pods and fills them in.
 func (m *memo) rememberPlaces(out points.RankOutput, which []int, pods Pods, rows []*row) {
 	m.descending = out.Descending
 	if len(out.Keys) > 0 {
@@ -131,7 +129,7 @@ func (m *memo) removeGonePods(present int) {
 	}
 }
 
-// compactPlaces frees the memory of places that no pod has any more.
+// compactPlaces frees the memory of unused places.
 func (m *memo) compactPlaces() {
 	entries := make([]entry, 0, len(m.pods))
 	flat := make([]float64, 0, len(m.pods)*(m.key+m.lead))
@@ -141,7 +139,7 @@ func (m *memo) compactPlaces() {
 		return flat[start:len(flat):len(flat)]
 	}
 	for uid, e := range m.pods {
-		moved := *e // an order that was given away has the old one
+		moved := *e // an Order that was returned has the old one
 		moved.key, moved.lead = take(e.key), take(e.lead)
 		entries = append(entries, moved)
 		m.pods[uid] = &entries[len(entries)-1]
@@ -149,9 +147,8 @@ func (m *memo) compactPlaces() {
 	m.rows, m.bytes = len(m.pods), m.alive
 }
 
-// fillPlaces makes rows of an answer. They are copies, because a record keeps the
-// answer as it was; positions that descend are negated in them, once, instead of
-// at every comparison.
+// fillPlaces makes rows from an answer. Rows are copies, since a record keeps the answer unchanged;
+// descending positions are negated once in the copies, and not at every comparison.
 func fillPlaces(out points.RankOutput, which []int, pods Pods, at func(n int) *row) {
 	holds := make(map[podName][]decision.Hold, len(out.Holds))
 	for _, h := range out.Holds {
@@ -182,7 +179,7 @@ func fillPlaces(out points.RankOutput, which []int, pods Pods, at func(n int) *r
 	}
 }
 
-// holdsOf are the holds of a pod, those that are limited most first. One that leaves out the pod or the namespace is of each.
+// holdsOf returns the holds of a pod, the most specific first. A hold without a pod or a namespace applies to each.
 func holdsOf(holds map[podName][]decision.Hold, namespace, name string) (out []decision.Hold) {
 	for _, pod := range []string{name, ""} {
 		if namespace != "" {
@@ -193,6 +190,6 @@ func holdsOf(holds map[podName][]decision.Hold, namespace, name string) (out []d
 	return slices.Clip(out)
 }
 
-// podName is what a hold names: the pod in one namespace, each pod of the name where the namespace is empty, and each of the namespace
-// where the name is.
+// podName is the pod that a hold names. An empty namespace means pods of the name in every namespace, and an empty name all pods of
+// the namespace.
 type podName struct{ namespace, name string }

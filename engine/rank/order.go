@@ -9,14 +9,13 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Order is the place of each pod of a workload. It does not change.
+// Order has the place of each pod of a workload. It is immutable.
 type Order struct {
-	rows []*row // entries of the memo, of which this part never changes
-	// Outcome is decision.Decided when policies gave all the places; else they
-	// are those of the default order.
+	rows []*row // entries of the memo; this part of them never changes
+	// Outcome is decision.Decided if policies gave all places; otherwise the places are those of the
+	// default order.
 	Outcome decision.Outcome
-	// Record is the decision that was made for this order, nil when everything
-	// was remembered.
+	// Record is the decision that was made for this order, nil if all places were remembered.
 	Record *decision.Record
 }
 
@@ -26,14 +25,13 @@ func (o *Order) Len() int { return len(o.rows) }
 // PodHolds are the holds of one pod.
 func (o *Order) PodHolds(i int) []decision.Hold { return o.rows[i].holds }
 
-// ComparePods is negative when pod i goes before pod j, by their keys.
+// ComparePods is negative if pod i comes before pod j, by their keys.
 func (o *Order) ComparePods(i, j int) int { return compareKeys(o.rows[i].key, o.rows[j].key) }
 
-// CompareLead is negative when pod i goes before pod j whatever their keys are.
+// CompareLead is negative if pod i comes before pod j regardless of their keys.
 func (o *Order) CompareLead(i, j int) int { return compareKeys(o.rows[i].lead, o.rows[j].lead) }
 
-// compareKeys sees smaller elements first; where there is no number, nothing is
-// known, so it counts as 0.
+// compareKeys compares element by element, smaller ones first. A missing element counts as 0.
 func compareKeys(a, b []float64) int {
 	for n := range min(len(a), len(b)) {
 		switch {
@@ -49,11 +47,11 @@ func compareKeys(a, b []float64) int {
 // SortPods orders pods by their keys. Equal ones keep their order.
 func (o *Order) SortPods(pods []int) {
 	from := o.commonPrefixLen(pods)
-	// What sorting reads and moves many times is small and without pointers: of
-	// each key the first element that is not the same for all pods.
+	// Items are small and without pointers, since sorting reads and moves them often: each has the first
+	// element of a key that is not the same for all pods.
 	type item struct {
 		first float64
-		place int32 // before sorting, so that equal pods need no stable sort
+		place int32 // the place before sorting, so that equal pods need no stable sort
 		pod   int32
 	}
 	items := make([]item, len(pods))
@@ -100,8 +98,8 @@ func (o *Order) commonPrefixLen(pods []int) int {
 	return n
 }
 
-// SortByLead orders pods by what is first or last whatever the order is. Equal ones
-// keep their order.
+// SortByLead orders pods by lead alone: pods that come first or last regardless of their keys. Equal
+// ones keep their order.
 func (o *Order) SortByLead(pods []int) {
 	for n := 1; n < len(pods); n++ {
 		if o.CompareLead(pods[n-1], pods[n]) > 0 {
@@ -111,8 +109,8 @@ func (o *Order) SortByLead(pods []int) {
 	}
 }
 
-// ArrangePods puts pods that wait in the order they are to be taken: by keys,
-// scattered, then what leads.
+// ArrangePods puts waiting pods in the order in which they are to be taken: it sorts by keys,
+// scatters, and then sorts by lead.
 func (o *Order) ArrangePods(waiting []int, terms []points.ScatterTerm, labels Labels) []int {
 	o.SortPods(waiting)
 	out := ScatterPods(waiting, terms, o.Len(), labels)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rank remembers the places that policies gave to pods, so that a
-// workload of ten thousand pods costs no more than the ten that changed, and
-// puts pods in the order of their places.
+// Package rank remembers the places that policies gave to pods, so that a workload of ten thousand
+// pods costs no more than the ten that changed. It also sorts pods by their places.
 package rank
 
 import (
@@ -24,16 +23,15 @@ import (
 // facts are made only for those that changed.
 type Pods interface {
 	Len() int
-	// PodUID tells pods apart, also of one name.
+	// PodUID distinguishes pods, also those of the same name.
 	PodUID(i int) string
-	// FactsHash changes whenever Facts does; see Hash.
+	// FactsHash changes whenever the facts do; see HashFacts.
 	FactsHash(i int) uint64
 	PodFacts(i int) points.PodFacts
 }
 
-// Ranker asks rollout/rank and remembers the answers: by the revision of the
-// policies, the workload, its strategy, and the facts of the pod. It may be
-// used by many goroutines.
+// Ranker decides rollout/rank and remembers the answers: by the revision of the policies, the
+// workload, its strategy, and the facts of the pod. It is safe for concurrent use.
 type Ranker struct {
 	engine *engine.Engine
 	point  decision.Point[points.RankInput, points.RankOutput]
@@ -41,21 +39,22 @@ type Ranker struct {
 
 	mu        sync.Mutex
 	workloads map[string]*memo
-	bytes     int    // of the workloads
-	clock     uint64 // counts uses, to find the memo not used for longest
+	bytes     int    // of all workloads
+	clock     uint64 // counts uses, to find the memo that was not used for the longest time
 }
 
 // Option changes how much is remembered.
 type Option func(*Ranker)
 
-// DefaultBytes bounds what is remembered of all workloads together, in bytes. That is about 50,000 pods that no policy holds.
+// DefaultBytes bounds the remembered places of all workloads together, in bytes. That is about 50,000 pods that no policy
+// holds.
 const DefaultBytes = 16 << 20
 
-// WithMaxBytes sets how much is remembered of all workloads together, in bytes; DefaultBytes without it. A workload that takes
-// more by itself is asked about anew each time.
+// WithMaxBytes sets how many bytes the remembered places of all workloads may take together; DefaultBytes if unset. A workload
+// that takes more by itself is ranked again each time.
 func WithMaxBytes(n int) Option { return func(r *Ranker) { r.max = n } }
 
-// New makes a ranker that remembers nothing yet.
+// New makes an empty ranker.
 func New(e *engine.Engine, opts ...Option) *Ranker {
 	r := &Ranker{engine: e, point: points.RankPoint(), max: DefaultBytes, workloads: map[string]*memo{}}
 	for _, o := range opts {
@@ -64,14 +63,14 @@ func New(e *engine.Engine, opts ...Option) *Ranker {
 	return r
 }
 
-// RankPods gives each pod its place. What is not remembered is asked in one batch;
-// nothing is asked or allocated for a pod that did not change.
+// RankPods gives each pod its place. Pods without a remembered place are ranked in one decision;
+// nothing is decided or allocated for a pod that did not change.
 func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
 	m := r.workloadMemo(w.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := &question{ctx: ctx, subject: subject, in: points.RankInput{Workload: w, Strategy: s}, pods: pods}
-	if err := r.encodeQuestion(q); err == nil { // else deciding fails, and says so
+	if err := r.encodeQuestion(q); err == nil { // otherwise the decision fails, with the error
 		m.resetIfChanged(r.engine.ActiveSnapshot().RevisionFor(subject), q.workload, q.strategy)
 	}
 	o := Order{rows: make([]*row, pods.Len()), Outcome: decision.Decided}
@@ -84,7 +83,7 @@ func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w point
 	return o
 }
 
-// question is one call of Rank.
+// question is one call of RankPods.
 type question struct {
 	ctx                context.Context
 	subject            decision.Subject
@@ -100,8 +99,8 @@ func (r *Ranker) encodeQuestion(q *question) (err error) {
 	return err
 }
 
-// rankChanged has the policies rank the changed pods, or all of them where the new
-// places cannot be compared with those that are remembered.
+// rankChanged makes the policies rank the changed pods, or all pods if the new places cannot be
+// compared with the remembered ones.
 func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
 	all := len(changed) == q.pods.Len()
 	out, rec := r.decideRank(q, changed)
@@ -112,8 +111,8 @@ func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
 	}
 	o.Record, o.Outcome = &rec, rec.Outcome
 	if rec.Outcome != decision.Decided {
-		// The default order and a policy's do not mix. It is not remembered,
-		// so that the next round asks again.
+		// Places of the default order cannot be mixed with those of a policy. They are not remembered, so the
+		// next round decides again.
 		m.forgetPlaces()
 		if !all {
 			changed = allPositions(q.pods.Len())
@@ -155,7 +154,7 @@ func allPositions(n int) []int {
 	return out
 }
 
-// ForgetWorkload drops what is remembered of a workload that is gone.
+// ForgetWorkload drops the places of a workload that is gone.
 func (r *Ranker) ForgetWorkload(workloadUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +168,7 @@ func (r *Ranker) forgetWorkload(uid string) {
 	}
 }
 
-// CountBytes is about what is remembered, of all workloads together.
+// CountBytes is about how many bytes the remembered places of all workloads take.
 func (r *Ranker) CountBytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +188,8 @@ func (r *Ranker) workloadMemo(uid string) *memo {
 	return m
 }
 
-// keepWithinBound forgets the workloads that were not asked about for longest, or the current one if it takes too much by itself. What is
-// forgotten is asked again, so no hold is lost with it. The caller has locked the memo.
+// keepWithinBound forgets the workloads that were not ranked for the longest time, or the current one if it takes too much by itself.
+// Forgotten places are decided again, so no hold is lost. The caller has locked the memo.
 func (r *Ranker) keepWithinBound(uid string, current *memo) {
 	if current.countBytes() > r.max {
 		current.compactPlaces()

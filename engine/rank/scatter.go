@@ -9,16 +9,15 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Labels gives the value of a label of the pod at a position, "" without one.
+// Labels returns the value of a label of the pod at a position, "" if it is not set.
 type Labels func(pod int, key string) string
 
 // ScatterPods spreads the pods that have certain labels over the whole of a list of
-// waiting pods. Positions are of all pods of the workload,
-// of which there are total; the shares among all of them decide how closely the
-// waiting ones may be put together, so that a rollout does not speed up or slow
-// down for one group.
+// waiting pods. Positions refer to all pods of the workload, of which there are total. The
+// shares among all of them decide how close together the waiting ones may be, so that the rollout of
+// one group does not get faster or slower.
 //
-// The result may share memory with waiting, which is not to be used again.
+// The result may share memory with waiting, which must not be used again.
 func ScatterPods(waiting []int, terms []points.ScatterTerm, total int, labels Labels) []int {
 	if len(waiting) <= 1 || len(terms) == 0 {
 		return waiting
@@ -78,8 +77,7 @@ func scatterMatching(waiting []int, t points.ScatterTerm, total int, labels Labe
 		}
 	}
 	allRest := total - allMatched
-	// The last that matches ends the list, so that the group is spread from end
-	// to end.
+	// The last matching pod ends the list, so that the group is spread from end to end.
 	tail := matched[len(matched)-1]
 	matched = matched[:len(matched)-1]
 	allMatched--

@@ -6,13 +6,13 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// What is counted for each thing that is remembered, in bytes, besides its texts and numbers.
+// How many bytes are counted for each remembered object, besides its texts and numbers.
 const (
 	memoBytes  = 512 // with its share of the map of workloads
 	placeBytes = 200 // with its share of the map of pods
-	termBytes  = 128 // with its share of what it is in
+	termBytes  = 128 // with its share of its container
 
-	// deadBytes is how much a workload may keep in places that no pod has any more, besides as much as in those that pods have.
+	// deadBytes is how many bytes of unused places a workload may keep in addition to as many as its used places take.
 	deadBytes = 64 << 10
 )
 

@@ -17,7 +17,7 @@ type Buffer struct {
 	maxCount, maxBytes int
 
 	mu       sync.RWMutex
-	ring     []kept // n of them, from first on; it grows up to maxCount
+	ring     []kept // n records, from first on; it grows up to maxCount
 	first, n int
 	bytes    int
 	latest   map[key]*state
@@ -29,13 +29,13 @@ type kept struct {
 	bytes  int
 }
 
-// key is what one reason is kept for.
+// key is the point and subject that a state is kept for.
 type key struct {
 	point                        decision.Name
 	group, kind, namespace, name string
 }
 
-// state is what the latest decision about something was.
+// state is the latest decision of a point about a subject.
 type state struct {
 	id     uint64
 	digest string
@@ -44,11 +44,10 @@ type state struct {
 
 type watcher struct{ f func(Change) }
 
-// Change is a decision that differs from the one before about the same subject:
-// in its outcome, its verdict or the rules that gave reasons, but not only in
-// numbers or wording.
+// Change is a decision that differs from the previous one about the same subject: in its outcome, its
+// verdict or the rules that gave reasons, but not only in numbers or wording.
 type Change struct {
-	// Before is nil for the first decision, or when it is not remembered.
+	// Before is the previous decision; nil if there is none, or if it is not remembered.
 	Before *decision.Record
 	After  decision.Record
 }
@@ -94,12 +93,13 @@ func (b *Buffer) RecordDecision(r decision.Record) {
 	if before != nil {
 		c.Before = &before.record
 	}
-	for _, w := range watchers { // not under the lock: they may ask the buffer
+	for _, w := range watchers { // after the unlock, since watchers may use the buffer
 		w.f(c)
 	}
 }
 
-// pushRecord adds a record behind the others. The ring has room for maxCount at most, and there is room.
+// pushRecord adds a record after the others. The ring has at most maxCount entries, and the caller has made
+// room.
 func (b *Buffer) pushRecord(k kept) {
 	if b.n == len(b.ring) {
 		ring := make([]kept, min(max(2*len(b.ring), 16), b.maxCount))
@@ -138,7 +138,7 @@ func (b *Buffer) OnChange(f func(Change)) (stop func()) {
 	}
 }
 
-// Query selects records; what is empty selects all.
+// Query selects records; an empty field selects all.
 type Query struct {
 	Point   decision.Name
 	Subject decision.Subject
@@ -182,7 +182,7 @@ func (b *Buffer) LatestRecord(point decision.Name, s decision.Subject) (decision
 	return decision.Record{}, false
 }
 
-// Len is how many records are kept, and roughly how many bytes they take.
+// Len returns how many records are kept, and roughly how many bytes they take.
 func (b *Buffer) Len() (records, bytes int) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -193,8 +193,8 @@ func keyOf(r decision.Record) key {
 	return key{r.Point, r.Subject.Group, r.Subject.Kind, r.Subject.Namespace, r.Subject.Name}
 }
 
-// decisionDigest is the part of a decision whose change is news. Messages have numbers
-// in them and holds move with the time, so neither counts.
+// decisionDigest is the part of a decision whose change is reported. Messages have numbers in them and
+// the ends of holds change with time, so neither counts.
 func decisionDigest(r decision.Record) string {
 	v := decision.VerdictOf(r)
 	parts := []string{string(r.Outcome), v.Word, r.Subject.UID}

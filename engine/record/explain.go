@@ -11,38 +11,38 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// Answer says why something was decided, for people and as JSON.
+// Answer says why something was decided, for users and as JSON.
 type Answer struct {
 	Subject decision.Subject `json:"subject"`
 	Point   decision.Name    `json:"point"`
 	Time    time.Time        `json:"time"`
 	Outcome decision.Outcome `json:"outcome"`
 	Verdict string           `json:"verdict"`
-	// Reasons are those of the verdict. There are none when nothing is held.
+	// Reasons are the reasons of the verdict. There are none if nothing is held.
 	Reasons []Reason `json:"reasons,omitempty"`
-	// Rules took part in the decision.
+	// Rules are the rules that took part in the decision.
 	Rules []engine.Rule `json:"rules,omitempty"`
 	// Until is when the decision may change by the passing of time alone.
 	Until    string   `json:"until,omitempty"`
 	Revision string   `json:"revision"`
 	Bundles  []string `json:"bundles,omitempty"`
-	// Error says why there was no decision, when the outcome is not Decided.
+	// Error says why there was no decision, if the outcome is not Decided.
 	Error string `json:"error,omitempty"`
 }
 
-// Reason is a part of a verdict, with the rule it is from.
+// Reason is a reason of a verdict, with its rule.
 type Reason struct {
 	decision.Hold
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 	Bundle      string `json:"bundle,omitempty"`
 	Place       string `json:"place,omitempty"` // file:row:col
-	// Facts are those that the rule looks at, by path, as they were.
+	// Facts are the facts that the rule reads, by path, with their values at the time.
 	Facts map[string]any `json:"facts,omitempty"`
 }
 
-// ExplainDecision turns a record into an answer. The engine knows the rules of the
-// active revision; for a rule that is gone, the answer has only its id.
+// ExplainDecision makes an answer from a record. The engine knows the rules of the active revision;
+// for a rule that is gone, the answer has only its id.
 func ExplainDecision(e *engine.Engine, r decision.Record) Answer {
 	v := decision.VerdictOf(r)
 	a := Answer{
@@ -50,7 +50,7 @@ func ExplainDecision(e *engine.Engine, r decision.Record) Answer {
 		Revision: r.Revision, Bundles: r.Bundles, Error: r.Error,
 	}
 	snapshot := e.ActiveSnapshot()
-	facts, _ := e.Codec().Encode(r.Input) // without facts there is still the rest
+	facts, _ := e.Codec().Encode(r.Input) // the rest of the answer does not need facts
 	for _, id := range r.Rules {
 		rule, _ := snapshot.FindRule(r.Subject, id)
 		a.Rules = append(a.Rules, rule)
@@ -70,7 +70,7 @@ func ExplainDecision(e *engine.Engine, r decision.Record) Answer {
 	return a
 }
 
-// isEarlierTime compares times as people wrote them; what is no time is never first.
+// isEarlierTime compares times in text form; an invalid time is never earlier.
 func isEarlierTime(a, b string) bool {
 	x, err := time.Parse(time.RFC3339, a)
 	if err != nil {
@@ -80,11 +80,10 @@ func isEarlierTime(a, b string) bool {
 	return err != nil || x.Before(y)
 }
 
-// most is how long a list may be to be told as a fact; of longer ones it is the
-// length.
+// most is how long a list may be to be shown as a fact; of longer ones only the length is shown.
 const most = 8
 
-// pickFacts reads the facts at some paths below the input.
+// pickFacts returns the facts at some paths below the input.
 func pickFacts(facts ast.Value, paths []ast.Ref) map[string]any {
 	if facts == nil {
 		return nil
@@ -93,7 +92,7 @@ func pickFacts(facts ast.Value, paths []ast.Ref) map[string]any {
 	for _, p := range paths {
 		v, err := facts.Find(p[1:])
 		if err != nil {
-			continue // the rule looks at something this input has not
+			continue // the rule reads a fact that this input does not have
 		}
 		switch list := v.(type) {
 		case *ast.Array:

@@ -18,8 +18,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/record/mask"
 )
 
-// line is a record as it is written: everything but the question and the answer,
-// which are appended as they were encoded.
+// line is a record as it is written, without the input and the answer, which are appended in their
+// encoded form.
 type line struct {
 	DecisionID string            `json:"decision_id"`
 	Timestamp  time.Time         `json:"timestamp"`
@@ -33,11 +33,11 @@ type line struct {
 	Error      *Problem          `json:"error,omitempty"`
 	Metrics    map[string]int64  `json:"metrics,omitempty"`
 	Masked     []string          `json:"masked,omitempty"`
-	// Shadow names the bundle in shadow whose decision it is. It was not acted on.
+	// Shadow names the bundle in shadow that made the decision. No controller acted on it.
 	Shadow string `json:"shadow,omitempty"`
 }
 
-// Bundle is what a line says of a bundle.
+// Bundle describes a bundle in a line.
 type Bundle struct {
 	Revision string `json:"revision"`
 }
@@ -49,8 +49,7 @@ type Problem struct {
 	Message string           `json:"message"`
 }
 
-// durationMetric is what OPA calls the time that a decision took altogether,
-// where it is a library.
+// durationMetric is OPA's name, as a library, for the total time of a decision.
 const durationMetric = "timer_sdk_decision_eval_ns"
 
 // Encoder writes records as lines.
@@ -63,7 +62,7 @@ type Encoder struct {
 // EncoderOption changes what an encoder writes.
 type EncoderOption func(*Encoder)
 
-// WithOrigin names this process in the ids of its decisions, so that no other
+// WithOrigin sets the name of this process in the ids of its decisions, so that no other process
 // writes the same ids: see NewOrigin.
 func WithOrigin(origin string) EncoderOption { return func(e *Encoder) { e.origin = origin } }
 
@@ -76,11 +75,10 @@ func WithLabels(labels map[string]string) EncoderOption {
 // WithMask hides secrets. The record itself stays as it is.
 func WithMask(m *mask.Mask) EncoderOption { return func(e *Encoder) { e.mask = m } }
 
-// NewOrigin makes up a name for a process that no other has, also not the same
-// after it was started again.
+// NewOrigin generates a unique name for a process, which differs after each start.
 func NewOrigin() string { return strings.ToLower(rand.Text()) }
 
-// NewEncoder makes an encoder, which may be used by many goroutines.
+// NewEncoder makes an encoder, which is safe for concurrent use.
 func NewEncoder(opts ...EncoderOption) *Encoder {
 	e := &Encoder{}
 	for _, o := range opts {
@@ -89,7 +87,7 @@ func NewEncoder(opts ...EncoderOption) *Encoder {
 	return e
 }
 
-// AppendLine appends a record as one line, with its end.
+// AppendLine appends a record as one line, with a newline.
 func (e *Encoder) AppendLine(to []byte, r decision.Record) ([]byte, error) {
 	input, err := json.Marshal(r.Input)
 	if err != nil {
@@ -125,8 +123,8 @@ func (e *Encoder) AppendLine(to []byte, r decision.Record) ([]byte, error) {
 	return append(to, "}\n"...), nil
 }
 
-// Write writes records as lines, with nothing masked: it is for what stays on
-// this machine. Whatever goes elsewhere goes through an Encoder with a mask.
+// Write writes records as lines, with nothing masked: it is for files that stay on this machine. All
+// other uses need an Encoder with a mask.
 func Write(w io.Writer, records []decision.Record) error {
 	e := NewEncoder()
 	var buf []byte
@@ -143,8 +141,7 @@ func Write(w io.Writer, records []decision.Record) error {
 	return nil
 }
 
-// decisionID is unique for as long as the origin is. Decisions of which only a
-// foreign id is known have no number.
+// decisionID is unique as long as the origin is. Decisions with a foreign id have no number.
 func decisionID(origin string, id uint64) string {
 	switch {
 	case origin == "":
@@ -155,7 +152,7 @@ func decisionID(origin string, id uint64) string {
 	return origin + "-" + strconv.FormatUint(id, 10)
 }
 
-// parseID takes an id apart.
+// parseID splits an id into its parts.
 func parseID(text string) (origin string, id uint64) {
 	number := text
 	if i := strings.LastIndexByte(text, '-'); i >= 0 {
@@ -168,7 +165,7 @@ func parseID(text string) (origin string, id uint64) {
 	return origin, n
 }
 
-// bundlesOf takes apart what bundle.Bundle.ID puts together.
+// bundlesOf parses ids of bundle.Bundle.ID.
 func bundlesOf(ids []string) map[string]Bundle {
 	if len(ids) == 0 {
 		return nil

@@ -23,10 +23,9 @@ import (
 // maxLine bounds a record that is read.
 const maxLine = 64 << 20
 
-// Read reads lines back, with questions and answers of the types of their
-// points. Records of points that are not known are left out, and so are fields:
-// lines may be those of an OPA that made other decisions. Those of shadows are
-// left out too: no controller acted on them.
+// Read reads lines back, with inputs and answers of the types of their points. Records of unknown
+// points and unknown fields are left out: lines may be those of an OPA that made other decisions.
+// Records of shadows are left out too, since no controller acted on them.
 func Read(from io.Reader) ([]decision.Record, error) {
 	var out []decision.Record
 	lines := bufio.NewScanner(from)
@@ -54,8 +53,7 @@ func Read(from io.Reader) ([]decision.Record, error) {
 	return out, nil
 }
 
-// parseLine reads one line; ok is false when its point is not known,
-// or when no controller acted on it.
+// parseLine reads one line; ok is false if its point is not known, or if no controller acted on it.
 func parseLine(text []byte) (r decision.Record, ok bool, err error) {
 	var l struct {
 		line
@@ -63,8 +61,7 @@ func parseLine(text []byte) (r decision.Record, ok bool, err error) {
 		Input  json.RawMessage `json:"input"`
 		Result json.RawMessage `json:"result"`
 		Erased []string        `json:"erased"`
-		// What others measure and how they say what failed is not for us to
-		// refuse.
+		// Metrics and errors of other writers may have any form.
 		Metrics map[string]json.RawMessage `json:"metrics"`
 		Error   json.RawMessage            `json:"error"`
 	}
@@ -121,7 +118,7 @@ func explainUnreadable(text []byte, err error) error {
 	return document.ExplainError(text, err)
 }
 
-// errorMessage is what an error says, be it an object with a message or a text.
+// errorMessage is the message of an error, which may be an object with a message or a text.
 func errorMessage(text json.RawMessage) string {
 	if len(text) == 0 || string(text) == "null" {
 		return ""

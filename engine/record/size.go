@@ -11,7 +11,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// MemorySize is roughly how many bytes a record holds in memory. Whatever a rule wrote, or a user, counts, wherever it is.
+// MemorySize is roughly how many bytes a record takes in memory. All texts of rules and users count, wherever they are.
 func MemorySize(r decision.Record) int {
 	n := int(reflect.TypeFor[decision.Record]().Size())
 	for _, s := range r.Rules {
@@ -20,12 +20,13 @@ func MemorySize(r decision.Record) int {
 	return n + len(r.Error) + sizeOf(reflect.ValueOf(r.Input), sampled, 0) + sizeOf(reflect.ValueOf(r.Output), everything, 0)
 }
 
-// How many elements of a list of structures are looked at.
+// How many elements of a list of structures are measured.
 const (
-	// sampled are some, evenly spread over a list of facts; the others are taken to be like them, so that a decision about ten
-	// thousand pods is not measured for longer than it took.
+	// sampled is for lists of facts: some elements, evenly spread, represent the others, so that measuring a decision about
+	// ten thousand pods does not take longer than the decision.
 	sampled = 16
-	// everything: rules write answers, and one that knew the sample could put long texts beside it.
+	// everything is for answers, which rules write: a rule that knew the sample could put long texts between its
+	// elements.
 	everything = math.MaxInt
 )
 
@@ -55,7 +56,8 @@ func sizeOf(v reflect.Value, structures, depth int) int {
 	return own
 }
 
-// sizeOfList is the size of the elements of a list. Lists of numbers, and of lists of them, are sampled always.
+// sizeOfList is the size of the elements of a list. Lists of numbers, and lists of such lists, are always
+// sampled.
 func sizeOfList(v reflect.Value, structures, depth int) int {
 	element := v.Type().Elem()
 	for element.Kind() == reflect.Slice || element.Kind() == reflect.Array {

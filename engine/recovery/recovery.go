@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recovery is where goroutines of the product begin. A panic in one of them is an
-// error of what it did, is logged once with its stack, and is counted.
+// Package recovery starts all goroutines of the product. A panic in one of them becomes an error of
+// its task, is logged once with its stack, and is counted.
 package recovery
 
 import (
@@ -34,7 +34,7 @@ type Panic struct {
 // Error implements error. The stack is in the log only: errors end up in conditions and events.
 func (p *Panic) Error() string {
 	text := fmt.Sprint(p.Value)
-	if len(text) > maxText { // a panic may print what a user wrote
+	if len(text) > maxText { // a panic may contain text of a user
 		text = text[:maxText] + "..."
 	}
 	return fmt.Sprintf("%s panicked: %s", p.Component, text)
@@ -42,7 +42,7 @@ func (p *Panic) Error() string {
 
 const maxText = 1 << 10
 
-// Logger is told of each panic.
+// Logger is called for each panic.
 type Logger func(p *Panic, stack []byte)
 
 var logger atomic.Pointer[Logger]
@@ -65,7 +65,7 @@ func ReportPanic(component string, value any) error {
 	return p
 }
 
-// Call calls f. A panic of f is an error.
+// Call calls f. It returns a panic of f as an error.
 func Call(component string, f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

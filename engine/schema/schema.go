@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema describes the questions and answers of decision points as JSON
-// schemas, made from the Go types of the contract, which are the only source.
+// Package schema describes the inputs and answers of decision points as JSON schemas, made from the Go
+// types of the contract, which are the only source.
 package schema
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 )
 
-// ReflectType makes the schema of a type. Everything is written out in place, because
-// OPA's type checker and people both read it from the top down.
+// ReflectType makes the schema of a type. Types are expanded in place, without references, because
+// OPA's type checker and users read a schema from the top down.
 func ReflectType(t reflect.Type, opts ...Option) (*jsonschema.Schema, error) {
 	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true}
 	for _, o := range opts {
@@ -44,10 +44,9 @@ func WithComments(module, folder string) Option {
 	}
 }
 
-// DomainInput is the schema of the input that a user's package of a domain may refer
-// to. Such a package, say extend.rollout.freeze, is evaluated under several
-// points, each with a question of its own, so it may refer to what any of them
-// has; a reference that none has can only be a mistake.
+// DomainInput is the schema of the input that a user's package of a domain may refer to. Such a
+// package, for example extend.rollout.freeze, is evaluated at several points, each with its own input.
+// So it may refer to the fields of any of them; a reference that no input has is an error.
 func DomainInput(domain string) (any, error) {
 	var all []any
 	for _, p := range catalog.All() {
@@ -66,7 +65,7 @@ func DomainInput(domain string) (any, error) {
 	return map[string]any{"anyOf": all}, nil
 }
 
-// schemaDocument is a schema as a document, which is what OPA wants.
+// schemaDocument returns a schema as a document, which is the form that OPA requires.
 func schemaDocument(t reflect.Type) (any, error) {
 	s, err := ReflectType(t)
 	if err != nil {
@@ -83,7 +82,7 @@ func schemaDocument(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// PointFiles are the schemas of all points, by path below policies/schemas.
+// PointFiles returns the schemas of all points, by path below policies/schemas.
 func PointFiles(opts ...Option) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, p := range catalog.All() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// unquoteText reads a text as JSON has it.
+// unquoteText decodes a JSON string.
 func unquoteText(quoted []byte) string {
 	plain := quoted[1 : len(quoted)-1]
 	if !slices.Contains(plain, '\\') {
@@ -19,11 +19,11 @@ func unquoteText(quoted []byte) string {
 }
 
 func quoteText(s string) []byte {
-	text, _ := json.Marshal(s) // texts always can be
+	text, _ := json.Marshal(s) // a text can always be encoded
 	return text
 }
 
-// endOfText is where the text that begins at i has ended.
+// endOfText returns the index after the JSON string that begins at i.
 func endOfText(doc []byte, i int) int {
 	for i++; doc[i] != '"'; i++ {
 		if doc[i] == '\\' {
@@ -33,7 +33,7 @@ func endOfText(doc []byte, i int) int {
 	return i + 1
 }
 
-// endOf is where the value that begins at i has ended.
+// endOf returns the index after the value that begins at i.
 func endOf(doc []byte, i int) int {
 	for depth := 0; i < len(doc); {
 		switch doc[i] {
@@ -46,7 +46,7 @@ func endOf(doc []byte, i int) int {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // that of the container of a number
+			if depth == 0 { // the closing bracket is that of the container of a number
 				return i
 			}
 			if depth--; depth == 0 {

@@ -2,15 +2,14 @@
 
 // Package mask hides secrets in records before they leave the process.
 //
-// What is hidden: values of environment variables; whatever has a name like
-// password, token, secret, credential or api-key; the same inside of texts that
-// are JSON, YAML or arguments of a command; and texts that look like a secret
-// whatever their name, such as a private key or a JSON web token. Patterns of
-// the user add to that.
+// What is hidden: values of environment variables; values with a name like password, token, secret,
+// credential or api-key; the same inside of texts that are JSON, YAML or arguments of a command; and
+// texts that look like a secret under any name, such as a private key or a JSON web token. Users can
+// add patterns.
 //
-// A text becomes [masked], a number 0, a list or an object an empty one, so that
-// a record can be read back with its types. Fields of Kubernetes that hold the
-// name of a secret stay: they tell nothing, and policies look at them.
+// A text becomes [masked], a number 0, a list or an object an empty one, so that a record can be read
+// back with its types. Fields of Kubernetes with the name of a Secret stay: they reveal nothing, and
+// policies read them.
 package mask
 
 import (
@@ -19,10 +18,10 @@ import (
 	"strings"
 )
 
-// Text is what stands in place of a text.
+// Text replaces a masked text.
 const Text = "[masked]"
 
-// Mask knows what to hide. It may be used by many goroutines.
+// Mask hides secrets. It is safe for concurrent use.
 type Mask struct{ patterns []pattern }
 
 // pattern is a path with wildcards, in lower case.
@@ -31,10 +30,9 @@ type pattern struct{ segments []string }
 // longest is how many segments a pattern may have: its states are bits.
 const longest = 62
 
-// New makes a mask. Patterns hide more: they are JSON pointers from the root of
-// a line, such as /input/workload/annotations/example.com~1owner, in which * is
-// any part of a name and ** any number of names: /input/**/env/*/value. Upper
-// and lower case are the same. All that is below what is hidden is hidden.
+// New makes a mask. Patterns hide more values: they are JSON pointers from the root of a line, such as
+// /input/workload/annotations/example.com~1owner, in which * is any part of a name and ** any number
+// of names: /input/**/env/*/value. Case does not matter. All values below a hidden one are hidden.
 func New(patterns ...string) (*Mask, error) {
 	m := &Mask{}
 	for _, text := range patterns {
@@ -68,10 +66,10 @@ func parsePattern(text string) (pattern, error) {
 	return pattern{segments: segments}, nil
 }
 
-// startStates is the states before the first name.
+// startStates returns the states before the first name.
 func (p *pattern) startStates() uint64 { return p.skipWildcards(1) }
 
-// skipWildcards adds the states after each ** that may represent nothing.
+// skipWildcards adds the states after each **, since ** may match no name.
 func (p *pattern) skipWildcards(states uint64) uint64 {
 	for i, s := range p.segments {
 		if s == "**" && states&(1<<i) != 0 {
@@ -81,7 +79,7 @@ func (p *pattern) skipWildcards(states uint64) uint64 {
 	return states
 }
 
-// nextStates is the states after a name, given those before. The name is in lower case.
+// nextStates returns the states after a name, given those before. The name is in lower case.
 func (p *pattern) nextStates(states uint64, name string) uint64 {
 	var next uint64
 	for i, s := range p.segments {

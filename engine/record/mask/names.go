@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// secretive are the words, without separators, that a name with a secret has in
-// it; "key" alone is too common, and has to be a key to something.
+// secretive are the words, without separators, that the name of a secret contains; "key" alone is too
+// common, so it is listed only with another word.
 var secretive = [...]string{
 	"password", "passwd", "passphrase", "secret", "token", "credential", "authorization", "bearer", "jwt",
 	"apikey", "accesskey", "privatekey", "encryptionkey", "signingkey", "sshkey", "masterkey", "sharedkey", "accountkey", "licensekey", "clientkey",
@@ -18,7 +18,7 @@ var secretive = [...]string{
 // short are words that count only as the last one of a name: db-pass, not bypass.
 var short = [...]string{"pass", "pwd", "dsn", "pat"}
 
-// references are fields of Kubernetes that tell where a secret is, and no more.
+// references are fields of Kubernetes that only name a Secret.
 var references = [...]string{
 	"secretName", "secretRef", "secretKeyRef", "imagePullSecrets", "nodePublishSecretRef", "nodeStageSecretRef",
 	"controllerPublishSecretRef", "controllerExpandSecretRef", "nodeExpandSecretRef",
@@ -47,7 +47,7 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// lastWord is what follows the last separator or the last change to upper case.
+// lastWord is the part after the last separator or the last change to upper case.
 func lastWord(name string) string {
 	cut, before := 0, ' '
 	for i, r := range name {
@@ -62,7 +62,7 @@ func lastWord(name string) string {
 	return name[cut:]
 }
 
-// isReference reports whether a name is one that Kubernetes gives to a reference.
+// isReference reports whether a name is that of a reference in Kubernetes.
 func isReference(name string) bool {
 	for _, r := range references {
 		if name == r {

@@ -13,16 +13,16 @@ import (
 type Line struct {
 	mask   *Mask
 	masked []string
-	// hidden are texts that must not come out in a message either; replacer knows
-	// as many of them as replaced.
+	// hidden are texts that must not appear in a message either; replacer has the first of them, as many
+	// as replaced says.
 	hidden   []string
 	replaced int
 	replacer *strings.Replacer
 	names    map[string]name
-	inside   int // how many documents in texts this is in
+	inside   int // how many levels of documents in texts the scan is inside
 }
 
-// name is what is known of a name, so that it is found out once a line.
+// name caches the properties of a name, so that they are computed once for each line.
 type name struct {
 	lower     string
 	pointer   string
@@ -32,17 +32,17 @@ type name struct {
 // BeginLine begins a line.
 func (m *Mask) BeginLine() *Line { return &Line{mask: m, names: map[string]name{}} }
 
-// HiddenTexts are the texts that were hidden, but for short ones, which may be anything. They must not be found elsewhere either.
+// HiddenTexts returns the hidden texts, except short ones, which may occur by chance. They must not appear elsewhere either.
 func (l *Line) HiddenTexts() []string { return l.hidden }
 
-// MaskedPointers points to what was hidden, sorted.
+// MaskedPointers returns pointers to the hidden values, sorted.
 func (l *Line) MaskedPointers() []string {
 	slices.Sort(l.masked)
 	return slices.Compact(l.masked)
 }
 
-// MaskJSON masks a document as json.Marshal writes it: valid and without blanks. It
-// is the field of the line that is named.
+// MaskJSON masks a document as json.Marshal writes it: valid and without blanks. The document is the
+// given field of the line.
 func (l *Line) MaskJSON(field string, doc []byte) []byte {
 	s := &scan{Line: l, out: make([]byte, 0, len(doc))}
 	states := make([]uint64, len(l.mask.patterns))
@@ -55,11 +55,11 @@ func (l *Line) MaskJSON(field string, doc []byte) []byte {
 	return s.out
 }
 
-// distinctive is how long a hidden text is at least to be looked for in
-// messages: "1" and "true" are everywhere.
+// distinctive is how long a hidden text must be to be searched for in messages: "1" and "true" occur
+// everywhere.
 const distinctive = 6
 
-// MaskMessage masks a sentence, in which a policy may have put what it was told.
+// MaskMessage masks a message, in which a policy may have put values of its input.
 func (l *Line) MaskMessage(field, text string) string {
 	clean := l.maskSentence(text)
 	if clean != text {
@@ -70,7 +70,7 @@ func (l *Line) MaskMessage(field, text string) string {
 
 func (l *Line) maskSentence(text string) string {
 	if len(l.hidden) > l.replaced {
-		// The longest first: one may have another in it.
+		// The longest first: a text may contain another one.
 		slices.SortFunc(l.hidden, func(a, b string) int {
 			return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 		})
@@ -90,17 +90,17 @@ func (l *Line) maskSentence(text string) string {
 	return text
 }
 
-// scan goes through a document without recursion: it may be of any depth.
+// scan visits a document without recursion, since its depth is not limited.
 type scan struct {
 	*Line
 	out    []byte
 	frames []frame
 	path   []byte
-	states []uint64 // of the value at hand, at the end those of its parents before
+	states []uint64 // of the parents and, at the end, of the current value
 	at     place
 }
 
-// place is what is known of the value at hand.
+// place describes the current value.
 type place struct {
 	name      string // empty in a list
 	secretive bool
@@ -108,16 +108,16 @@ type place struct {
 	flagged   bool // it follows an argument such as --password
 }
 
-// frame is a container that is open.
+// frame is an open container.
 type frame struct {
 	list    bool
 	index   int
-	name    string // its own
+	name    string // its own name
 	path    int    // the length of the path to it
 	flagged bool
 }
 
-// enterKey goes to a value below the one at hand.
+// enterKey enters a value of an object.
 func (s *scan) enterKey(key string) {
 	n, ok := s.names[key]
 	if !ok {
@@ -129,7 +129,7 @@ func (s *scan) enterKey(key string) {
 	s.stepPatterns(n.lower)
 }
 
-// enterIndex goes to an element of a list.
+// enterIndex enters an element of a list.
 func (s *scan) enterIndex(i int) {
 	digits := strconv.Itoa(i)
 	s.path = append(append(s.path, '/'), digits...)
@@ -148,7 +148,7 @@ func (s *scan) stepPatterns(lower string) {
 	}
 }
 
-// leaveValue goes back to the container that the value at hand is in.
+// leaveValue returns to the container of the current value.
 func (s *scan) leaveValue() {
 	s.states = s.states[:len(s.states)-len(s.mask.patterns)]
 	if len(s.frames) > 0 {
@@ -183,14 +183,14 @@ func (s *scan) scanDocument(doc []byte) {
 			continue
 		}
 		end := endOfText(doc, i)
-		s.out = append(s.out, doc[i:end+1]...) // with the colon
+		s.out = append(s.out, doc[i:end+1]...) // including the colon
 		s.enterKey(unquoteText(doc[i:end]))
 		i = end + 1
 	}
 }
 
-// scanValue takes the value that begins at i, or only opens it, and tells where it
-// goes on.
+// scanValue handles the value that begins at i, or only opens a container, and returns where to
+// continue.
 func (s *scan) scanValue(doc []byte, i int) int {
 	container := doc[i] == '{' || doc[i] == '['
 	if s.shouldHide(doc[i]) {
@@ -214,8 +214,7 @@ func (s *scan) scanValue(doc []byte, i int) int {
 	return end
 }
 
-// shouldHide reports whether the value at hand, which begins with c, is hidden for where
-// it is.
+// shouldHide reports whether the current value, which begins with c, is hidden because of its place.
 func (s *scan) shouldHide(c byte) bool {
 	container := c == '{' || c == '['
 	switch {
@@ -233,8 +232,8 @@ func (s *scan) shouldHide(c byte) bool {
 	return !s.isSecretReference(c)
 }
 
-// isVariable reports whether the value at hand is that of an environment variable,
-// in a list of them as pods have it, or by name.
+// isVariable reports whether the current value is that of an environment variable, in a list as in
+// pods, or in a map by name.
 func (s *scan) isVariable(container bool) bool {
 	n := len(s.frames)
 	return n > 0 && !container && isEnv(s.frames[n-1].name) || n > 1 && s.at.name == "value" && isEnv(s.frames[n-2].name)
@@ -244,21 +243,21 @@ func isEnv(name string) bool {
 	return len(name) < 10 && (strings.EqualFold(name, "env") || strings.EqualFold(name, "envs") || strings.EqualFold(name, "envvars"))
 }
 
-// isKey reports whether the value at hand is an annotation with a key. Elsewhere a
-// key is the name of something.
+// isKey reports whether the current value is an annotation named key. Elsewhere a key is the name of
+// something.
 func (s *scan) isKey() bool {
 	n := len(s.frames)
 	return n > 0 && s.frames[n-1].name == "annotations" && strings.HasSuffix(strings.ToLower(s.at.name), "key")
 }
 
-// isSecretReference reports whether the value at hand only tells where a secret is.
+// isSecretReference reports whether the current value only names a Secret.
 func (s *scan) isSecretReference(c byte) bool {
 	if len(s.frames) == 0 {
 		return false
 	}
 	parent := s.frames[len(s.frames)-1]
 	if parent.name == "annotations" || parent.name == "labels" {
-		return false // people name these
+		return false // users choose these names
 	}
 	if isReference(s.at.name) {
 		return c != '"' || s.at.name == "secretName"
@@ -270,7 +269,7 @@ func (s *scan) isSecretReference(c byte) bool {
 	return list.list && (list.name == "volumes" || list.name == "sources")
 }
 
-// hideValue writes something of the same type that says nothing.
+// hideValue writes a value of the same type that reveals nothing.
 func (s *scan) hideValue(value []byte) {
 	instead := "0"
 	switch value[0] {
@@ -294,7 +293,7 @@ func (s *scan) hideValue(value []byte) {
 	s.replaceValue(value, instead)
 }
 
-// replaceValue writes something in place of a value.
+// replaceValue writes another text in place of a value.
 func (s *scan) replaceValue(value []byte, instead string) {
 	s.out = append(s.out, instead...)
 	if instead != string(value) {
@@ -302,11 +301,10 @@ func (s *scan) replaceValue(value []byte, instead string) {
 	}
 }
 
-// deepest is how many documents in texts of documents are looked into; the text
-// of one more is hidden.
+// deepest is how many levels of documents in texts are scanned; a text at a deeper level is hidden.
 const deepest = 4
 
-// scanText masks a text that is not hidden for where it is.
+// scanText masks a text that is not hidden because of its place.
 func (s *scan) scanText(quoted []byte) {
 	text := unquoteText(quoted)
 	if doc, unclear := innerDocument(text); doc != nil || unclear {
@@ -337,7 +335,7 @@ func (s *scan) scanText(quoted []byte) {
 	s.out = append(s.out, quoted...)
 }
 
-// maskDocument masks a document in a text, at the same place as the text.
+// maskDocument masks a document in a text, with the place of the text.
 func (s *scan) maskDocument(doc []byte) string {
 	before := len(s.masked)
 	n := len(s.mask.patterns)
@@ -345,6 +343,6 @@ func (s *scan) maskDocument(doc []byte) string {
 	s.inside++
 	in.scanDocument(doc)
 	s.inside--
-	s.masked = s.masked[:before] // the pointer to the text says it
+	s.masked = s.masked[:before] // one pointer to the text suffices
 	return string(in.out)
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// prefixes are those of credentials that services give out with one, so that
-// they are found when they leak.
+// prefixes are the prefixes of credentials that services issue, which make leaked credentials
+// recognizable.
 var prefixes = [...]string{
 	"ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xoxa-", "AKIA", "ASIA", "AIza", "sk-", "sk_live_", "rk_live_",
 	"Bearer ", "bearer ", "Basic ", "npm_", "dckr_pat_", "hvs.", "hvb.",
 }
 
-// shortest is how long a text with such a prefix is at least.
+// shortest is the least length of a text with such a prefix.
 const shortest = 16
 
-// LooksSecret reports whether a text is a secret by its looks, or has one in it.
+// LooksSecret reports whether a text looks like a secret, or contains one.
 func LooksSecret(s string) bool {
 	if len(s) >= shortest {
 		for _, p := range prefixes {
@@ -67,7 +67,7 @@ func hasSecretAssignment(s string) bool {
 		if from == len(s) {
 			return false
 		}
-		// A colon in the middle of a word is that of an image, a host or a time.
+		// A colon in the middle of a word belongs to an image, a host or a time.
 		if s[i] == ':' && !strings.ContainsRune(" \t\n\"'{[", rune(s[from])) && (i == 0 || s[i-1] != '"' && s[i-1] != '\'') {
 			continue
 		}
@@ -86,11 +86,11 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
-// readable is how long a document may be that is too deep for the JSON of Go.
+// readable is the length from which a document may be too deep for encoding/json.
 const readable = 10_000
 
-// innerDocument is a text that is a document of JSON itself, without blanks, or nil. It
-// is unclear whether one that is not read is none, or too deep to be looked into.
+// innerDocument returns a text that is itself a JSON document, without blanks, or nil. unclear is true
+// if a text cannot be decoded but may be a document that is too deep.
 func innerDocument(s string) (doc []byte, unclear bool) {
 	if s == "" || !strings.ContainsRune("{[ \t\r\n", rune(s[0])) {
 		return nil, false

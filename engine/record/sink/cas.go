@@ -12,20 +12,19 @@ import (
 	"sync"
 )
 
-// CAs are the certificates in a file that a server's is checked with, in place of
-// those of the machine. The file is looked at for every request: to renew a CA,
-// replace the file. The process does not need a restart. Connections that were made by
-// what it had before are closed.
+// CAs are the CA certificates in a file, which verify a server in place of those of the machine. The
+// file is checked for every request: to renew a CA, replace the file. The process does not need a
+// restart. Connections that were made with the old file are closed.
 type CAs struct {
 	path string
 
 	mu   sync.Mutex
 	text []byte
-	with *http.Transport // that trusts what the text has
+	with *http.Transport // the transport that trusts the certificates in the text
 }
 
-// OpenCAs reads a file of certificates in PEM. It fails where the file cannot be
-// read or has none.
+// OpenCAs reads a file of certificates in PEM. It fails if the file cannot be read or has no
+// certificates.
 func OpenCAs(path string) (*CAs, error) {
 	c := &CAs{path: path}
 	if _, err := c.currentTransport(); err != nil {
@@ -34,10 +33,10 @@ func OpenCAs(path string) (*CAs, error) {
 	return c, nil
 }
 
-// WithCAs trusts these certificates alone.
+// WithCAs trusts only these certificates.
 func WithCAs(c *CAs) HTTPOption { return func(h *HTTP) { h.client.Transport = c } }
 
-// currentTransport is one that trusts what the file has now.
+// currentTransport returns a transport that trusts the current certificates of the file.
 func (c *CAs) currentTransport() (*http.Transport, error) {
 	text, err := os.ReadFile(c.path)
 	if err != nil {
@@ -69,7 +68,7 @@ func (c *CAs) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// CloseIdleConnections is called by clients that are closed.
+// CloseIdleConnections closes idle connections. Clients call it when they are closed.
 func (c *CAs) CloseIdleConnections() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

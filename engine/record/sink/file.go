@@ -12,22 +12,20 @@ import (
 	"strconv"
 )
 
-// File appends lines to a file. When it has grown to its size it becomes
-// name.1, what that was becomes name.2, and so on; the oldest is removed.
+// File appends lines to a file. When the file reaches its limit, it is renamed to name.1, the previous
+// name.1 to name.2, and so on; the oldest one is removed.
 type File struct {
 	path string
 	max  int64
 	keep int
 	file *os.File
 	size int64
-	// regular is false for what cannot be renamed in favour of another, such as
-	// a pipe.
+	// regular is false for a file that cannot be rotated, such as a pipe.
 	regular bool
 }
 
-// OpenFile opens a file, and makes it if there is none, readable by its owner
-// alone. It may have limit bytes, without a bound if that is 0, and beside it are
-// kept as many older ones.
+// OpenFile opens a file, and creates it if it does not exist, readable only by its owner. The file may
+// have limit bytes, without a bound if that is 0, and keep older files are kept.
 func OpenFile(path string, limit int64, keep int) (*File, error) {
 	f := &File{path: path, max: limit, keep: keep}
 	if err := f.openFile(); err != nil {
@@ -49,7 +47,7 @@ func (f *File) openFile() error {
 	if !f.regular || f.size == 0 {
 		return nil
 	}
-	// A process that was killed may have left a part of a line.
+	// A process that was killed may have left an incomplete line.
 	last := make([]byte, 1)
 	if _, err := file.ReadAt(last, f.size-1); err != nil && !errors.Is(err, io.EOF) {
 		return errors.Join(err, file.Close())
@@ -62,7 +60,7 @@ func (f *File) openFile() error {
 	return err
 }
 
-// Write implements Output. No part of a line stays when it fails.
+// Write implements Output. After an error no incomplete line is left.
 func (f *File) Write(_ context.Context, lines [][]byte) error {
 	for len(lines) > 0 {
 		n := f.countFittingLines(lines)
@@ -70,7 +68,7 @@ func (f *File) Write(_ context.Context, lines [][]byte) error {
 			if err := f.rotateFile(); err != nil {
 				return err
 			}
-			n = max(f.countFittingLines(lines), 1) // a line that is too long has a file of its own
+			n = max(f.countFittingLines(lines), 1) // a line that is too long gets its own file
 		}
 		if err := f.appendText(joinLines(lines[:n])); err != nil {
 			return err
@@ -95,7 +93,7 @@ func (f *File) countFittingLines(lines [][]byte) int {
 }
 
 func (f *File) appendText(text []byte) error {
-	if f.file == nil { // it could not be opened after it was full
+	if f.file == nil { // it could not be opened after the rotation
 		if err := f.openFile(); err != nil {
 			return fmt.Errorf("opening the log of decisions: %w", err)
 		}

@@ -38,19 +38,19 @@ func WithHeaders(headers map[string]string) HTTPOption {
 	return func(h *HTTP) { h.headers = maps.Clone(headers) }
 }
 
-// WithTokenFile sends the bearer token in a file, which is read for every
-// request: tokens are renewed.
+// WithTokenFile sends the bearer token in a file, which is read for every request, since tokens are
+// renewed.
 func WithTokenFile(path string) HTTPOption { return func(h *HTTP) { h.token = path } }
 
-// WithDelay sets how long to wait before what failed is tried again: the least
-// after the first time, then more, up to the most. A part of it is by chance, so
-// that replicas do not all come at once. Without it that is 1 s to 60 s.
+// WithDelay sets how long to wait before a failed request is retried: the least after the first time,
+// then longer, up to the most. A part of the delay is random, so that replicas do not retry at the
+// same time. If unset it is 1 s to 60 s.
 func WithDelay(least, most time.Duration) HTTPOption {
 	return func(h *HTTP) { h.min, h.max = least, most }
 }
 
-// WithClient sets the client; without it a request may take 30 s. Its transport
-// is that of WithCAs if that comes after it.
+// WithClient sets the client; the default one has a timeout of 30 s. A later WithCAs replaces its
+// transport.
 func WithClient(c *http.Client) HTTPOption {
 	return func(h *HTTP) {
 		copied := *c
@@ -58,7 +58,7 @@ func WithClient(c *http.Client) HTTPOption {
 	}
 }
 
-// WithRetries has f called with what was wrong each time before it is tried again.
+// WithRetries makes the output call f with the error before each retry.
 func WithRetries(f func(error)) HTTPOption { return func(h *HTTP) { h.onRetry = f } }
 
 // NewHTTP makes an output that posts to a URL.
@@ -77,11 +77,11 @@ func NewHTTP(target string, opts ...HTTPOption) (*HTTP, error) {
 	for _, o := range opts {
 		o(h)
 	}
-	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token would go along
+	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect would send the token along
 	return h, nil
 }
 
-// statusError is an answer that is not a success.
+// statusError is a response without success.
 type statusError struct {
 	code int
 	text string
@@ -91,8 +91,8 @@ func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answers %d %s %s", e.code, http.StatusText(e.code), e.text))
 }
 
-// isFinal reports whether the same request would be answered the same indefinitely. A
-// token may be renewed, and a path may come to be, so 401 to 404 are not final.
+// isFinal reports whether a retry of the same request cannot succeed. A token may be renewed, and a
+// path may be created, so 401 to 404 are not final.
 func (e *statusError) isFinal() bool {
 	switch e.code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -101,8 +101,8 @@ func (e *statusError) isFinal() bool {
 	return e.code < 500
 }
 
-// Write implements Output. What fails is tried again until ctx is done, but what
-// the server will never take.
+// Write implements Output. A failed request is retried until ctx is done, unless the server will never
+// accept it.
 func (h *HTTP) Write(ctx context.Context, lines [][]byte) error {
 	body, err := compressLines(lines)
 	if err != nil {
@@ -157,15 +157,15 @@ func (h *HTTP) postBody(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer res.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(res.Body, 512)) // the code is what counts
+	said, _ := io.ReadAll(io.LimitReader(res.Body, 512)) // only the code matters
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return &statusError{code: res.StatusCode, text: strings.TrimSpace(string(said))}
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // so that the connection can be reused
 	return nil
 }
 
-// compressLines is lines as a compressed JSON array.
+// compressLines returns lines as a compressed JSON array.
 func compressLines(lines [][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -177,7 +177,7 @@ func compressLines(lines [][]byte) ([]byte, error) {
 		_, _ = zip.Write(line)
 	}
 	_, _ = zip.Write([]byte("]"))
-	if err := zip.Close(); err != nil { // it has any earlier error
+	if err := zip.Close(); err != nil { // it returns any earlier error
 		return nil, fmt.Errorf("compressing records: %w", err)
 	}
 	return out.Bytes(), nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sink sends records of decisions to where they are kept: a stream, a
-// file, or a server that takes the decision logs of OPA.
+// Package sink sends records of decisions to a stream, a file, or a server that accepts the decision
+// logs of OPA.
 package sink
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Output is where lines go. One goroutine uses it.
+// Output receives lines. Only one goroutine uses it.
 type Output interface {
-	// Write writes lines, each with its end. It may try again until ctx is done.
-	// After an error the lines are lost.
+	// Write writes lines, each with a newline. It may retry until ctx is done. After an error the lines
+	// are lost.
 	Write(ctx context.Context, lines [][]byte) error
 	Close() error
 }
 
-// Sink is an engine.Sink that hands records to an output, aside. A decision never
-// waits for it: when the output is slower than decisions are made, records are
-// dropped and counted.
+// Sink is an engine.Sink that passes records to an output in the background. A decision never waits
+// for it: if the output is too slow, records are dropped and counted.
 type Sink struct {
 	name     string
 	encoder  *record.Encoder
@@ -38,7 +37,7 @@ type Sink struct {
 	points   []decision.Name
 	onError  func(error)
 	stop     context.CancelFunc
-	wake     chan struct{} // has room for one: that there is something new
+	wake     chan struct{} // has room for one signal that there are new records
 	finished chan struct{}
 
 	mu      sync.Mutex
@@ -46,17 +45,17 @@ type Sink struct {
 	pending []decision.Record
 	held    int // records that are pending or being written
 	size    int // their bytes
-	waiting int // bytes of those that are pending
+	waiting int // bytes of the pending records
 	stats   Stats
 }
 
 // Stats counts records.
 type Stats struct {
-	// Written is how many the output took.
+	// Written is how many records were written.
 	Written uint64
-	// Dropped is how many came while there was no room, or after the end.
+	// Dropped is how many records were dropped for lack of room, or after Close.
 	Dropped uint64
-	// Failed is how many could not be written.
+	// Failed is how many records could not be written.
 	Failed uint64
 }
 
@@ -66,15 +65,14 @@ const DefaultBytes = 16 << 20
 // Option changes a sink.
 type Option func(*Sink)
 
-// WithCount sets how many records may wait; 10,000 without it.
+// WithCount sets how many records may wait; 10,000 if unset.
 func WithCount(n int) Option { return func(s *Sink) { s.count = max(n, 1) } }
 
-// WithBytes sets how much memory records that wait may take, roughly;
-// DefaultBytes without it.
+// WithBytes sets how much memory records that wait may take, roughly; DefaultBytes if unset.
 func WithBytes(n int) Option { return func(s *Sink) { s.bytes = n } }
 
-// WithBatch sets how many bytes are written at a time, roughly, and how long to
-// wait for as many. Without it that is 1 MiB, and no time.
+// WithBatch sets how many bytes are written at once, roughly, and how long to wait for that many. If
+// unset it is 1 MiB, without a wait.
 func WithBatch(bytes int, wait time.Duration) Option {
 	return func(s *Sink) { s.batch, s.wait = bytes, wait }
 }
@@ -84,11 +82,10 @@ func WithPoints(points ...decision.Name) Option {
 	return func(s *Sink) { s.points = slices.Clone(points) }
 }
 
-// WithErrors has f called when lines are lost, by the goroutine that writes.
+// WithErrors makes the writing goroutine call f when lines are lost.
 func WithErrors(f func(error)) Option { return func(s *Sink) { s.onError = f } }
 
-// New makes a sink that writes what the encoder makes of records. It has to be
-// closed, which closes the output.
+// New makes a sink that writes encoded records. It must be closed, which closes the output.
 func New(name string, encoder *record.Encoder, out Output, opts ...Option) *Sink {
 	s := &Sink{
 		name: name, encoder: encoder, out: out, count: 10_000, bytes: DefaultBytes, batch: 1 << 20,
@@ -103,10 +100,10 @@ func New(name string, encoder *record.Encoder, out Output, opts ...Option) *Sink
 	return s
 }
 
-// Name is what metrics call it.
+// Name is the name of the sink in metrics.
 func (s *Sink) Name() string { return s.name }
 
-// CurrentStats are the counts until now.
+// CurrentStats returns the counts so far.
 func (s *Sink) CurrentStats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,13 +132,13 @@ func (s *Sink) RecordDecision(r decision.Record) {
 func (s *Sink) wakeWriter() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it was told already
+	default: // it was signaled already
 	}
 }
 
-// Close writes what is left until ctx is done, and closes the output. What could
-// not be written by then is lost, and counted as failed. An output that blocks in
-// spite of that is left behind.
+// Close writes the remaining records until ctx is done, and closes the output. Records that could not
+// be written by then are lost, and counted as failed. Close does not wait for an output that blocks
+// all the same.
 func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -156,7 +153,7 @@ func (s *Sink) Close(ctx context.Context) error {
 	s.stop()
 	select {
 	case <-s.finished:
-	case <-time.After(100 * time.Millisecond): // who stops when told has stopped
+	case <-time.After(100 * time.Millisecond): // an output that respects its context has stopped
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,9 +182,9 @@ func (s *Sink) runWriter(ctx context.Context) {
 	}
 }
 
-// takeBatch waits for a batch of records; more is false when there will be none.
+// takeBatch waits for a batch of records; more is false if there will be none.
 func (s *Sink) takeBatch(ctx context.Context) (records []decision.Record, size int, more bool) {
-	var enough <-chan time.Time // nil until there is something to wait with
+	var enough <-chan time.Time // nil until there is a record
 	for {
 		s.mu.Lock()
 		closed := s.closed

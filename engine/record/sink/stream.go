@@ -15,8 +15,8 @@ type Stream struct{ w io.Writer }
 // NewStream makes an output of a writer, which stays open when it is closed.
 func NewStream(w io.Writer) Stream { return Stream{w} }
 
-// Write implements Output. Lines are written whole and one by one, so that others
-// may write to the same stream.
+// Write implements Output. Each line is written with a single call, so that other writers may use the
+// same stream.
 func (s Stream) Write(_ context.Context, lines [][]byte) error {
 	for _, line := range lines {
 		if _, err := s.w.Write(line); err != nil {
@@ -29,5 +29,5 @@ func (s Stream) Write(_ context.Context, lines [][]byte) error {
 // Close implements Output.
 func (Stream) Close() error { return nil }
 
-// joinLines are lines as one text.
+// joinLines joins lines to one text.
 func joinLines(lines [][]byte) []byte { return slices.Concat(lines...) }
