@@ -18,8 +18,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// scope is what decides in some namespaces: bundles of the platform, which are compiled, and in one namespace those of
-// its own people, which are compiled with the part of the platform's that refers to them once a decision needs it.
+// scope has the bundles that decide in some namespaces: bundles of the platform, which are compiled, and, for one
+// namespace, its own bundles. The own bundles are compiled once a decision needs them, with the part of the platform's
+// bundles that refers to them.
 type scope struct {
 	revision string
 	bundles  []string
@@ -27,19 +28,21 @@ type scope struct {
 	// tenant is the namespace whose own bundles are in own; empty, and without any, elsewhere.
 	tenant string
 	own    bundle.Set
-	// parts has the points that were asked about, and whether the own bundles take part in them.
+	// parts caches for points whether the own bundles take part in them.
 	parts sync.Map // of decision.Name to bool
-	// affected has the rules of the platform that the own bundles take part in. It is worked out once it is needed.
+	// affected returns the rules of the platform that the own bundles take part in. It is computed when it is
+	// needed.
 	affected func() map[*ast.Rule]bool
 	// checked is true once the own bundles are known to compile with the platform's, or failure says why they do not.
 	checked atomic.Bool
 	failure atomic.Pointer[error]
-	// again is when they are compiled again where the compiler panicked, which says nothing about them; nil if it did not.
+	// again is when they are compiled again after a panic of the compiler, which does not show that they are invalid; nil
+	// if there was none.
 	again atomic.Pointer[time.Time]
-	told  atomic.Bool // that it does not compile
+	told  atomic.Bool // whether it was reported that it does not compile
 }
 
-// newScope makes the scope of a namespace, or of those without bundles of their own.
+// newScope makes the scope of a namespace, or of all namespaces without bundles of their own.
 func newScope(platform *compiledView, bundles, own bundle.Set) *scope {
 	s := &scope{revision: bundles.ContentHash(), bundles: bundles.IDs(), platform: platform, own: own}
 	if len(own) == 0 {
@@ -51,7 +54,7 @@ func newScope(platform *compiledView, bundles, own bundle.Set) *scope {
 	return s
 }
 
-// withoutOwn is the scope in which the bundles of the platform decide alone.
+// withoutOwn returns the scope in which only the bundles of the platform decide.
 func (s *scope) withoutOwn() *scope {
 	own := s.own.IDs()
 	out := &scope{platform: s.platform, revision: s.platform.revision}
@@ -60,8 +63,8 @@ func (s *scope) withoutOwn() *scope {
 	return out
 }
 
-// takesPart reports whether the answer to a point may be another one because of the own bundles. Where it says no, the
-// platform's bundles answer, as they would together with these.
+// takesPart reports whether the own bundles may change the answer of a point. If not, the platform's bundles alone
+// give the same answer.
 func (s *scope) takesPart(name decision.Name) bool {
 	if len(s.own) == 0 {
 		return false
@@ -117,7 +120,7 @@ func (s *scope) isPointReplaced(name decision.Name) bool {
 	return s.mayDefinePath(override) || s.platform.isPointReplaced(name)
 }
 
-// isPointDefined reports whether a policy answers a point, or it cannot be said.
+// isPointDefined reports whether a policy answers a point. It is true if that is not known.
 func (s *scope) isPointDefined(name decision.Name) bool {
 	if s.takesPart(name) {
 		return true
@@ -127,7 +130,7 @@ func (s *scope) isPointDefined(name decision.Name) bool {
 }
 
 // buildView compiles the own bundles with the part of the platform's that refers to them, and prepares those of the points
-// that they take part in. A view of more than so many bytes is not made.
+// that they take part in. It makes no view of more than most bytes.
 func (s *scope) buildView(ctx context.Context, points []decision.Name, most int) (*compiledView, error) {
 	modules, bytes := s.viewModules()
 	if bytes > most {
@@ -157,7 +160,8 @@ func (s *scope) buildView(ctx context.Context, points []decision.Name, most int)
 	return v, nil
 }
 
-// viewModules are those of a view of the scope, and what it takes of the heap, estimated in bytes.
+// viewModules returns the modules of a view of the scope, and an estimate of the heap that the view takes, in
+// bytes.
 func (s *scope) viewModules() (out map[string]*ast.Module, bytes int) {
 	needed := s.platform.references().modulesFor(s.affected())
 	out = map[string]*ast.Module{}
@@ -177,8 +181,8 @@ func (s *scope) viewModules() (out map[string]*ast.Module, bytes int) {
 	return out, bytes
 }
 
-// extendsAlone reports whether all that a bundle has extends the platform's, and refers to nothing else. Check refuses a
-// bundle of a namespace of which it is not true.
+// extendsAlone reports whether a bundle only extends the platform's, and refers to nothing else. CheckContract refuses
+// other bundles of a namespace.
 func extendsAlone(b *bundle.Bundle) bool {
 	for _, m := range b.Modules {
 		if root, ok := m.Package.Path[1].Value.(ast.String); !ok || root != "extend" {
@@ -193,7 +197,7 @@ func extendsAlone(b *bundle.Bundle) bool {
 	return !b.RefersOutside()
 }
 
-// recordOutcome keeps whether the own bundles compile.
+// recordOutcome records whether the own bundles compile.
 func (s *scope) recordOutcome(err error) {
 	s.again.Store(nil)
 	if errors.As(err, new(*recovery.Panic)) {
@@ -209,7 +213,7 @@ func (s *scope) recordOutcome(err error) {
 	s.checked.Store(true)
 }
 
-// forgetFailure forgets why the own bundles do not compile: it is not known any longer.
+// forgetFailure drops the error of the own bundles, so that they are compiled again.
 func (s *scope) forgetFailure() {
 	if s.failure.Swap(nil) != nil {
 		s.told.Store(false)
@@ -217,7 +221,7 @@ func (s *scope) forgetFailure() {
 	}
 }
 
-// compileFailure is why the own bundles do not compile; nil if they do, or it is not known yet.
+// compileFailure returns why the own bundles do not compile; nil if they do, or if that is not known yet.
 func (s *scope) compileFailure() error {
 	err := s.failure.Load()
 	if err == nil {

@@ -12,17 +12,16 @@ import (
 // window is how far back the time of a tenant's evaluations counts.
 const window = 10 * time.Second
 
-// tenantShare is what the bundles of one namespace's own people take: workers at a
-// time, and processors over time. Beyond it their decisions are the fallbacks,
-// which are safe, and never those of the platform's policies alone: a tenant's
-// denial must not end because it was asked too often.
+// tenantShare tracks how many workers and how much processor time the own bundles of one namespace
+// use. Beyond the share their decisions are fallbacks, which are safe, and never those of the
+// platform's policies alone: a tenant's denial must not end because it was evaluated too often.
 type tenantShare struct {
 	slots chan struct{} // one for each evaluation
 
 	mu sync.Mutex
-	// running has when the evaluations began that did not end yet.
+	// running has when each running evaluation began.
 	running map[*evaluation]time.Time
-	// spent has the time of evaluations that ended, by the second they ended in.
+	// spent has the time of ended evaluations, by the second in which they ended.
 	spent [window / time.Second]struct {
 		second int64
 		time   time.Duration
@@ -48,7 +47,7 @@ func (s *tenantShare) endEvaluation(ev *evaluation, now time.Time) {
 	s.addSpentTime(now, time.Since(began))
 }
 
-// addSpentTime counts time that was taken and is over.
+// addSpentTime counts the time of an ended evaluation.
 func (s *tenantShare) addSpentTime(now time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,9 +59,9 @@ func (s *tenantShare) addSpentTime(now time.Time, took time.Duration) {
 	b.time += took
 }
 
-// timeWithinWindow sums up what ended within the window, and what runs now of the policies of a
-// revision. What still runs of others, which decide no more, cannot be stopped; it has
-// the slots that it took, and does not keep policies from deciding that were mended.
+// timeWithinWindow sums up the time of evaluations that ended within the window, and of running ones
+// of a revision. Running evaluations of other revisions, which are not active any more, cannot be
+// stopped. They keep their slots, but do not prevent corrected policies from deciding.
 func (s *tenantShare) timeWithinWindow(now time.Time, revision string) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,15 +78,14 @@ func (s *tenantShare) timeWithinWindow(now time.Time, revision string) (sum time
 	return sum
 }
 
-// tenantShares are those of all tenants.
+// tenantShares are the shares of all tenants.
 type tenantShares struct {
-	each int // workers that one may have
-	// all has a slot for each evaluation of any of them: a part of the workers is
-	// for decisions that tenants have no part in.
+	each int // how many workers one tenant may have
+	// all has a slot for each evaluation of any tenant: a part of the workers is reserved for decisions
+	// without bundles of tenants.
 	all chan struct{}
-	// judging has a slot for each evaluation that is made again to find out which
-	// bundles are to blame. One that does not end gives it back, unless there are
-	// mostEndless already.
+	// judging has a slot for each evaluation that is repeated to find faulty bundles. An evaluation that
+	// does not end releases its slot, unless there are mostEndless of them already.
 	judging chan struct{}
 	endless atomic.Int32
 
@@ -97,11 +95,12 @@ type tenantShares struct {
 	endlessOf map[string]int
 }
 
-// mostEndless is how many trials that do not end leave their slots to others: as many as it takes
-// to find one bundle of many thousands. They cannot be stopped, and take processors from all others.
+// mostEndless is how many trials that do not end release their slots: enough to find one bundle among
+// many thousands. They cannot be stopped, and use processors that all others need.
 const mostEndless = 16
 
-// mostOwnEndless is how many of these may be of one tenant: its further bundles cannot be judged then, and those of others can.
+// mostOwnEndless is how many of these may be of one tenant. Beyond that no more bundles of the tenant can be judged, but those
+// of others can.
 const mostOwnEndless = mostEndless / 2
 
 // mayTry reports whether a trial with the bundles of a tenant may be made.
@@ -120,7 +119,8 @@ func (s *tenantShares) countEndless(tenant string, more int) {
 	}
 }
 
-// keepRunning has a trial that does not end keep no other one from being made. The caller calls what it returns when it has ended.
+// keepRunning makes a trial that does not end release its slot, so that other trials can run. The caller calls ended when the
+// trial has ended.
 func (s *tenantShares) keepRunning(ev *evaluation) (ended func()) {
 	s.countEndless(ev.query.tenant, 1)
 	if s.endless.Add(1) <= mostEndless {
@@ -140,7 +140,7 @@ func newShares(workers int) *tenantShares {
 	}
 }
 
-// shareForTenant is that of a namespace; nil of "", which is no tenant.
+// shareForTenant returns the share of a namespace; nil for "", which is no tenant.
 func (s *tenantShares) shareForTenant(tenant string) *tenantShare {
 	if tenant == "" {
 		return nil
@@ -155,8 +155,8 @@ func (s *tenantShares) shareForTenant(tenant string) *tenantShare {
 	return out
 }
 
-// checkOverspent is an error if a tenant has had its time, with what evaluations of the
-// policies of a revision take that did not end.
+// checkOverspent returns an error if a tenant has used up its time, including running evaluations of a
+// revision.
 func (e *Engine) checkOverspent(tenant, revision string, now time.Time) error {
 	mine := e.shares.shareForTenant(tenant)
 	if mine == nil {

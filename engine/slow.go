@@ -14,17 +14,18 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// compileLimit is how long it may take to compile the policies of a namespace, or those of the platform. OPA cannot stop it: beyond the
-// limit they count as policies that do not compile, until they are compiled after all.
+// compileLimit is how long the compilation of the policies of a namespace, or of the platform, may take. OPA cannot stop a compilation:
+// beyond the limit the policies count as not compiling, until they are compiled after all.
 const compileLimit = time.Minute
 
-// mostOwnSlow bounds how many compilations of bundles of one namespace go on beyond the limit, as the bundles of the platform change,
-// and how many of one new bundle of the platform, as others do.
+// mostOwnSlow bounds how many compilations of bundles of one namespace continue beyond the limit while the bundles of the platform
+// change, and how many of one new bundle of the platform while others change.
 const mostOwnSlow = 2
 
-// keptLate is how long bundles of the platform that were compiled beyond the limit are kept for what puts them in again, and mostKeptLate how
-// many of those that no set needs which was asked for last. A set keeps all that it needs, such as those of the platform and those with
-// canaries: each try stops at the first that is missing, and would lose others. mostAsked is how many sets count as asked for last.
+// keptLate is how long bundles of the platform that were compiled beyond the limit are kept for a later activation. mostKeptLate is how many
+// are kept that none of the last requested sets needs. A requested set keeps all compiled bundles that it needs, such as those of the
+// platform and those with canaries: each activation stops at the first missing one, and would lose the others. mostAsked is how many sets
+// count as last requested.
 const (
 	keptLate     = 10 * time.Minute
 	mostKeptLate = 4
@@ -39,32 +40,33 @@ func (err SlowError) Error() string {
 		"and comparing values that are made of one another: write these in other ways", err.Within)
 }
 
-// isPassing says of an error of a compilation that a later one may have another outcome. A panic says nothing about the bundles.
+// isPassing reports whether a later compilation may succeed after this error. A panic does not show that the bundles are
+// invalid.
 func isPassing(err error) bool {
 	return errors.As(err, new(SlowError)) || errors.As(err, new(*recovery.Panic)) || errors.Is(err, module.ErrBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// platformBuild is bundles of the platform that are being compiled, for all callers that ask for them.
+// platformBuild is a compilation of bundles of the platform, for all callers that wait for it.
 type platformBuild struct {
 	began time.Time
 	done  chan struct{}
 	// added are the bundles that no active policies have, as name@revision.
 	added []string
-	// left says that a caller has gone without an answer, and ended that there is one.
+	// left is true if a caller has stopped waiting; ended is true if the compilation has ended.
 	left, ended bool
-	// usedAt is when it ended, or when a set was asked for that needs it.
+	// usedAt is when the compilation ended, or when a set that needs it was last requested.
 	usedAt time.Time
 	view   *compiledView
 	err    error
 }
 
-// askedSet is a set that is not compiled yet, and what of the platform it needs.
+// askedSet is a set that is not compiled yet, with the contents of the platform that it needs.
 type askedSet struct {
 	revision string
 	needs    []string
 }
 
-// noteNeeds notes what of the platform a set needs, until it is compiled or others are asked for.
+// noteNeeds notes which contents of the platform a set needs, until it is compiled or other sets are requested.
 func (c *views) noteNeeds(revision string, needs []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,24 +80,24 @@ func (c *views) noteNeeds(revision string, needs []string) {
 	c.forgetUnneeded()
 }
 
-// forgetNeeds notes that a set is compiled. Nobody puts in those any more that were asked for before it.
+// forgetNeeds notes that a set is compiled. Sets that were requested before it will not be activated any more.
 func (c *views) forgetNeeds(revision string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if i := slices.IndexFunc(c.asked, func(one askedSet) bool { return one.revision == revision }); i >= 0 {
-		c.asked = slices.Delete(c.asked, i, len(c.asked)) // the last one comes first
+		c.asked = slices.Delete(c.asked, i, len(c.asked)) // the latest set comes first
 	}
 	c.forgetUnneeded()
 }
 
-// dropAsked are the sets that were asked for last, but one.
+// dropAsked returns the last requested sets without one.
 func (c *views) dropAsked(revision string) []askedSet {
 	return slices.DeleteFunc(c.asked, func(one askedSet) bool { return one.revision == revision })
 }
 
-// buildPlatform compiles bundles of the platform once for all callers that wait within the limit. What takes longer goes on, and a
-// later call has what comes of it; until then it is refused at once. added are the bundles that are not active yet: as the others
-// change, only so many compilations with them go on.
+// buildPlatform compiles bundles of the platform once for all callers that wait within the limit. A compilation that takes longer
+// continues, and a later call gets its result; until then a call is refused at once. added are the bundles that are not active
+// yet: while the others change, only mostOwnSlow compilations with them continue.
 func (c *views) buildPlatform(ctx context.Context, content string, added []string, build func() (*compiledView, error)) (*compiledView, error) {
 	limit := c.maxTime()
 	c.mu.Lock()
@@ -136,7 +138,7 @@ func (c *views) buildPlatform(ctx context.Context, content string, added []strin
 	return nil, err
 }
 
-// countSlowPlatforms counts what is being compiled beyond the limit and has no new bundles but some of these.
+// countSlowPlatforms counts the compilations beyond the limit whose new bundles are all among the given ones.
 func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow int) {
 	for _, b := range c.platforms {
 		if !b.ended && len(b.added) > 0 && time.Since(b.began) >= limit &&
@@ -147,8 +149,8 @@ func (c *views) countSlowPlatforms(added []string, limit time.Duration) (slow in
 	return slow
 }
 
-// finishPlatform notes what came of bundles of the platform. It is kept for a while where a caller has gone without it, but not that others
-// were being compiled.
+// finishPlatform records the result of a compilation of bundles of the platform. If a caller has stopped waiting, the result is kept for a
+// while, unless it is a passing error.
 func (c *views) finishPlatform(content string, b *platformBuild, v *compiledView, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +167,7 @@ func (c *views) finishPlatform(content string, b *platformBuild, v *compiledView
 	}
 }
 
-// scheduleExpiry forgets what was compiled beyond the limit after a time, unless it is needed still.
+// scheduleExpiry drops a result of a compilation beyond the limit after a time, unless it is still needed.
 func (c *views) scheduleExpiry(content string, b *platformBuild, after time.Duration) {
 	time.AfterFunc(after, func() {
 		_ = recovery.Call("engine", func() error { // it reports what it recovers
@@ -179,7 +181,8 @@ func (c *views) scheduleExpiry(content string, b *platformBuild, after time.Dura
 	})
 }
 
-// findTimeToKeep is how long what was compiled beyond the limit is kept at least: while a set that needs it has more compiled, it stays.
+// findTimeToKeep returns how long a result of a compilation beyond the limit is kept: it stays while another part of a set that needs it
+// is being compiled.
 func (c *views) findTimeToKeep(content string, b *platformBuild) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,13 +197,13 @@ func (c *views) findTimeToKeep(content string, b *platformBuild) time.Duration {
 	return keptLate - time.Since(b.usedAt)
 }
 
-// isCompiling reports whether something of the platform is being compiled.
+// isCompiling reports whether a content of the platform is being compiled.
 func (c *views) isCompiling(content string) bool {
 	b := c.platforms[content]
 	return b != nil && !b.ended
 }
 
-// forgetUnneeded forgets what ended first where more than mostKeptLate are kept that no set needs which was asked for last.
+// forgetUnneeded drops the oldest results if more than mostKeptLate are kept that none of the last requested sets needs.
 func (c *views) forgetUnneeded() {
 	var kept []string
 	for content, b := range c.platforms {
@@ -214,7 +217,7 @@ func (c *views) forgetUnneeded() {
 	}
 }
 
-// forgetPlatform forgets what was compiled beyond the limit.
+// forgetPlatform drops a result of a compilation beyond the limit.
 func (c *views) forgetPlatform(content string, b *platformBuild) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +226,7 @@ func (c *views) forgetPlatform(content string, b *platformBuild) {
 	}
 }
 
-// findAdded are the bundles of a set that none of some snapshots has.
+// findAdded returns the bundles of a set that none of the given snapshots has.
 func findAdded(set bundle.Set, from []*Snapshot) []string {
 	known := map[string]bool{}
 	for _, other := range from {

@@ -15,29 +15,29 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Snapshot is one revision of all policies. It never changes, so decisions that
-// are under way when another becomes active end as they began. The bundles of
-// the platform are compiled; those of namespaces are when they are needed.
+// Snapshot is one revision of all policies. It is immutable, so decisions in progress when another
+// snapshot becomes active end with the snapshot that they began with. The bundles of the platform are
+// compiled; those of namespaces are compiled when they are needed.
 type Snapshot struct {
 	revision string
 	set      bundle.Set
 	missing  []Missing
-	// spared is the same without the bundles that are withheld; nil if none are.
+	// spared is the same snapshot without withheld bundles; nil if there are none.
 	spared  *sparedSnapshot
 	cluster *scope
-	// scopes has the namespaces with bundles of their own or with canaries. Such
-	// a bundle can only hold in its namespace because it exists nowhere else.
+	// scopes has the scopes of the namespaces with bundles of their own or with canaries. Such a bundle is
+	// in no other scope, so it cannot decide elsewhere.
 	scopes map[string]*scope
 	views  *views
 }
 
-// compileSnapshot makes a snapshot of the built-in bundle and a set of others. What is
-// the same in other snapshots is taken from there: one namespace's change does
-// not compile for all the others again.
+// compileSnapshot makes a snapshot of the built-in bundle and a set of others. Parts that are the same
+// in other snapshots are taken from there, so that a change in one namespace does not compile the
+// others again.
 //
 // Bundles of the platform must compile, and so must bundles of a namespace that
-// are in no other snapshot. Whether those that were active with another platform's
-// compile with this one too, the engine looks into once they are active together.
+// are in no other snapshot. Bundles of a namespace that were active with other bundles of the platform
+// are checked with the new ones after activation.
 func (e *Engine) compileSnapshot(ctx context.Context, set bundle.Set, from []*Snapshot) (*Snapshot, error) {
 	if err := append(bundle.Set{e.builtin}, set...).CheckConflicts(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (e *Engine) compileSnapshot(ctx context.Context, set bundle.Set, from []*Sn
 	everywhere, parts := append(bundle.Set{e.builtin}, set.DecidingIn("")...), set.ByNamespace()
 	e.views.noteNeeds(s.revision, e.findNeeds(everywhere, parts))
 	err := e.compileParts(ctx, s, everywhere, parts, from)
-	if !isPassing(err) { // it is compiled, or is not to be
+	if !isPassing(err) { // the set is compiled, or is invalid
 		e.views.forgetNeeds(s.revision)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) compileSnapshot(ctx context.Context, set bundle.Set, from []*Sn
 	return s, nil
 }
 
-// compileParts compiles what decides everywhere and in the namespaces of a snapshot.
+// compileParts compiles the bundles that decide everywhere and those of the namespaces of a snapshot.
 func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundle.Set, parts map[string]bundle.Part, from []*Snapshot) error {
 	known := map[string]*compiledView{}
 	for _, other := range from {
@@ -101,7 +101,8 @@ func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundl
 	return nil
 }
 
-// findNeeds are the contents of what a set needs of the platform: that of all namespaces, and those with canaries.
+// findNeeds returns the contents of the platform that a set needs: that of all namespaces, and those with
+// canaries.
 func (e *Engine) findNeeds(everywhere bundle.Set, parts map[string]bundle.Part) []string {
 	needs := []string{everywhere.ContentHash()}
 	for _, part := range parts {
@@ -112,10 +113,10 @@ func (e *Engine) findNeeds(everywhere bundle.Set, parts map[string]bundle.Part) 
 	return needs
 }
 
-// sparedAgain is when policies are compiled again of which it is not known whether they compile.
+// sparedAgain is how soon a compilation is tried again whose error may pass.
 const sparedAgain = time.Minute
 
-// sparedSnapshot is compiled once it is needed, and again where it was not compiled in time or had no turn.
+// sparedSnapshot is compiled when it is needed, and again if it was not compiled in time or had no turn.
 type sparedSnapshot struct {
 	compile func() (*Snapshot, error)
 
@@ -127,8 +128,7 @@ type sparedSnapshot struct {
 	compiling chan struct{}
 }
 
-// findSnapshot returns the snapshot, nil if it does not compile or that is not known after the time that the caller waits. A caller that
-// has gone does not wait.
+// findSnapshot returns the snapshot, nil if it does not compile, or if that is not known after the wait. It returns early if ctx ends.
 func (p *sparedSnapshot) findSnapshot(ctx context.Context, now time.Time, wait time.Duration) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +153,7 @@ func (p *sparedSnapshot) findSnapshot(ctx context.Context, now time.Time, wait t
 	return p.out
 }
 
-// compileOnce compiles the snapshot and notes what came of it. A panic is an error that another compilation may not have.
+// compileOnce compiles the snapshot and records the result. A panic is an error that may pass.
 func (p *sparedSnapshot) compileOnce(now time.Time) {
 	var out *Snapshot
 	known := false
@@ -173,8 +173,8 @@ func (p *sparedSnapshot) compileOnce(now time.Time) {
 	p.out = out
 }
 
-// withoutWithheld is what decides about a subject that bundles are spared from which are withheld.
-// Where the others do not compile without these it is the whole.
+// withoutWithheld returns the snapshot for a decision: for a spared subject the one without withheld
+// bundles. If the other bundles do not compile without these, it is the whole snapshot.
 func (e *Engine) withoutWithheld(ctx context.Context, s *Snapshot, subject decision.Subject) *Snapshot {
 	if s.spared == nil || !e.spares(subject) {
 		return s
@@ -188,8 +188,8 @@ func (e *Engine) withoutWithheld(ctx context.Context, s *Snapshot, subject decis
 	return &of
 }
 
-// scopeFor makes the scope of a namespace, or takes it from another snapshot. Own
-// bundles that are in none must compile.
+// scopeFor makes the scope of a namespace, or takes it from another snapshot. Own bundles that no
+// other snapshot has must compile.
 func (e *Engine) scopeFor(ctx context.Context, platform *compiledView, all, own bundle.Set, namespace string, from []*Snapshot) (*scope, error) {
 	s := newScope(platform, append(all, own...), own)
 	isNew := true
@@ -201,7 +201,7 @@ func (e *Engine) scopeFor(ctx context.Context, platform *compiledView, all, own 
 		if before.revision == s.revision && before.platform == platform {
 			return before, nil
 		}
-		// Those that are withheld meanwhile are compiled as they were.
+		// Bundles that were withheld meanwhile compile as before.
 		isNew = isNew && !slices.Equal(before.own.IDs(), own.IDs())
 	}
 	if isNew {
@@ -212,7 +212,7 @@ func (e *Engine) scopeFor(ctx context.Context, platform *compiledView, all, own 
 	return s, nil
 }
 
-// platformViews has the platform's views of a snapshot, which may be nil, by their revisions.
+// platformViews returns the platform's views of a snapshot, which may be nil, by their revisions.
 func (s *Snapshot) platformViews() map[string]*compiledView {
 	out := map[string]*compiledView{}
 	if s != nil {
@@ -224,7 +224,7 @@ func (s *Snapshot) platformViews() map[string]*compiledView {
 	return out
 }
 
-// scopeForSubject is what decides about a subject.
+// scopeForSubject returns the scope that decides about a subject.
 func (s *Snapshot) scopeForSubject(subject decision.Subject) *scope {
 	if in, ok := s.scopes[subject.Namespace]; ok {
 		return in
@@ -232,7 +232,7 @@ func (s *Snapshot) scopeForSubject(subject decision.Subject) *scope {
 	return s.cluster
 }
 
-// viewOf returns what answers a point to a subject, compiled, to explain it.
+// viewOf returns the compiled view that answers a point for a subject, for explanations.
 func (s *Snapshot) viewOf(name decision.Name, subject decision.Subject) (*compiledView, error) {
 	in := s.scopeForSubject(subject)
 	if !in.takesPart(name) {
@@ -254,23 +254,23 @@ func (s *Snapshot) ownView(in *scope) (*compiledView, error) {
 // Revision names the snapshot.
 func (s *Snapshot) Revision() string { return s.revision }
 
-// RevisionFor names what decides about a subject: it does not change when only
-// another namespace's bundles do, nor when a canary is promoted. Records carry it.
+// RevisionFor is the revision of the bundles that decide about a subject. It does not change when only
+// another namespace's bundles do, nor when a canary is promoted. Records have it.
 func (s *Snapshot) RevisionFor(subject decision.Subject) string {
 	return mixRevision(s.scopeForSubject(subject).revision, s.missingFor(subject))
 }
 
-// BundlesFor are what decides about a subject, as name@revision, the built-in policies among
-// them. Records carry them.
+// BundlesFor returns the bundles that decide about a subject, as name@revision, including the built-in
+// policies. Records have them.
 func (s *Snapshot) BundlesFor(subject decision.Subject) []string {
 	return s.scopeForSubject(subject).bundles
 }
 
-// UserBundles are the users' bundles in the snapshot.
+// UserBundles returns the users' bundles in the snapshot.
 func (s *Snapshot) UserBundles() bundle.Set { return s.set }
 
-// IsPointDefined reports whether some policy answers the point for the subject. Where that cannot be said, it counts as if one
-// did, and so does one that is missing: the caller finds that the policy does not answer.
+// IsPointDefined reports whether some policy answers the point for the subject. It is true if that is not known, and if a
+// missing bundle might answer: then the caller gets a fallback.
 func (s *Snapshot) IsPointDefined(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
 		return true
@@ -279,7 +279,7 @@ func (s *Snapshot) IsPointDefined(name decision.Name, subject decision.Subject) 
 }
 
 // IsPointExtended reports whether rules of users take part in the answers of a point to a
-// subject. Where that cannot be said, they count as if they did.
+// subject. It is true if that is not known.
 func (s *Snapshot) IsPointExtended(name decision.Name, subject decision.Subject) bool {
 	if _, missing := s.missingIn(name, subject); missing {
 		return true

@@ -13,27 +13,26 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// Source is what the policies say that decide about a subject, as it was written:
-// the built-in ones and whatever extends or replaces them. It is for one goroutine.
+// Source has the source of the policies that decide about a subject: the built-in ones and those that
+// extend or replace them. It is not safe for concurrent use.
 type Source struct {
 	engine   *Engine
 	snapshot *Snapshot
-	view     *compiledView // of the point that Clauses was asked about
+	view     *compiledView // of the point of PointClauses
 	subject  decision.Subject
 	modules  []*ast.Module
-	// packages are the modules by the path of their package, and names the rules of
-	// those that were asked about, by package and name.
+	// packages are the modules by the path of their package; names caches rules by package and name.
 	packages map[string][]*ast.Module
 	names    map[string]map[string][]locatedRule
 }
 
-// locatedRule is a rule and where it is.
+// locatedRule is a rule and its location.
 type locatedRule struct {
 	module *ast.Module
 	rule   *ast.Rule
 }
 
-// PolicySource is what the policies of a snapshot say that decide about a subject.
+// PolicySource returns the source of the policies of a snapshot that decide about a subject.
 func (e *Engine) PolicySource(s *Snapshot, subject decision.Subject) *Source {
 	out := &Source{
 		engine: e, snapshot: s, subject: subject,
@@ -50,11 +49,10 @@ func (e *Engine) PolicySource(s *Snapshot, subject decision.Subject) *Source {
 	return out
 }
 
-// PointClauses are those of the domain of a point that its answer is made of, or would
-// be: of the rules that what answers it refers to, and what those refer to.
-// Functions, and rules with an else, are left out: what they need is not in one
-// place. There are none either where the policies of the subject's namespace cannot
-// be compiled.
+// PointClauses returns the clauses of the domain of a point that its answer depends on, or may depend
+// on: those of the rules that the answering rule refers to, directly or indirectly. Functions, and
+// rules with an else, are left out, since their conditions are not in one place. There are none if the
+// policies of the subject's namespace cannot be compiled.
 func (s *Source) PointClauses(point decision.Name) []Clause {
 	var out []Clause
 	v, err := s.snapshot.viewOf(point, s.subject)
@@ -71,7 +69,7 @@ func (s *Source) PointClauses(point decision.Name) []Clause {
 			continue
 		}
 		for _, r := range m.Rules {
-			// The compiler has copies of the rules, with the places of these.
+			// The compiler has copies of the rules, with the same locations.
 			if reach[r.Location] && !r.Default && r.Else == nil && len(r.Head.Args) == 0 {
 				out = append(out, s.newClause(m, r))
 			}
@@ -87,7 +85,7 @@ func (s *Source) newClause(m *ast.Module, r *ast.Rule) Clause {
 	return Clause{Rule: rule, Own: rule.ID != pkg, Name: r.Head.Ref()[0].String(), Head: r.Head, Conditions: r.Body, module: m}
 }
 
-// domainOf is what a package is about, be it built in, extending or replacing.
+// domainOf returns the domain of a built-in, extending or replacing package.
 func domainOf(m *ast.Module) string {
 	path := m.Package.Path[1:] // without data
 	first := func(i int) string {
@@ -103,29 +101,28 @@ func domainOf(m *ast.Module) string {
 	return first(1)
 }
 
-// Definition is a way in which something that a clause refers to gets a value.
+// Definition is one definition of a rule or function that a clause refers to.
 type Definition struct {
-	// Ways are tried in their order, and the first one that is true decides. There
-	// are more than one where there is an else.
+	// Ways are tried in their order, and the first one that is true decides. There is more than one if the
+	// definition has an else.
 	Ways []Clause
-	// Default is true of what holds where no other definition does.
+	// Default is true for the default, which applies if no other definition does.
 	Default bool
-	// Bound is what must be equal for the definition to be about the reference.
+	// Bound are the terms that must be equal for the definition to match the reference.
 	Bound []Binding
-	// Within is true when the reference goes on below what is defined.
+	// Within is true if the reference is to a part of the defined value.
 	Within bool
 }
 
-// Binding is a term of a definition's head, and what the one who refers to it
-// writes there.
+// Binding is a term of a definition's head, with the term of the reference in its place.
 type Binding struct {
 	Here, There *ast.Term
-	// Argument is true when the term here declares its variables.
+	// Argument is true if the head's term declares its variables.
 	Argument bool
 }
 
-// FindDefinitions are those of a rule of policies that a clause refers to by a term,
-// with arguments if it is a function. There are none of what is no such rule.
+// FindDefinitions returns the definitions of a rule that a clause refers to by a term, with arguments
+// if it is a function. There are none if the term refers to no such rule.
 func (s *Source) FindDefinitions(c Clause, locals ast.VarSet, term *ast.Term, args []*ast.Term) []Definition {
 	ref := s.resolveRulePath(c, locals, term)
 	var out []Definition
@@ -172,8 +169,8 @@ func (s *Source) matchDefinition(w locatedRule, ref ast.Ref, args []*ast.Term) (
 	return d, true
 }
 
-// resolveRulePath is the whole path of a rule that a clause refers to; nil if the term
-// refers to something else.
+// resolveRulePath returns the full path of a rule that a clause refers to; nil if the term refers to
+// something else.
 func (s *Source) resolveRulePath(c Clause, locals ast.VarSet, term *ast.Term) ast.Ref {
 	ref, ok := term.Value.(ast.Ref)
 	if !ok {
@@ -197,7 +194,7 @@ func (s *Source) resolveRulePath(c Clause, locals ast.VarSet, term *ast.Term) as
 	return nil
 }
 
-// packageRules are those of a package by their names.
+// packageRules returns the rules of a package by their names.
 func (s *Source) packageRules(pkg string) map[string][]locatedRule {
 	out, ok := s.names[pkg]
 	if ok || s.packages[pkg] == nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// answerUndecided answers in place of policies that did not decide. Where the point
-// says so, policies that did not fail take part: the exemptions of the platform, which
-// no other rule may take away by failing, and the built-in policies alone, where a pod
-// would lack what they give it.
+// answerUndecided answers in place of policies that did not decide. If the point says so, other
+// policies take part: the exemptions of the platform, which must not be lost when another rule fails,
+// and the built-in policies alone, if a pod would otherwise lack what they add.
 func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) any {
 	extended := s.IsPointExtended(p.Name, subject)
 	strict := extended
@@ -24,7 +23,7 @@ func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.Un
 		strict = s.IsPointReplaced(p.Name, subject) || s.IsPointExtended(p.StrictWhere, subject)
 	}
 	out := p.Undecided(in, strict)
-	// Who replaces a point has replaced its exemptions too.
+	// A bundle that replaces a point has replaced its exemptions too.
 	if p.Exemption != "" && !s.IsPointReplaced(p.Name, subject) {
 		if exempt, ok := e.askAside(ctx, s.withoutTenants(subject), p, p.Exemption, subject, in); ok {
 			return exempt
@@ -38,8 +37,7 @@ func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.Un
 	return out
 }
 
-// askAside asks a rule, whose answers are of the type of a point, on behalf of a decision
-// that failed.
+// askAside evaluates a rule, whose answers have the type of a point, for a decision that failed.
 func (e *Engine) askAside(ctx context.Context, s *Snapshot, p decision.UntypedPoint, rule decision.Name, subject decision.Subject, in any) (any, bool) {
 	out := reflect.New(p.Out)
 	rec := e.decideRequest(ctx, s, &decisionRequest{
@@ -63,8 +61,8 @@ func (e *Engine) readAnswer(p decision.UntypedPoint, in any, out reflect.Value, 
 	return p.Check(in, out.Elem().Interface())
 }
 
-// withoutTenants is a snapshot in which no bundle of the subject's namespace decides. The
-// platform's canaries of that namespace do.
+// withoutTenants returns a snapshot without the own bundles of the subject's namespace. The platform's
+// canaries of that namespace stay.
 func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
 	in := s.scopeForSubject(subject)
 	if in.tenant == "" {
@@ -74,8 +72,8 @@ func (s *Snapshot) withoutTenants(subject decision.Subject) *Snapshot {
 	return &Snapshot{revision: alone.revision, set: withoutBundles(s.set, in.own), cluster: alone, views: s.views}
 }
 
-// withheldFrom names the withheld bundles that take part in the answer of a point: by their
-// rules, or by data that a rule reads.
+// withheldFrom returns the IDs of the withheld bundles that take part in the answer of a point: by
+// their rules, or by data that a rule reads.
 func (v *compiledView) withheldFrom(name decision.Name) (ids []string) {
 	if len(v.withheld) == 0 {
 		return nil
@@ -89,7 +87,7 @@ func (v *compiledView) withheldFrom(name decision.Name) (ids []string) {
 	return ids
 }
 
-// takesPart reports whether one of some rules is the bundle's, or reads its data.
+// takesPart reports whether one of the rules is the bundle's, or reads its data.
 func takesPart(b *bundle.Bundle, rules map[*ast.Rule]bool) bool {
 	for r := range rules {
 		if isOf(b, r) || len(b.Data) > 0 && readsData(r, b.Data) {
@@ -121,8 +119,8 @@ func readsData(r *ast.Rule, data map[string]any) (found bool) {
 	return found
 }
 
-// PointsWithheld names the points that the engine prepares ahead and whose decisions are
-// the strictest answers because one of these bundles takes part in them and is withheld.
+// PointsWithheld returns the prepared points whose decisions are the strictest answers because one of
+// these bundles takes part in them and is withheld.
 func (e *Engine) PointsWithheld(bundles ...*bundle.Bundle) []decision.Name {
 	return e.pointsWithheld(e.active.Load(), bundles)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
-// compiledView is bundles that are compiled together: all bundles of the platform that decide in some namespaces, or
-// the bundles of one namespace with the part of the platform's that refers to them.
+// compiledView has bundles that are compiled together: all bundles of the platform that decide in some namespaces,
+// or the bundles of one namespace with the part of the platform's bundles that refers to them.
 type compiledView struct {
 	revision string
 	// tenant is the namespace whose own bundles are in it; empty if none are.
@@ -28,23 +28,24 @@ type compiledView struct {
 	// withheld are the bundles in it that may not decide.
 	withheld bundle.Set
 	compiler *ast.Compiler
-	// data is what all bundles have; views of namespaces share that of the platform.
+	// data is the merged data of all bundles; views of namespaces share the platform's data.
 	data    ast.Object
 	store   storage.Store
 	txn     storage.Transaction
 	rules   map[string]*Rule
 	mu      sync.RWMutex
 	queries map[decision.Name]*query
-	// modules and sizes have the platform's modules and how long their sources are, for views that take some of them.
+	// modules and sizes have the platform's modules and the lengths of their sources, for views that include some of
+	// them.
 	modules map[string]*ast.Module
 	sizes   map[string]int
-	// references is worked out once a namespace has bundles of its own.
+	// references is computed when a namespace has bundles of its own.
 	references func() *references
-	// bytes is an estimate of what a view of a namespace takes.
+	// bytes is an estimate of the memory of a view of a namespace.
 	bytes int
 }
 
-// query is a prepared entrypoint; the zero value is one that no policy defines.
+// query is a prepared entrypoint; the zero value means that no policy defines it.
 type query struct {
 	view     *compiledView
 	prepared rego.PreparedEvalQuery
@@ -115,10 +116,10 @@ func compileView(ctx context.Context, revision string, modules map[string]*ast.M
 	return v, nil
 }
 
-// moduleKey keeps files of one name apart that different bundles have.
+// moduleKey distinguishes files with the same name in different bundles.
 func moduleKey(b *bundle.Bundle, file string) string { return b.ID() + "/" + file }
 
-// addData returns data with that of a bundle. What is in one alone is shared, not copied.
+// addData returns data merged with that of a bundle. Parts that only one has are shared, not copied.
 func addData(data ast.Object, b *bundle.Bundle) (ast.Object, error) {
 	if len(b.Data) == 0 {
 		return data, nil
@@ -156,8 +157,8 @@ func mergeObjects(a, b ast.Object) (ast.Object, error) {
 	return merged, nil
 }
 
-// preparedQuery prepares an entrypoint once. Those of the contract are prepared before
-// the snapshot becomes active; a library's own are when they are first asked.
+// preparedQuery prepares an entrypoint once. Points of the contract are prepared before the snapshot
+// becomes active, other points at their first use.
 func (v *compiledView) preparedQuery(ctx context.Context, name decision.Name) (*query, error) {
 	v.mu.RLock()
 	q, ok := v.queries[name]
@@ -177,8 +178,8 @@ func (v *compiledView) preparedQuery(ctx context.Context, name decision.Name) (*
 	return q, err
 }
 
-// findEntrypoint is what answers a point: a rule of a package, by its path, and the
-// definitions of it. There are none if no policy answers it.
+// findEntrypoint returns the rule that answers a point: its package, its path, and its definitions.
+// There are none if no policy answers it.
 func (v *compiledView) findEntrypoint(name decision.Name) (pkg string, ref ast.Ref, rules []*ast.Rule) {
 	override, plain := entryRefs(name)
 	if rules = v.compiler.GetRules(override); len(rules) > 0 {
@@ -187,7 +188,8 @@ func (v *compiledView) findEntrypoint(name decision.Name) (pkg string, ref ast.R
 	return name.Domain(), plain, v.compiler.GetRules(plain)
 }
 
-// entryRefs are the paths of the rules that answer a point: what replaces the built-in policies, and these.
+// entryRefs returns the paths of the rules that answer a point: that of a replacement, and that of the built-in
+// policies.
 func entryRefs(name decision.Name) (override, plain ast.Ref) {
 	domain, point, _ := cutName(name)
 	override = ast.DefaultRootRef.Concat([]*ast.Term{ast.StringTerm("override"), ast.StringTerm(domain), ast.StringTerm(point)})
@@ -200,8 +202,8 @@ func (v *compiledView) isPointReplaced(name decision.Name) bool {
 	return strings.HasPrefix(path, "override.")
 }
 
-// reachableRules are the rules that may take part in the answer of a point: those that answer
-// it, and all that they refer to.
+// reachableRules returns the rules that may take part in the answer of a point: those that answer it,
+// and all rules that they refer to.
 func (v *compiledView) reachableRules(name decision.Name) map[*ast.Rule]bool {
 	_, _, next := v.findEntrypoint(name)
 	seen := map[*ast.Rule]bool{}
@@ -250,8 +252,7 @@ func (v *compiledView) prepareQuery(ctx context.Context, name decision.Name) (*q
 		rego.Compiler(v.compiler),
 		rego.Store(v.store),
 		rego.Transaction(v.txn),
-		// A rule that asks a built-in something silly has no answer; taking it
-		// for undefined would let a hold or a deny fail open.
+		// An error of a built-in function must not make a rule undefined: a hold or a deny would fail open.
 		rego.StrictBuiltinErrors(true),
 		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t.Value, nil }),
 	))

@@ -16,49 +16,54 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// DefaultViewBytes bounds the compiled policies of namespaces that an engine keeps, in bytes. They are compiled again
-// when a decision needs them.
+// DefaultViewBytes bounds the compiled policies of namespaces that an engine keeps, in bytes. Policies beyond it are
+// compiled again when a decision needs them.
 const DefaultViewBytes = 32 << 20
 
 // compiledBytes is how many bytes of the heap a byte of a module of the platform takes once it is compiled. With the
 // built-in policies a view takes 0.66 MiB for a bundle that extends rollout, 0.73 MiB for one of protection and 2.2 MiB
-// for one that extends all domains, 22 to 25 times the sources that are compiled with it. What a bundle of a namespace
-// adds to its view is no more than what it takes itself, which Bundle.HeapBytes estimates.
+// for one that extends all domains, 22 to 25 times the sources that are compiled with it. A bundle of a namespace adds
+// no more to its view than its own size, which Bundle.HeapBytes estimates.
 const compiledBytes = 26
 
-// buildWait is how long a decision waits until the policies of its namespace are compiled, where its own budget is
-// not longer. For bundles of usual size it takes 20 to 80 ms of a processor, and the chart's limit allows a fifth of one.
+// buildWait is how long a decision waits until the policies of its namespace are compiled, unless its own budget is
+// longer. The compilation of bundles of usual size takes 20 to 80 ms of processor time, and the chart's limit allows a
+// fifth of a processor.
 const buildWait = time.Second
 
-// asideWait is the same for decisions that no caller waits to act on.
+// asideWait is the same for decisions that no caller acts on.
 const asideWait = 30 * time.Second
 
 // views keeps compiled policies of namespaces, those that were used last.
 type views struct {
 	most   int
 	points []decision.Name
-	// lane has scopes compiled one after the other, data and queries included: many at once would add up in memory.
+	// lane serializes the compilation of scopes, including data and queries: many at once would take too much
+	// memory.
 	lane *module.Lane
-	// waiting counts decisions whose policies are to be compiled. Checks let them go first, for a while.
+	// waiting counts decisions that wait for the compilation of their policies. Background checks give them
+	// precedence for a while.
 	waiting atomic.Int64
-	// limit is compileLimit, but for tests.
+	// limit is compileLimit, except in tests.
 	limit atomic.Int64
-	// tell is called with why a scope does not compile that a decision needs. It must not block.
+	// tell is called with the error of a scope that a decision needs and that does not compile. It must not block.
 	tell func(s *scope, err error)
-	// compiledLate is called when bundles that were refused are compiled, or no longer keep others from being compiled. It may block.
+	// compiledLate is called when bundles that were refused are compiled, or no longer prevent others from being compiled. It may
+	// block.
 	compiledLate func()
 
 	mu    sync.Mutex
 	held  int
-	order *list.List // of *view, those used last first
+	order *list.List // of *view, the last used first
 	of    map[string]*list.Element
 	// building has, by revision, the scopes that are being compiled.
 	building map[string]*building
-	// slowOf counts, by namespace, what is being compiled beyond the limit.
+	// slowOf counts, by namespace, the compilations beyond the limit.
 	slowOf map[string]int
-	// platforms has, by content, what of the platform is being compiled, and the last that was compiled beyond the limit.
+	// platforms has, by content, the running compilations of the platform, and the latest results of those beyond the
+	// limit.
 	platforms map[string]*platformBuild
-	// asked has the sets that were asked for last and are not compiled, the last one first.
+	// asked has the last requested sets that are not compiled, the latest first.
 	asked []askedSet
 }
 
@@ -69,7 +74,7 @@ func newViews(most int, points []decision.Name) *views {
 	return c
 }
 
-// findView returns what is kept of a revision.
+// findView returns the cached view of a revision.
 func (c *views) findView(revision string) *compiledView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +86,8 @@ func (c *views) findView(revision string) *compiledView {
 	return at.Value.(*compiledView)
 }
 
-// cacheView keeps a view, and forgets those not used for longest. One that would push others out for a check is not kept.
+// cacheView caches a view, and drops those that were not used for the longest time. The view of a background check is not
+// cached if others would be dropped for it.
 func (c *views) cacheView(v *compiledView, check bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,15 +106,17 @@ func (c *views) cacheView(v *compiledView, check bool) {
 // building is a scope that is being compiled.
 type building struct {
 	done chan struct{}
-	// scopes are those with this revision that wait for it, and whether one is of a decision. Each snapshot may have another one.
+	// scopes are the scopes with this revision that wait for it, and whether a decision needs each. Different snapshots may have
+	// different scopes.
 	scopes map[*scope]bool
-	// slow is why it is refused beyond the limit; nil before.
+	// slow is the error of a compilation beyond the limit; nil before.
 	slow error
 	view *compiledView
 	err  error
 }
 
-// ensureBuild compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time that it took.
+// ensureBuild compiles a scope once for all callers that ask at the same time, and one scope after the other. It calls spent with the time of
+// the compilation.
 func (c *views) ensureBuild(s *scope, check bool, spent func(time.Duration)) *building {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +133,7 @@ func (c *views) ensureBuild(s *scope, check bool, spent func(time.Duration)) *bu
 			c.finishBuild(b, s, v, err)
 		}, nil)
 	}
-	if b.slow != nil && check { // it is refused, and the caller does not wait
+	if b.slow != nil && check { // the scope is refused, and the caller does not wait
 		return b
 	}
 	b.scopes[s] = b.scopes[s] || !check
@@ -167,7 +175,7 @@ func (c *views) compileScope(b *building, s *scope, check bool, spent func(time.
 	if err != nil {
 		return nil, err
 	}
-	c.cacheView(v, check && c.whySlow(b) == nil) // what took long is compiled no more than once
+	c.cacheView(v, check && c.whySlow(b) == nil) // a slow compilation is not repeated
 	return v, nil
 }
 
@@ -176,7 +184,7 @@ func (c *views) refuseSlow(b *building, s *scope, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.building[s.revision] != b {
-		return // it has ended
+		return // the compilation has ended
 	}
 	b.slow = err
 	c.slowOf[s.tenant]++
@@ -185,7 +193,7 @@ func (c *views) refuseSlow(b *building, s *scope, err error) {
 	}
 }
 
-// noteOutcome notes whether a scope compiles, and reports that it does not where a decision needs it.
+// noteOutcome records whether a scope compiles, and reports an error if a decision needs the scope.
 func (c *views) noteOutcome(s *scope, err error, decides bool) {
 	s.recordOutcome(err)
 	if failed := s.compileFailure(); failed != nil && decides {
@@ -193,14 +201,15 @@ func (c *views) noteOutcome(s *scope, err error, decides bool) {
 	}
 }
 
-// whySlow is why what is being compiled is refused since it takes long; nil if it is not.
+// whySlow returns the error of a compilation beyond the limit; nil if it is within the limit.
 func (c *views) whySlow(b *building) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return b.slow
 }
 
-// finishBuild notes what came of a scope. That it had no turn is no fault of its bundles, and a later decision has it compiled.
+// finishBuild records the result of a compilation. A compilation that had no turn does not count as an error of the bundles,
+// and a later decision compiles the scope again.
 func (c *views) finishBuild(b *building, s *scope, v *compiledView, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +221,7 @@ func (c *views) finishBuild(b *building, s *scope, v *compiledView, err error) {
 		for of := range b.scopes {
 			of.forgetFailure()
 		}
-	case errors.As(err, new(UnfitError)): // it was not compiled, and is not to be for now
+	case errors.As(err, new(UnfitError)): // it was not compiled, and must not be for now
 	default:
 		for of, decides := range b.scopes {
 			c.noteOutcome(of, err, decides)
@@ -231,13 +240,14 @@ func (c *views) finishBuild(b *building, s *scope, v *compiledView, err error) {
 	c.reportCompiledLate()
 }
 
-// reportCompiledLate reports it in a goroutine of its own: what puts bundles in waits for what it compiles.
+// reportCompiledLate calls compiledLate in a separate goroutine, since it may activate bundles, which waits for
+// compilations.
 func (c *views) reportCompiledLate() { recovery.Go("engine", c.compiledLate, nil) }
 
 // maxTime is how long it may take to compile a scope.
 func (c *views) maxTime() time.Duration { return time.Duration(c.limit.Load()) }
 
-// isSlow reports whether so much of a namespace is being compiled beyond the limit that no more of it is.
+// isSlow reports whether a namespace has too many compilations beyond the limit for another one.
 func (c *views) isSlow(tenant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +256,7 @@ func (c *views) isSlow(tenant string) bool {
 
 // checkScope compiles a scope unless it is known to compile, and returns why it does not.
 func (c *views) checkScope(ctx context.Context, s *scope) error {
-	if err := s.compileFailure(); err != nil || s.checked.Load() { // in this order: it may find out that it is not known any longer
+	if err := s.compileFailure(); err != nil || s.checked.Load() { // in this order, since compileFailure may drop an old result
 		return err
 	}
 	look := time.NewTicker(max(c.maxTime()/4, time.Millisecond))
@@ -271,10 +281,10 @@ func (c *views) checkScope(ctx context.Context, s *scope) error {
 	}
 }
 
-// errNotCompiled is of a decision that came before its policies were compiled.
+// errNotCompiled is the error of a decision whose policies are not compiled yet.
 var errNotCompiled = errors.New("they are not compiled yet")
 
-// viewFor returns the policies of a namespace, compiled, for a question about it.
+// viewFor returns the compiled policies of a namespace for a decision.
 func (e *Engine) viewFor(ctx context.Context, s *scope, q *decisionRequest) (*compiledView, error) {
 	if v := e.views.findView(s.revision); v != nil {
 		return v, nil
@@ -309,7 +319,7 @@ func (c *views) awaitView(ctx context.Context, s *scope, wait time.Duration, spe
 	}
 }
 
-// outcomeWithoutView is what became of a decision without its policies.
+// outcomeWithoutView is the outcome of a decision without its policies.
 func outcomeWithoutView(err error) decision.Outcome {
 	if errors.Is(err, errNotCompiled) {
 		return decision.TimedOut

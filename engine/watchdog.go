@@ -16,15 +16,15 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Strikes is how many decisions may come too late because of a bundle before it is
-// rolled back: a machine that is busy makes good ones late now and then.
+// Strikes is after how many late decisions a bundle is rolled back: on a busy machine good bundles are
+// late now and then.
 const Strikes = 3
 
-// forgiveAfter is when a strike is forgotten: bundles may be active for months.
+// forgiveAfter is how long a strike counts: bundles may be active for months.
 const forgiveAfter = time.Hour
 
-// watchdog keeps when single bundles were to blame, by their content: a bundle that
-// stands beside it is another one, and so is the same bundle after a change.
+// watchdog records when single bundles caused late decisions, by their content, so that a bundle has
+// no strikes of an earlier revision.
 type watchdog struct {
 	mu      sync.Mutex
 	busy    bool // a case is being judged
@@ -32,8 +32,8 @@ type watchdog struct {
 	bans    map[content]bool
 }
 
-// content names what a bundle has, and who wrote it. A canary has the content of the
-// bundle that it becomes when it is promoted.
+// content identifies a bundle by its content and its owner. A canary has the same content as the
+// promoted bundle.
 type content struct {
 	kind bundle.Kind
 	id   string
@@ -45,21 +45,19 @@ func contentOf(b *bundle.Bundle) content { return content{b.Kind, b.ID()} }
 type Rollback struct {
 	// From and To are revisions of the engine.
 	From, To string
-	// Namespace is the tenant's whose bundles they are; empty for those of the
-	// platform.
+	// Namespace is the namespace of the bundles' tenant; empty for bundles of the platform.
 	Namespace string
 	// Canary is true if they are the platform's canaries.
 	Canary bool
-	// Bundles were rolled back, as name@revision.
+	// Bundles are the bundles that were rolled back, as name@revision.
 	Bundles []string
-	// Replacements decide in their places from now on: what was active before a bundle
-	// of the platform, or the bundle whose place a canary took.
+	// Replacements are the bundles that decide in their place from now on: the previous revision of a
+	// bundle of the platform, or the bundle that a canary replaced.
 	Replacements []string
-	// Withheld are those of Bundles that nothing replaces. A decision that they take
-	// part in is the strictest answer of its point, until they are changed or deleted.
+	// Withheld are those of Bundles that nothing replaces. A decision that they take part in gets the
+	// strictest answer of its point, until they are changed or deleted.
 	Withheld []string
-	// Point is that of the last decision that was late, and Points are those that
-	// Withheld take part in.
+	// Point is the point of the last late decision, and Points are the points that Withheld take part in.
 	Point  decision.Name
 	Points []decision.Name
 	Reason string
@@ -67,8 +65,8 @@ type Rollback struct {
 
 // RolledBackError refuses bundles that the watchdog rolled back before.
 type RolledBackError struct {
-	// Bundles are those, as name@revision; a tenant's as namespace/name@revision. Others
-	// of the set are not refused.
+	// Bundles are the refused bundles, as name@revision; a tenant's as namespace/name@revision. Other
+	// bundles of the set are not refused.
 	Bundles []string
 }
 
@@ -76,7 +74,7 @@ func (err RolledBackError) Error() string {
 	return fmt.Sprintf("%s: decisions did not end in time with it, so it was rolled back; change it to try again", strings.Join(bundle.ShortIDs(err.Bundles), ", "))
 }
 
-// checkRolledBack finds the bundles of a set that were rolled back, and that are to decide.
+// checkRolledBack finds the deciding bundles of a set that were rolled back.
 func (w *watchdog) checkRolledBack(set bundle.Set) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +90,8 @@ func (w *watchdog) checkRolledBack(set bundle.Set) error {
 	return RolledBackError{Bundles: slices.Compact(out.IDs())}
 }
 
-// countStrike counts a strike against a bundle. It bans the bundle, and returns true, when
-// that was the last one.
+// countStrike counts a strike against a bundle. If that was the last strike, it bans the bundle and
+// returns true.
 func (w *watchdog) countStrike(b *bundle.Bundle, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +113,7 @@ func (w *watchdog) countStrike(b *bundle.Bundle, now time.Time) bool {
 	return true
 }
 
-// forgetBundle drops what is held against a bundle of any content.
+// forgetBundle drops the strikes and bans of a bundle with any content.
 func (w *watchdog) forgetBundle(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +122,7 @@ func (w *watchdog) forgetBundle(id string) {
 	maps.DeleteFunc(w.bans, func(c content, _ bool) bool { return is(c) })
 }
 
-// claimInvestigation makes the caller the only one to judge.
+// claimInvestigation makes the caller the only one that investigates.
 func (w *watchdog) claimInvestigation() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,9 +137,8 @@ func (w *watchdog) releaseInvestigation() {
 	w.busy = false
 }
 
-// investigateLate looks, aside, into a decision that did not come in time. Until it is clear
-// which bundles are to blame, and how often, all of them stay, and such a decision is
-// the strictest answer.
+// investigateLate investigates a late decision in the background. Until it is known which bundles
+// caused it, and how often, all of them stay active, and such a decision gets the strictest answer.
 func (e *Engine) investigateLate(s *Snapshot, ev *evaluation) {
 	if len(s.set) == 0 || !e.watch.claimInvestigation() {
 		return
@@ -154,7 +151,7 @@ func (e *Engine) investigateLate(s *Snapshot, ev *evaluation) {
 		case <-time.After(e.grace):
 			stuck = true
 		}
-		if len(ev.guilty) == 0 { // it may be suspected again for as long as it does not end
+		if len(ev.guilty) == 0 { // it may be investigated again while it does not end
 			ev.guilty = e.findGuilty(s, ev, stuck)
 		}
 		if len(ev.guilty) > 0 {
@@ -163,7 +160,7 @@ func (e *Engine) investigateLate(s *Snapshot, ev *evaluation) {
 	}, nil)
 }
 
-// findGuilty judges all bundles that took part in an evaluation.
+// findGuilty finds the faulty ones among the bundles that took part in an evaluation.
 func (e *Engine) findGuilty(s *Snapshot, ev *evaluation, stuck bool) bundle.Set {
 	set, namespace := s.set, ev.ask.subject.Namespace
 	if ev.query.tenant == "" { // those of the namespace took no part
@@ -172,7 +169,7 @@ func (e *Engine) findGuilty(s *Snapshot, ev *evaluation, stuck bool) bundle.Set 
 	return findFaultyBundles(set, namespace, e.oldestFirst, e.newRetrial(s, ev), stuck)
 }
 
-// strikeBundles counts a failure of some bundles, and at the third of one goes on without it.
+// strikeBundles counts a strike for each of some bundles, and rolls back a bundle at its third strike.
 func (e *Engine) strikeBundles(guilty bundle.Set, ask *decisionRequest, stuck bool) {
 	r, to := e.rollBackBundles(guilty)
 	if to == nil {
@@ -194,11 +191,11 @@ func (e *Engine) strikeBundles(guilty bundle.Set, ask *decisionRequest, stuck bo
 	})
 }
 
-// RollbackPoint is the point that the record of a rollback names. No caller asks it.
+// RollbackPoint is the point in the record of a rollback. No caller decides it.
 const RollbackPoint decision.Name = "engine/rollback"
 
-// rollBackBundles goes on without those of the bundles whose strikes are out. The snapshot is nil
-// if there is none: they may try again, or were changed meanwhile.
+// rollBackBundles rolls back those of the bundles that have all their strikes. The snapshot is nil if
+// there are none: strikes may have expired, or the bundles were changed meanwhile.
 func (e *Engine) rollBackBundles(guilty bundle.Set) (Rollback, *Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +213,8 @@ func (e *Engine) rollBackBundles(guilty bundle.Set) (Rollback, *Snapshot) {
 	r := Rollback{From: from.revision, Namespace: guilty[0].Namespace, Canary: guilty[0].Canary != nil}
 	for _, before := range []map[string]*bundle.Bundle{e.lineage.before, nil} {
 		next, change := e.replaceBundles(from.set, out, before)
-		// What replaces a bundle may not compile beside others of today, such as where
-		// another one has its package by now. The bundles themselves do as they did.
+		// A replacement may not compile with the current bundles, for example if another one has its package
+		// by now. The withheld bundles themselves still compile.
 		to, err := e.CompileBundles(context.Background(), next)
 		if err != nil {
 			continue
@@ -231,13 +228,13 @@ func (e *Engine) rollBackBundles(guilty bundle.Set) (Rollback, *Snapshot) {
 	return Rollback{}, nil
 }
 
-// change is what a rollback does to a set.
+// change is the change of a set by a rollback.
 type change struct{ out, in, withheld bundle.Set }
 
-// replaceBundles takes bundles out of a set, by their content, and leaves all others as they are.
-// The bundle whose place a canary took decides again, and what was before a bundle of the
-// platform. Without either it stays where it is, withheld: decisions that it takes part in
-// must not be looser than they were with it.
+// replaceBundles removes bundles from a set, by their content, and leaves all others unchanged. The
+// bundle that a canary replaced decides again, as does the previous revision of a bundle of the
+// platform. Without either the bundle stays in the set, withheld: decisions that it takes part in must
+// not become looser.
 func (e *Engine) replaceBundles(set bundle.Set, out map[content]bool, before map[string]*bundle.Bundle) (next bundle.Set, c change) {
 	for _, b := range set {
 		if b.Withheld || !out[contentOf(b)] {
@@ -252,7 +249,7 @@ func (e *Engine) replaceBundles(set bundle.Set, out map[content]bool, before map
 		switch {
 		case b.Kind == bundle.Tenant || replacement == nil || e.watch.checkRolledBack(bundle.Set{replacement}) != nil && b.Canary == nil:
 			next, c.withheld = append(next, b.WithheldCopy()), append(c.withheld, b)
-		case b.Canary != nil: // it is in the set
+		case b.Canary != nil: // the bundle that the canary replaced is in the set
 			c.in = append(c.in, replacement)
 		default:
 			next, c.in = append(next, replacement), append(c.in, replacement)
@@ -261,8 +258,7 @@ func (e *Engine) replaceBundles(set bundle.Set, out map[content]bool, before map
 	return next, c
 }
 
-// findStable is the bundle of the platform that has a name, but for its canary; nil if there
-// is none.
+// findStable returns the bundle of the platform with a name that is no canary; nil if there is none.
 func findStable(set bundle.Set, name string) *bundle.Bundle {
 	for _, b := range set.OwnedBy("") {
 		if b.Name == name {

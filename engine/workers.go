@@ -9,8 +9,8 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// workers evaluate. They are kept, because evaluating needs a deep stack and a
-// new goroutine would have to grow one each time.
+// workers evaluate. They are reused, since an evaluation needs a deep stack, which a new goroutine
+// would have to grow each time.
 type workers struct {
 	jobs chan *evaluation
 	quit chan struct{}
@@ -22,11 +22,10 @@ type workers struct {
 	max     int
 }
 
-// mostReplaced is how many that are stuck have others in their place: as many as there are workers, and the trials that leave their slots to
-// others beside those.
+// mostReplaced is how many stuck workers are replaced: as many as there are workers, plus the trials that release their slots.
 func (w *workers) mostReplaced() int { return w.max + mostEndless }
 
-// idle is how long a worker waits for more to do.
+// idle is how long a worker waits for another evaluation.
 const idle = 30 * time.Second
 
 func newWorkers(limit int) *workers {
@@ -65,8 +64,7 @@ func (w *workers) runWorker(ev *evaluation) {
 	for {
 		ev.evaluateQuery()
 		w.mu.Lock()
-		// One that was stuck has been replaced; if all the others are there, it
-		// is one too many.
+		// A worker that was stuck has been replaced. If all others run, there is one too many.
 		if w.running > w.max {
 			w.running--
 			w.mu.Unlock()
@@ -92,8 +90,8 @@ func (w *workers) removeWorker() {
 	w.mu.Unlock()
 }
 
-// addStuckWorker makes room for another worker in place of one that is stuck. There is an
-// end to that: stuck workers take processors away from everything else.
+// addStuckWorker makes room for another worker in place of one that is stuck. The number is bounded,
+// since stuck workers use processors that other work needs.
 func (w *workers) addStuckWorker() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

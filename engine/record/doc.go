@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record keeps the latest decisions for those who ask about them, reports
-// which changed, explains, writes and reads them.
+// Package record keeps the latest decisions for users who ask about them, reports which changed, and
+// explains, writes and reads them.
 //
 // # The format of a record
 //
 // A record is written as a line of JSON with the names of OPA's decision log
-// (https://www.openpolicyagent.org/docs/management-decision-logs), so that what
-// takes OPA's takes ours:
+// (https://www.openpolicyagent.org/docs/management-decision-logs), so that tools that accept OPA's
+// logs accept these records:
 //
 //	decision_id  the process that decided and the number of the decision in it;
 //	             no other decision has it, whichever replica made it and when
@@ -25,12 +25,12 @@
 //	erased       read like masked; never written, since a field that is gone might
 //	             be one that the type needs
 //
-// Where OPA has no name there is one of ours:
+// Fields that OPA does not have:
 //
 //	subject      what was decided about: {kind, namespace, name, uid}
 //	outcome      Decided, Undefined, Error or Timeout; never mixed
 //	rules        ids of the rules that took part
 //
 // OPA's other fields (query, req_id, trace_id, nd_builtin_cache and so on) have
-// no meaning here. Read skips what it does not know.
+// no meaning here. Read skips unknown fields.
 package record

@@ -19,10 +19,9 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// Runner makes live decisions again with policies that are not active, aside,
-// and counts what would be decided differently. Nothing is ever acted on. It is
-// an engine.Sink, and takes no more time from live decisions than its options
-// allow: it skips and counts the decisions that it has no time for.
+// Runner makes live decisions again in the background with policies that are not active, and counts
+// the differences. No controller acts on them. It is an engine.Sink, and takes no more time from live
+// decisions than its options allow: it skips and counts the decisions that it has no time for.
 type Runner struct {
 	engine   *engine.Engine
 	share    float64
@@ -45,8 +44,8 @@ type Runner struct {
 	watched map[string]*shadow
 }
 
-// shadow is what is watched under one name. It never changes: where others are
-// enforced beside it, another one takes its place and goes on with its counts.
+// shadow is a snapshot that is watched under one name. It is immutable: if the enforced bundles
+// change, another shadow replaces it and continues its counts.
 type shadow struct {
 	name, about string
 	snapshot    *engine.Snapshot
@@ -55,8 +54,7 @@ type shadow struct {
 	*counts
 }
 
-// counts are of a name and what it is about. Only the holder of their lock may
-// use them.
+// counts are the counts of a shadow's name and topic. Only the holder of their lock may use them.
 type counts struct {
 	since time.Time
 
@@ -84,19 +82,18 @@ const (
 
 // Sampled is a difference that was taken as a sample.
 type Sampled struct {
-	// Name is that of the shadow.
+	// Name is the name of the shadow.
 	Name       string
 	Difference compare.Difference
-	// Now is the decision as the shadow made it, question and all. It was not
-	// acted on.
+	// Now is the decision of the shadow, with its input. No controller acted on it.
 	Now decision.Record
 }
 
 // Option changes how shadows work.
 type Option func(*Runner)
 
-// WithShare sets how much of one processor's time it may take, more than 0 and
-// at most 1: it rests after each decision for as long as that takes.
+// WithShare sets which part of one processor's time the runner may use, more than 0 and at most 1: it
+// pauses after each decision accordingly.
 func WithShare(share float64) Option {
 	return func(s *Runner) { s.share = min(max(share, 0.001), 1) }
 }
@@ -104,8 +101,7 @@ func WithShare(share float64) Option {
 // WithBacklog sets how many decisions may wait to be made again.
 func WithBacklog(n int) Option { return func(s *Runner) { s.backlog = max(n, 1) } }
 
-// WithStrikes sets after how many decisions in a row that did not end in time a
-// shadow stops itself.
+// WithStrikes sets after how many late decisions in a row a shadow stops itself.
 func WithStrikes(n int) Option { return func(s *Runner) { s.strikes = max(n, 1) } }
 
 // WithCounting sets how differences are counted.
@@ -116,12 +112,12 @@ func WithCounting(opts ...compare.CounterOption) Option {
 // WithObserver sets the observer of each decision.
 func WithObserver(o Observer) Option { return func(s *Runner) { s.observer = o } }
 
-// WithSampled has f called for each difference that is taken as a sample. It is
-// called by the one goroutine that all shadows share.
+// WithSampled makes the runner call f for each difference that is taken as a sample, from the one
+// goroutine that all shadows share.
 func WithSampled(f func(Sampled)) Option { return func(s *Runner) { s.sampled = f } }
 
-// WithBusy replaces what says that live decisions need the processors. Without
-// it they do when as many are under way as there are processors.
+// WithBusy replaces the function that reports whether live decisions need the processors. By default
+// they do if as many are in progress as there are processors.
 func WithBusy(f func() bool) Option { return func(s *Runner) { s.busy = f } }
 
 // WithClock replaces the clock, and how to wait until a context ends.
@@ -154,9 +150,9 @@ func sleepContext(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Watch makes decisions again with a snapshot of the engine from now on. One that
-// is about something else than what was watched under the name starts counting
-// anew; one about the same goes on with its counts, even if it stopped itself.
+// Watch makes decisions again with a snapshot of the engine from now on. If the topic differs from the
+// previous one under the name, counting starts over. With the same topic the counts continue, even if
+// the shadow stopped itself.
 func (s *Runner) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOption) {
 	w := &shadow{name: name, about: snapshot.Revision(), snapshot: snapshot}
 	for _, o := range opts {
@@ -191,7 +187,7 @@ func (s *Runner) forgetShadow(name string) {
 	}
 }
 
-// ShadowTally is what a shadow counted so far; false if there is none of the name.
+// ShadowTally returns the counts of a shadow so far; false if there is none with the name.
 func (s *Runner) ShadowTally(name string) (compare.Tally, bool) {
 	s.mu.RLock()
 	w := s.watched[name]
@@ -206,7 +202,7 @@ func (s *Runner) ShadowTally(name string) (compare.Tally, bool) {
 	return t, true
 }
 
-// Close ends all without waiting for what is left.
+// Close stops all shadows without waiting for queued records.
 func (s *Runner) Close() {
 	s.cancel()
 	<-s.done
@@ -237,10 +233,10 @@ func (s *Runner) RecordDecision(r decision.Record) {
 	}
 }
 
-// QueuedBytes is what the records that wait may take together, roughly.
+// QueuedBytes is roughly how many bytes the queued records may take together.
 const QueuedBytes = 8 << 20
 
-// enqueueRecord reports whether there is room for a record among those that wait.
+// enqueueRecord queues a record, and reports whether there was room.
 func (s *Runner) enqueueRecord(r decision.Record) bool {
 	size := int64(record.MemorySize(r))
 	if s.queued.Add(size) <= QueuedBytes {
@@ -303,7 +299,7 @@ func (s *Runner) shadowsForSubject(subject decision.Subject) []*shadow {
 	return out
 }
 
-// pause is how long it waits before it looks again whether there is room.
+// pause is how long the runner waits before it checks again whether live decisions need the processors.
 const pause = time.Millisecond
 
 // replayRecord makes one decision again with one shadow, and rests.
@@ -314,14 +310,14 @@ func (s *Runner) replayRecord(w *shadow, r decision.Record) {
 		return
 	}
 	if w.snapshot.RevisionFor(r.Subject) == r.Revision {
-		s.countResult(w, r, r, nil) // decided by the same policies: they are pure
+		s.countResult(w, r, r, nil) // the same policies give the same answer
 		return
 	}
 	now, took, err := s.replayWhenIdle(w, r)
 	if err != nil || s.ctx.Err() != nil {
 		return // the point is not of the contract, or the runner stopped
 	}
-	start := s.clock() // comparing long answers is work too
+	start := s.clock() // comparing long answers takes time too
 	d, err := compare.DiffRecords(s.engine, r, now)
 	if err != nil {
 		return
@@ -333,8 +329,8 @@ func (s *Runner) replayRecord(w *shadow, r decision.Record) {
 	}
 }
 
-// replayWhenIdle waits until there is room. A decision that does not come in time is
-// asked for once more, since live ones may have been in the way.
+// replayWhenIdle waits until live decisions leave room. A late decision is made once more, since live
+// ones may have delayed it.
 func (s *Runner) replayWhenIdle(w *shadow, r decision.Record) (now decision.Record, took time.Duration, err error) {
 	for range 2 {
 		for s.busy() && s.ctx.Err() == nil {
@@ -373,7 +369,7 @@ func (c *counts) addResult(then, now decision.Record, d *compare.Difference, str
 	switch {
 	case now.Outcome != decision.TimedOut:
 		c.late = 0
-	case d != nil && d.Kind == compare.Lost: // the live one came in time
+	case d != nil && d.Kind == compare.Lost: // the live decision was in time
 		c.late++
 	}
 	if c.late >= strikes {

@@ -15,13 +15,12 @@ func WithSubjectFilter(f func(decision.Subject) bool) WatchOption {
 	return func(w *shadow) { w.only = f }
 }
 
-// WithTopic says what is compared, for counts that are to go on with other snapshots
-// of it: those that differ only in what is the same on both sides. Without it a
-// snapshot is about its revision.
+// WithTopic names the topic of a comparison. The counts continue with other snapshots of the same
+// topic, which differ only in parts that are equal on both sides. The default is the revision of the
+// snapshot.
 func WithTopic(what string) WatchOption { return func(w *shadow) { w.about = what } }
 
-// WithLiveSnapshot compares only with decisions that a snapshot made, the one that the
-// shadow differs from in nothing but what is tried. What others made just before
-// or just after would differ for reasons that are not the shadow's; it counts as
-// skipped.
+// WithLiveSnapshot compares only with decisions of a given snapshot, from which the shadow differs
+// only in the bundle that is tried. Decisions that other snapshots made just before or after would
+// differ for other reasons; they count as skipped.
 func WithLiveSnapshot(live *engine.Snapshot) WatchOption { return func(w *shadow) { w.beside = live } }

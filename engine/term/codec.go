@@ -3,9 +3,8 @@
 // Package term turns Go values into Rego terms and back, without JSON between:
 // facts become the input of a policy, its result becomes an answer.
 //
-// Field names and omitempty are those of encoding/json. Other than there, a nil
-// slice is an empty list and a nil map an empty object, because a policy that
-// counts them should not have to tell null from none.
+// Field names and omitempty are those of encoding/json. Unlike there, a nil slice is an empty list and
+// a nil map an empty object, so that a policy that counts them need not handle null.
 package term
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Codec remembers how each type is encoded and decoded. The zero value is ready
-// to use, by many goroutines at once.
+// Codec caches how each type is encoded and decoded. The zero value is ready to use, and is safe for
+// concurrent use.
 type Codec struct {
 	encoders sync.Map // reflect.Type -> encodeFunc
 	decoders sync.Map // reflect.Type -> decodeFunc
@@ -27,15 +26,13 @@ type Codec struct {
 // maxDepth bounds how deep a value may be nested, so that a pointer cycle ends.
 const maxDepth = 200
 
-// Given is a field whose term the caller has already, such as a list of terms
-// that are remembered from the last time.
+// Given is a field whose term the caller has already, such as a list of cached terms.
 type Given struct {
 	Field string
 	Value ast.Value
 }
 
-// Encode makes a term of v. Where v is a struct, the given fields are taken as
-// they are instead of being encoded.
+// Encode makes a term from v. If v is a struct, the given terms are used for their fields.
 func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
 	if v == nil {
 		return ast.Null{}, nil
@@ -65,15 +62,14 @@ func (c *Codec) Encode(v any, given ...Given) (ast.Value, error) {
 type Limits struct {
 	// Nodes are scalars plus containers.
 	Nodes int
-	// Bytes are those of all texts: strings, names of fields where any may be
-	// there, and numbers that are kept as text.
+	// Bytes are the bytes of all texts: strings, keys of maps, and numbers that are kept as text.
 	Bytes int
-	// Text is how many bytes one of them may have.
+	// Text is how many bytes one text may have.
 	Text int
 }
 
-// Decode fills into, a pointer, from a term within some limits. It is strict: a field that into has not, a field without
-// omitempty that the term has not, and a value of another type are errors.
+// Decode fills into, a pointer, from a term within some limits. It is strict: an unknown field, a missing field without
+// omitempty, and a value of another type are errors.
 func (c *Codec) Decode(v ast.Value, into any, limits Limits) error {
 	rv := reflect.ValueOf(into)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
@@ -85,9 +81,9 @@ func (c *Codec) Decode(v ast.Value, into any, limits Limits) error {
 
 // FieldError says which part of an answer is wrong.
 type FieldError struct {
-	// Path is where, such as holds[2].reason; empty for the whole.
+	// Path is the path of the part, such as holds[2].reason; empty for the whole.
 	Path string
-	// Problem is what, such as "is a string, want a number".
+	// Problem is the error, such as "is a string, want a number".
 	Problem string
 }
 
@@ -115,9 +111,9 @@ func prefixPath(err error, step string) error {
 	return fe
 }
 
-// TooLargeError says that an answer has more than it may have.
+// TooLargeError says that an answer is larger than its limit.
 type TooLargeError struct {
-	// Of is what it has too many of, "nodes" or "bytes of text".
+	// Of is the unit of the limit, "nodes" or "bytes of text".
 	Of string
 	// Size is how many it has, as far as they were read, and Limit how many it
 	// may have.

@@ -10,8 +10,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// forEachElement calls f for the elements of an array, or of a set in its order: a policy
-// that says `contains` means a list as well.
+// forEachElement calls f for the elements of an array, or of a set in its order: a rule with
+// `contains`, which makes a set, is accepted as a list.
 func forEachElement(v ast.Value, f func(i int, e ast.Value) error) (bool, error) {
 	switch v := v.(type) {
 	case *ast.Array:
@@ -224,8 +224,8 @@ func decodeKeys(d *decoding, v ast.Value, into reflect.Value) error {
 	return nil
 }
 
-// plainValue makes what encoding/json would make of a value, with json.Number for
-// numbers, so that none goes through a float.
+// plainValue converts a value to the types of encoding/json, with json.Number for numbers, so that no
+// number is converted to a float.
 func plainValue(d *decoding, v ast.Value) (any, error) {
 	if err := d.spendNodes(1); err != nil {
 		return nil, err

@@ -16,9 +16,8 @@ import (
 
 type decodeFunc func(d *decoding, v ast.Value, into reflect.Value) error
 
-// decoding counts what is left of the nodes and bytes an answer may have.
-// Counting while decoding means that a result that shares its parts, and is small
-// until it is written out, is never written out.
+// decoding counts the remaining nodes and bytes of an answer. Since it counts while decoding, a result
+// with shared parts, which is small only until it is expanded, is never expanded beyond the limits.
 type decoding struct {
 	left, bytes int
 	max         Limits
@@ -31,8 +30,8 @@ func (d *decoding) spendNodes(n int) error {
 	return nil
 }
 
-// checkRoom is spend for nodes that are yet to be decoded, before anything is
-// allocated for them.
+// checkRoom checks the limit for nodes that are not decoded yet, before anything is allocated for
+// them.
 func (d *decoding) checkRoom(n int) error {
 	if n > d.left {
 		return TooLargeError{Of: "nodes", Size: d.max.Nodes - d.left + n, Limit: d.max.Nodes}
@@ -51,8 +50,8 @@ func (d *decoding) spendText(text string) error {
 	return nil
 }
 
-// fieldName spends the bytes of the name of a field, which is in no error if it is too
-// long.
+// fieldName spends the bytes of the name of a field. A name that is too long is not repeated in the
+// error.
 func (d *decoding) fieldName(k ast.Value) (string, error) {
 	name, ok := k.(ast.String)
 	if !ok {

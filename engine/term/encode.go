@@ -17,13 +17,13 @@ import (
 
 type encodeFunc func(v reflect.Value, depth int) (ast.Value, error)
 
-// encoderFor is the remembered way to encode a type.
+// encoderFor returns the cached encoder of a type.
 func (c *Codec) encoderFor(t reflect.Type) encodeFunc {
 	if f, ok := c.encoders.Load(t); ok {
 		return f.(encodeFunc)
 	}
-	// A type may contain itself, so there must be something to refer to while
-	// the plan is being made, and another goroutine may get hold of it too.
+	// A type may contain itself, so there must be a placeholder while the encoder is being made, and
+	// another goroutine may get the placeholder too.
 	var made sync.WaitGroup
 	var f encodeFunc
 	made.Add(1)
@@ -135,7 +135,7 @@ func (c *Codec) listEncoder(t reflect.Type) encodeFunc {
 		if depth > maxDepth {
 			return nil, &FieldError{Problem: "is nested too deep"}
 		}
-		// One allocation for all the terms: they live and die together.
+		// One allocation for all the terms, since they have the same lifetime.
 		block, terms := make([]ast.Term, n), make([]*ast.Term, n)
 		for i := range n {
 			e, err := elem(v.Index(i), depth+1)
@@ -217,7 +217,7 @@ func encodeText(v reflect.Value, _ int) (ast.Value, error) {
 	return ast.String(b), nil
 }
 
-// encodeJSON is the slow way, for types that know how to marshal themselves.
+// encodeJSON is the slow path, for types that implement json.Marshaler.
 func encodeJSON(v reflect.Value, _ int) (ast.Value, error) {
 	b, err := json.Marshal(v.Interface())
 	if err != nil {

@@ -87,7 +87,7 @@ func fieldsOf(t reflect.Type) []field {
 					name = sf.Name
 				}
 				if d, ok := depths[name]; ok {
-					if d == depth { // ambiguous: as if there were none
+					if d == depth { // ambiguous: the field is left out
 						out = slices.DeleteFunc(out, func(f field) bool { return f.name == name })
 					}
 					continue
@@ -163,7 +163,7 @@ next:
 	return ast.NewObject(pairs...), nil
 }
 
-// isEmptyValue is what encoding/json means by omitempty.
+// isEmptyValue reports whether a value is empty in the sense of omitempty in encoding/json.
 func isEmptyValue(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
