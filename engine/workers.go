@@ -33,8 +33,8 @@ func newWorkers(limit int) *workers {
 }
 
 // dispatchQueue returns the channel to send an evaluation to. It is nil if a worker has the
-// evaluation already, or if the workers have stopped. queue starts a worker if none
-// is idle and the limit allows another one.
+// evaluation already, or if the workers have stopped. It starts a worker if none is idle and the limit
+// allows another one.
 func (w *workers) dispatchQueue(ev *evaluation) chan<- *evaluation {
 	select {
 	case <-w.quit:

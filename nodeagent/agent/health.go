@@ -16,15 +16,15 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// health answers /healthz: ok once the agent sees the objects of its node. A container
-// runtime that does not answer is no reason to start the agent again.
+// health answers /healthz: ok once the agent has the objects of its node. A container runtime that
+// does not answer is no reason to restart the agent.
 type health struct {
 	cache cache.Cache
 	// probes is true if the agent runs probes.
 	probes bool
 }
 
-// check is one thing that must be so.
+// check is one condition of health.
 type check struct {
 	name   string
 	object client.Object

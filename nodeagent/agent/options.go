@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent assembles what runs on a node into one process (PL-10).
+// Package agent assembles the agents of a node into one process (PL-10).
 package agent
 
 import (
@@ -34,14 +34,14 @@ type Options struct {
 	PluginConfig, PluginDirectory string
 
 	env environment
-	// sockets is where the sockets of the host are.
+	// sockets is the directory of the host's sockets.
 	sockets string
 }
 
-// environment is what the chart tells by environment variables.
+// environment has the settings that the chart passes in environment variables.
 type environment struct {
 	node    string
-	address string // of the node, "" if it was not told
+	address string // of the node, "" if it is not set
 }
 
 // NewOptions makes options with their defaults.

@@ -35,11 +35,11 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/restarts"
 )
 
-// cacheSyncTimeout is how long the agent waits for CRDs and permissions. Ending because
-// they are not there yet would change nothing.
+// cacheSyncTimeout is how long the agent waits for CRDs and permissions. A restart of the agent would
+// not help while they are missing.
 const cacheSyncTimeout = 24 * time.Hour
 
-// NewScheme knows every kind that the agent reads or writes, and few others: each costs
+// NewScheme makes a scheme with every kind that the agent reads or writes, and few others: each costs
 // memory on every node.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -53,8 +53,9 @@ func NewScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// newRESTMapper knows the scopes of what the agent reads and writes. Asking the API server for
-// them takes what all kinds of the cluster take, and a CRD that is there.
+// newRESTMapper makes a mapper with the scopes of the kinds that the agent reads and writes. Discovery
+// in the API server would take memory for all kinds of the cluster, and would require that the CRDs
+// are installed.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
@@ -116,7 +117,7 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) (err error) {
 	return mgr.Start(ctx)
 }
 
-// containerMeta follows the pods of the node where the gate DaemonWatchingPod is on.
+// containerMeta adds the agent that follows the pods of the node, if the gate DaemonWatchingPod is on.
 func (o *Options) containerMeta(mgr ctrl.Manager, node *cri.Node) error {
 	if !o.Gates.Enabled(features.DaemonWatchingPod) {
 		return nil
@@ -129,7 +130,7 @@ func (o *Options) containerMeta(mgr ctrl.Manager, node *cri.Node) error {
 	return agent.SetupWithManager(mgr)
 }
 
-// managerOptions has the cache hold the objects of this node and no others.
+// managerOptions limits the cache to the objects of this node.
 func (o *Options) managerOptions(scheme *runtime.Scheme, h *health) ctrl.Options {
 	opts := ctrl.Options{
 		NewCache:               crecovery.NewCache,

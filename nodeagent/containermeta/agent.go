@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containermeta says on the pods of a node what their containers really run
-// (PL-07), and restarts containers whose env reads labels or annotations that an update in
-// place has changed (PL-06).
+// Package containermeta records on the pods of a node what their containers really run (PL-07), and
+// restarts containers whose env reads labels or annotations that an update in place has changed
+// (PL-06).
 //
-// The annotation is all that the agent remembers of containers, and it names runs: an agent
-// that starts again goes on from it, and never ends a run that has ended.
+// All state about containers is in the annotation, which names runs. So an agent that is restarted
+// continues from it, and never ends a run twice.
 package containermeta
 
 import (
@@ -39,7 +39,8 @@ const Component = "kruise-daemon-containermeta"
 const (
 	// StopsAtOnce is how many containers are being stopped at a time.
 	StopsAtOnce = 32
-	// workers is how many pods are worked on at once: there is always one for a pod that has nothing to wait for.
+	// workers is how many pods are reconciled at once: more than StopsAtOnce, so that pods without a stop need not
+	// wait.
 	workers = StopsAtOnce + 8
 )
 
@@ -65,13 +66,13 @@ type Option func(*Agent)
 // WithClock replaces the clock.
 func WithClock(now func() time.Time) Option { return func(a *Agent) { a.now = now } }
 
-// WithRestarts has containers restarted for their env (gate InPlaceUpdateEnvFromMetadata).
+// WithRestarts makes the Agent restart containers for their env (gate InPlaceUpdateEnvFromMetadata).
 func WithRestarts(on bool) Option { return func(a *Agent) { a.restarts = on } }
 
 // WithAddress sets the IP of the node, for hooks of pods that use its network.
 func WithAddress(ip string) Option { return func(a *Agent) { a.stopper.Address = ip } }
 
-// New makes an Agent. live reads past the cache.
+// New makes an Agent. live reads from the API server.
 func New(c client.Client, live client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
 	a := &Agent{
 		client: c, live: live, node: node, events: events, now: time.Now,
@@ -107,8 +108,8 @@ func (a *Agent) forgetPod(pod types.NamespacedName) {
 	delete(a.history, pod)
 }
 
-// isRecreated reports whether an error is of a pod that is gone, or has made room for another
-// one of its name.
+// isRecreated reports whether an error is about a pod that is gone, or that was replaced by another
+// one of the same name.
 func isRecreated(ctx context.Context, c client.Reader, pod *corev1.Pod) bool {
 	now := &corev1.Pod{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(pod), now)

@@ -22,12 +22,12 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
-// lookAgain is when to ask again a container runtime that did not answer, and to try again to stop a container that others
-// keep waiting.
+// lookAgain is how soon a container runtime that did not answer is asked again, and how soon a stop that waits for others
+// is tried again.
 const lookAgain = 3 * time.Second
 
-// Reconcile says what the containers of one pod run, and restarts those that are to run
-// with another env.
+// Reconcile records what the containers of one pod run, and restarts those that must run with another
+// env.
 func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := a.client.Get(ctx, req.NamespacedName, pod); err != nil {
@@ -51,7 +51,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, err
 }
 
-// recordRuns writes what the containers of a pod run if it is not on the pod yet (PL-07).
+// recordRuns writes the runs of a pod's containers to the pod, if they are not recorded yet (PL-07).
 func (a *Agent) recordRuns(ctx context.Context, pod *corev1.Pod) (kruise.RuntimeContainerMetaSet, error) {
 	before, err := runtimemeta.DecodeAnnotation(pod)
 	if err != nil {
@@ -85,8 +85,8 @@ func (a *Agent) recordRuns(ctx context.Context, pod *corev1.Pod) (kruise.Runtime
 	return next, a.writeAnnotation(ctx, pod, next)
 }
 
-// isUpToDate reports whether all that the statuses of the containers name is written already: then
-// the runtime need not be asked.
+// isUpToDate reports whether all runs in the container statuses are recorded already: then the runtime
+// need not be asked.
 func isUpToDate(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) bool {
 	for i := range pod.Status.ContainerStatuses {
 		st := &pod.Status.ContainerStatuses[i]
@@ -127,9 +127,9 @@ func (a *Agent) findRuns(ctx context.Context, pod *corev1.Pod) (*cri.Runtime, ma
 	return nil, nil, nil
 }
 
-// entryOf is what is to be said of a run. An entry of it stays as it is, since a run keeps
-// the env that it was started with. The hash of an env that the runtime does not tell is 0,
-// and it is asked for again at the next change of the pod.
+// entryOf returns the entry of a run. An existing entry of the run stays as it is, since a run keeps
+// the env that it was started with. If the runtime does not return the env, its hash is 0, and the env
+// is asked for again at the next change of the pod.
 func (a *Agent) entryOf(ctx context.Context, c *corev1.Container, last kruise.RuntimeContainerMeta, runtime *cri.Runtime, run cri.Container) (kruise.RuntimeContainerMeta, error) {
 	if last.ContainerID == run.ID && last.Hashes.PlainHash == run.PlainHash && last.Hashes.ExtractedEnvFromMetadataHash != 0 {
 		return last, nil
@@ -152,7 +152,7 @@ func (a *Agent) entryOf(ctx context.Context, c *corev1.Container, last kruise.Ru
 	return next, nil
 }
 
-// writeAnnotation sets the annotation, whatever else was written meanwhile: no other client writes it.
+// writeAnnotation sets the annotation, without a check for other writes: no other client writes it.
 func (a *Agent) writeAnnotation(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) error {
 	text, err := json.Marshal(set)
 	if err != nil {

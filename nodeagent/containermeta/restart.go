@@ -26,46 +26,46 @@ import (
 )
 
 const (
-	// stoppingMessage is of an event; it takes the ID of the container.
+	// stoppingMessage is the format of an event, for the ID of the container.
 	stoppingMessage = "Stopping containerID %s by container meta restarter"
-	// GivenUpReason is of an event of a container whose env stays another one than the pod
-	// asks for.
+	// GivenUpReason is the reason of an event about a container whose env still differs from the pod's
+	// spec.
 	GivenUpReason = "EnvNotRefreshed"
-	// mostStops is how many runs of a container are ended for the same env. The kubelet may
-	// start one by what it knew a moment before; more would go on indefinitely.
+	// mostStops is how many runs of a container are ended for the same env. The kubelet may start a run
+	// from an outdated pod; further stops could continue without end.
 	mostStops = 3
-	// settling is how long a run that is outdated is left alone. The kubelet looks at a pod
-	// once a second, and starts the next run by what it saw last: a container that ends at once
-	// would get the old env again, and restart a second time.
+	// settling is how long an outdated run is not stopped yet. The kubelet syncs a pod once a second, and
+	// starts the next run from the pod that it saw last: a container that is stopped at once could get the
+	// old env again, and be restarted a second time.
 	settling = 2 * time.Second
-	// kubeletPatience is how long after its grace a container may run on that the kubelet is
-	// to restart itself.
+	// kubeletPatience is how long after its grace period a container that the kubelet restarts itself may
+	// continue to run.
 	kubeletPatience = 30 * time.Second
-	// defaultGrace is that of Kubernetes, in seconds.
+	// defaultGrace is the default grace period of Kubernetes, in seconds.
 	defaultGrace = 30
 )
 
-// history is what happened to the containers of a pod while this process ran.
+// history has the stops of the containers of a pod since this process started.
 type history struct {
-	ended map[string]ended // by the container
-	// seen is since when runs are outdated. The times are of this process alone: clocks of other
-	// machines may be minutes off.
+	ended map[string]ended // by container
+	// seen is since when runs are outdated, by the clock of this process: clocks of other machines may be
+	// minutes off.
 	seen map[due]time.Time
 }
 
-// ended is the run that was ended last, for which env, and how many were for that.
+// ended is the run that was ended last, for which env, and how many runs were ended for that env.
 type ended struct {
 	id    string
 	env   uint64
 	times int
 }
 
-// due is a container whose run is to end.
+// due is a container whose run must be ended.
 type due struct {
 	name string
 	id   string
-	env  uint64 // the hash that the next run is to have
-	// patience is how long the run is left alone.
+	env  uint64 // the hash that the next run must have
+	// patience is how long to wait before the run is stopped.
 	patience time.Duration
 }
 
@@ -76,11 +76,11 @@ func (a *Agent) restartOutdated(ctx context.Context, pod *corev1.Pod, set kruise
 	if len(all) == 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if !a.stops.TryAcquire(pod.Namespace) { // nothing is asked for a pod that has to wait
+	if !a.stops.TryAcquire(pod.Namespace) { // the runtime is not asked for a pod that must wait
 		ctrl.LoggerFrom(ctx).Info("containers of a pod wait for others of its namespace on the node to stop")
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	a.stops.Release(pod.Namespace) // each stop takes its own
+	a.stops.Release(pod.Namespace) // each stop acquires its own slot
 	all, err := a.confirmOutdated(ctx, pod, set, all)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -110,9 +110,9 @@ func (a *Agent) restartOutdated(ctx context.Context, pod *corev1.Pod, set kruise
 	return reconcile.Result{RequeueAfter: wait}, errors.Join(failed...)
 }
 
-// outdatedContainers are the containers that run with another env than they are to have. One whose
-// image changes too is left to the kubelet for long: it restarts it with all hooks, and both
-// at once would cut them short.
+// outdatedContainers returns the containers whose env differs from the pod's spec. A container whose
+// image changes too is left to the kubelet for a longer time: the kubelet restarts it with all hooks,
+// and a second stop would cut these short.
 func outdatedContainers(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (all []due) {
 	for _, name := range inplace.ContainersToRefresh(pod) {
 		c, st := containerOf(pod, name), statusOf(pod, name)
@@ -132,8 +132,8 @@ func outdatedContainers(pod *corev1.Pod, set kruise.RuntimeContainerMetaSet) (al
 	return all
 }
 
-// overdueRuns are the runs that were left alone for long enough, and when to look at the next one.
-// An agent that starts again leaves them alone for that long again.
+// overdueRuns returns the runs whose patience is over, and when that of the next one is. After a
+// restart of the agent the time starts over.
 func (a *Agent) overdueRuns(pod *corev1.Pod, all []due) (ripe []due, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +153,7 @@ func (a *Agent) overdueRuns(pod *corev1.Pod, all []due) (ripe []due, wait time.D
 	return ripe, wait
 }
 
-// historyOf is that of a pod. The caller holds a.mu.
+// historyOf returns the history of a pod. The caller holds a.mu.
 func (a *Agent) historyOf(pod *corev1.Pod) *history {
 	at := client.ObjectKeyFromObject(pod)
 	if a.history[at] == nil {
@@ -175,11 +175,11 @@ func (a *Agent) mayStop(pod *corev1.Pod, d due) bool {
 	return last.id != d.id && (last.env != d.env || last.times < mostStops)
 }
 
-// containerKey is of a container of the very pod: another one may get its name.
+// containerKey identifies a container by the UID of its pod, since another pod may get the same name.
 func containerKey(pod *corev1.Pod, d due) string { return string(pod.UID) + "/" + d.name }
 
-// confirmOutdated are the containers that are still to be restarted by what the API server has now:
-// the cache may be late, and a stop cannot be undone.
+// confirmOutdated returns the containers that must still be restarted by the current pod in the API
+// server: the cache may be late, and a stop cannot be undone.
 func (a *Agent) confirmOutdated(ctx context.Context, pod *corev1.Pod, set kruise.RuntimeContainerMetaSet, all []due) ([]due, error) {
 	now := &corev1.Pod{}
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(pod), now); err != nil {
@@ -213,7 +213,7 @@ func (a *Agent) stopRun(ctx context.Context, pod *corev1.Pod, d due, runtime *cr
 	return nil
 }
 
-// recordStop notes that a run was ended, and returns how many were for the same env.
+// recordStop records that a run was ended, and returns how many were ended for the same env.
 func (a *Agent) recordStop(pod *corev1.Pod, d due) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -233,7 +233,7 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 			return &pod.Spec.Containers[i]
 		}
 	}
-	return &corev1.Container{} // what is to be refreshed is in the spec
+	return &corev1.Container{} // not reached: outdated containers are in the spec
 }
 
 func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {

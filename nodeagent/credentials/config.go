@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package credentials asks the credential provider plugins of a node for logins to
-// registries, as the kubelet does: programs that are given the name of an image on their
-// standard input, and print what to log in with.
+// registries, as the kubelet does. Plugins are programs that read the name of an image from their
+// standard input, and print a login.
 //
 // The configuration is a CredentialProviderConfig of kubelet.config.k8s.io, as in
 // https://kubernetes.io/docs/tasks/administer-cluster/kubelet-credential-provider/.
-// Tokens of service accounts (tokenAttributes) are not supported, since images are pulled for
-// a node and not for a pod.
+// Tokens of service accounts (tokenAttributes) are not supported, since the agent pulls images for a
+// node and not for a pod.
 package credentials
 
 import (
@@ -42,8 +42,8 @@ type Providers struct {
 }
 
 // LoadProviders reads the configuration in a file; the plugins are programs in a directory. Without the
-// file there are no plugins. The error of a file that cannot be read names its field; Logins
-// returns it for every image until the agent is started with another file.
+// file there are no plugins. The error of an invalid file names its field; ImageLogins returns it for
+// every image until the agent is started with another file.
 func LoadProviders(file, directory string) (*Providers, error) {
 	p := &Providers{now: time.Now}
 	raw, err := os.ReadFile(file)

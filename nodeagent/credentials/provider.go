@@ -26,10 +26,11 @@ import (
 // timeout is how long a plugin may take, as with the kubelet.
 const timeout = time.Minute
 
-// MostRemembered is for how many images or registries the answers of a plugin are remembered. Users choose the names.
+// MostRemembered is for how many images or registries the answers of a plugin are cached. It is a bound since users
+// choose the names.
 const MostRemembered = 512
 
-// provider is one plugin. mu is held while it runs, so that many pulls at once ask it once.
+// provider is one plugin. mu is held while it runs, so that simultaneous pulls run it only once.
 type provider struct {
 	spec    *config.CredentialProvider
 	program string
@@ -44,9 +45,9 @@ type cached struct {
 	until time.Time
 }
 
-// ImageLogins are those that the plugins have for an image, which has no tag: of the plugins in
-// their order, the narrowest pattern first. Errors are of plugins that failed, beside the
-// logins of the others.
+// ImageLogins returns the logins of the plugins for an image, which has no tag: in the order of the
+// plugins, the most specific pattern first. If plugins fail, it returns their errors and the logins of
+// the others.
 func (p *Providers) ImageLogins(ctx context.Context, of string) (out []*cri.Login, err error) {
 	if p.wrong != nil {
 		return nil, p.wrong
@@ -76,8 +77,8 @@ func (p *Providers) ImageLogins(ctx context.Context, of string) (out []*cri.Logi
 	return out, errors.Join(wrong...)
 }
 
-// loginsOf are those of an answer that are for a place. Of two patterns the one that is later
-// in the alphabet is first, as with the kubelet: a longer path comes before a shorter one.
+// loginsOf returns the logins of an answer that match a place. As in the kubelet, patterns are in
+// reverse alphabetical order, so that a longer path comes before a shorter one.
 func loginsOf(auth map[string]plugin.AuthConfig, at keyring.Place) (out []*cri.Login) {
 	for _, text := range slices.Backward(slices.Sorted(maps.Keys(auth))) {
 		if pattern, err := keyring.ParsePlace(text); err == nil && pattern.MatchesPlace(at) {
@@ -87,7 +88,7 @@ func loginsOf(auth map[string]plugin.AuthConfig, at keyring.Place) (out []*cri.L
 	return out
 }
 
-// lookupAuth is the answer for an image: one that is kept, or else a new one.
+// lookupAuth returns the answer for an image: a cached one, or a new one.
 func (p *provider) lookupAuth(ctx context.Context, full, registry string, now func() time.Time) (map[string]plugin.AuthConfig, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +118,7 @@ func (p *provider) lookupAuth(ctx context.Context, full, registry string, now fu
 			if len(p.cache) < MostRemembered {
 				break
 			}
-			delete(p.cache, other) // any: it is asked again
+			delete(p.cache, other) // any entry: the plugin is asked again
 		}
 		p.cache[key] = cached{auth: answer.Auth, until: now().Add(keep)}
 	}

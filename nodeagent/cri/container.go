@@ -13,39 +13,39 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
-// Labels that the kubelet puts on containers and sandboxes.
+// Labels that the kubelet sets on containers and sandboxes.
 const (
 	podUIDLabel        = "io.kubernetes.pod.uid"
 	containerNameLabel = "io.kubernetes.container.name"
 )
 
-// hashAnnotation is where the kubelet notes, in hexadecimal, the hash of the container
-// of the pod's spec that it started a container by.
+// hashAnnotation is the annotation in which the kubelet stores, in hexadecimal, the hash of the
+// container spec that it started a container from.
 const hashAnnotation = "io.kubernetes.container.hash"
 
 // Container is one run of a container of a pod.
 type Container struct {
 	// Name of the container in its pod.
 	Name string
-	// ID as pods have it: with the name of the runtime.
+	// ID as in the status of pods: with the name of the runtime.
 	ID string
 	// Sandbox is the pod's sandbox that the container runs in.
 	Sandbox string
-	// Restarts is how many runs went before.
+	// Restarts is the number of earlier runs.
 	Restarts uint32
-	// Running is false of a container that has not started yet or has ended; Exited is
-	// true of the latter.
+	// Running is false for a container that has not started yet or has ended; Exited is true for the
+	// latter.
 	Running, Exited bool
-	// PlainHash is the kubelet's hash of the container that it was started by; 0 if it
-	// noted none.
+	// PlainHash is the kubelet's hash of the container spec that the container was started from; 0 if
+	// there is none.
 	PlainHash uint64
-	// StartedAt is when the run began; zero until Started was asked.
+	// StartedAt is when the run began; zero until WithStartTime sets it.
 	StartedAt time.Time
 
 	id string
 }
 
-// PodContainers are the latest runs of the containers of a pod, by name.
+// PodContainers returns the latest runs of the containers of a pod, by name.
 func (r *Runtime) PodContainers(ctx context.Context, podUID string) (map[string]Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func (r *Runtime) PodContainers(ctx context.Context, podUID string) (map[string]
 	return out, nil
 }
 
-// plainHash reads a hash of the kubelet. One that cannot be read is none.
+// plainHash reads a hash of the kubelet; 0 if it is invalid.
 func plainHash(text string) uint64 {
 	hash, err := strconv.ParseUint(text, 16, 64)
 	if err != nil {
@@ -86,7 +86,7 @@ func plainHash(text string) uint64 {
 	return hash
 }
 
-// WithStartTime is the container with the time that its run began at.
+// WithStartTime returns the container with the time at which its run began.
 func (r *Runtime) WithStartTime(ctx context.Context, c Container) (Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (r *Runtime) WithStartTime(ctx context.Context, c Container) (Container, er
 	return c, nil
 }
 
-// hasContainer reports whether the runtime hasContainer a container, by its own ID.
+// hasContainer reports whether the runtime has a container with an ID, which is without the name of the runtime.
 func (r *Runtime) hasContainer(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (r *Runtime) hasContainer(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// SandboxIP is the IP of a sandbox, empty where it uses the network of the node.
+// SandboxIP is the IP of a sandbox, empty if it uses the network of the node.
 func (r *Runtime) SandboxIP(ctx context.Context, sandbox string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -123,8 +123,8 @@ func (r *Runtime) SandboxIP(ctx context.Context, sandbox string) (string, error)
 	return said.GetStatus().GetNetwork().GetIp(), nil
 }
 
-// StopContainer stops a container, with a grace after which it is killed. A container that is
-// gone is stopped.
+// StopContainer stops a container, with a grace after which it is killed. A container that is gone
+// counts as stopped.
 func (r *Runtime) StopContainer(ctx context.Context, c Container, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+callTimeout)
 	defer cancel()
@@ -136,7 +136,7 @@ func (r *Runtime) StopContainer(ctx context.Context, c Container, grace time.Dur
 	return nil
 }
 
-// ExecCommand runs a command in a container and returns what it printed. It fails of a command that prints more than MostOutput.
+// ExecCommand runs a command in a container and returns its output. It fails if the command prints more than MostOutput.
 func (r *Runtime) ExecCommand(ctx context.Context, c Container, command []string, timeout time.Duration) ([]byte, error) {
 	ended, err := r.RunCommand(ctx, c, command, timeout)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Runtime) ExecCommand(ctx context.Context, c Container, command []string
 	return ended.Stdout, nil
 }
 
-// Ended is how a command ended.
+// Ended is the result of a command.
 type Ended struct {
 	// Code is 0 if it succeeded.
 	Code int32
@@ -156,8 +156,8 @@ type Ended struct {
 	Stdout, Stderr []byte
 }
 
-// RunCommand runs a command in a container to its end, whatever that is. Of a command that prints more than MostOutput the end is not
-// known; see PrintedTooMuch.
+// RunCommand runs a command in a container to its end, with any exit code. If the command prints more than MostOutput, its exit code
+// is not known; see PrintedTooMuch.
 func (r *Runtime) RunCommand(ctx context.Context, c Container, command []string, timeout time.Duration) (Ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+callTimeout)
 	defer cancel()

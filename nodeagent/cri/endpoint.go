@@ -4,9 +4,9 @@ package cri
 
 import "path/filepath"
 
-// CandidateEndpoints are where a runtime may listen, in the order in which they are tried. dir
-// is the directory with the sockets of the host. With a socket named, which is relative
-// to dir, no other one is tried.
+// CandidateEndpoints returns the endpoints where a runtime may listen, in the order in which they are
+// tried. dir is the directory with the sockets of the host. If socket is set, which is relative to
+// dir, only that one is tried.
 func CandidateEndpoints(dir, socket string) []string {
 	names := socketNames()
 	if socket != "" {

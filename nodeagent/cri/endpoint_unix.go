@@ -13,7 +13,7 @@ import (
 // SocketDirectory is where the host's directory of sockets is mounted.
 const SocketDirectory = "/hostvarrun"
 
-// socketNames has the places of the runtimes' own packages first, then that of K3s and RKE2.
+// socketNames has the sockets of the runtimes' own packages first, then that of K3s and RKE2.
 func socketNames() []string {
 	return []string{
 		"containerd.sock", "containerd/containerd.sock",

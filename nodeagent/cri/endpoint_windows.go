@@ -15,7 +15,7 @@ const SocketDirectory = `\\.\pipe\`
 
 func socketNames() []string { return []string{"containerd-containerd", "cri-dockerd"} }
 
-// at takes the whole name of a pipe too.
+// endpointPath accepts the full name of a pipe too.
 func endpointPath(dir, name string) string {
 	if strings.HasPrefix(name, dir) {
 		return name

@@ -13,12 +13,11 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// envTimeout is what the command env may take in a container.
+// envTimeout is how long the command env may take in a container.
 const envTimeout = 3 * time.Second
 
-// ContainerEnv is what a container was started with, by name. containerd and CRI-O tell it. In
-// containers of a runtime that does not, the command env is run, which a container need not
-// have.
+// ContainerEnv returns the env that a container was started with, by name. containerd and CRI-O report
+// it. For other runtimes the command env is run in the container, which may not have it.
 func (r *Runtime) ContainerEnv(ctx context.Context, c Container) (map[string]string, error) {
 	env, err := r.processEnv(ctx, c)
 	if err != nil || env != nil {
@@ -31,7 +30,7 @@ func (r *Runtime) ContainerEnv(ctx context.Context, c Container) (map[string]str
 	return parseEnv(splitEnv(string(printed))), nil
 }
 
-// processEnv is what the runtime says, nil if it does not.
+// processEnv returns the env that the runtime reports, nil if it reports none.
 func (r *Runtime) processEnv(ctx context.Context, c Container) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -48,7 +47,7 @@ func (r *Runtime) processEnv(ctx context.Context, c Container) (map[string]strin
 	}{}
 	text, ok := said.GetInfo()["info"]
 	if !ok || json.Unmarshal([]byte(text), &info) != nil || info.RuntimeSpec.Process == nil {
-		return nil, nil // each runtime has an info of its own
+		return nil, nil // the info of another runtime has another format
 	}
 	return parseEnv(info.RuntimeSpec.Process.Env), nil
 }
@@ -64,8 +63,8 @@ func parseEnv(pairs []string) map[string]string {
 	return out
 }
 
-// splitEnv are the pairs that the command env printed. A line that begins with no name goes on
-// with the value before it.
+// splitEnv splits the output of the command env into pairs. A line that does not begin with a name
+// continues the value before it.
 func splitEnv(printed string) (pairs []string) {
 	begins := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*=`)
 	for line := range strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n") {

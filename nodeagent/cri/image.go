@@ -12,13 +12,13 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
-// Login is what a registry is shown.
+// Login has the credentials for a registry.
 type Login = keyring.Login
 
 // Sandbox describes to the runtime the pod that an image is pulled for.
 type Sandbox struct{ Labels, Annotations map[string]string }
 
-// ImageRuntime is the runtime that serves images: the first that answers.
+// ImageRuntime returns the runtime that serves images: the first that answers.
 func (n *Node) ImageRuntime(ctx context.Context) (*Runtime, error) {
 	all, err := n.ListRuntimes(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (n *Node) ImageRuntime(ctx context.Context) (*Runtime, error) {
 	return all[0], nil
 }
 
-// ImageID returns the identity of an image that the node has; empty if it has not.
+// ImageID returns the identity of an image on the node; empty if the node does not have it.
 func (r *Runtime) ImageID(ctx context.Context, reference string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

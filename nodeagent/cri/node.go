@@ -14,7 +14,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// NoRuntimeError says that no container runtime answers, and where it was looked for.
+// NoRuntimeError says that no container runtime answers, and which endpoints were tried.
 type NoRuntimeError struct {
 	Endpoints []string
 	Err       error
@@ -25,39 +25,40 @@ func (e NoRuntimeError) Error() string {
 	return fmt.Sprintf("no container runtime answers by CRI v1 at %s: %v", strings.Join(e.Endpoints, ", "), e.Err)
 }
 
-// Unwrap returns what each endpoint said.
+// Unwrap returns the errors of the endpoints.
 func (e NoRuntimeError) Unwrap() error { return e.Err }
 
 const (
-	// lookAgain is how long a failed look counts: callers are many, and a socket that is
-	// missing is not there a moment later.
+	// lookAgain is how long a failed search counts: there are many callers, and a missing socket does not
+	// appear at once.
 	lookAgain = time.Second
-	// lookForMore is how long it counts where another runtime answers.
+	// lookForMore is how long a search counts if another runtime answers.
 	lookForMore = 10 * time.Second
-	// lookPatience is how long a look for more takes: a socket may be there that nothing serves.
+	// lookPatience is how long a search for further runtimes may take: a socket may exist without a server.
 	lookPatience = 2 * time.Second
 )
 
-// Node is the runtimes of a node. It looks for them when they are asked for, keeps
-// all that answered, and goes on to look for the others.
+// Node has the runtimes of a node. It searches for them when they are needed, keeps those that
+// answered, and continues to search for the others.
 type Node struct {
 	endpoints []string
 	now       func() time.Time
 
-	looking sync.Mutex // held while endpoints are asked
+	looking sync.Mutex // held during a search
 
 	mu     sync.Mutex
 	found  map[string]*Runtime // by their endpoints
 	failed error
-	looked time.Time // when endpoints without a runtime were asked last
+	looked time.Time // when endpoints without a runtime were last tried
 }
 
-// NewNode makes a Node with runtimes at some of the endpoints.
+// NewNode makes a Node whose runtimes listen at some of the endpoints.
 func NewNode(endpoints ...string) *Node {
 	return &Node{endpoints: endpoints, now: time.Now, found: map[string]*Runtime{}}
 }
 
-// ListRuntimes are all that answered, at least one, in the order of the endpoints. The first serves images.
+// ListRuntimes returns all runtimes that answered, at least one, in the order of the endpoints. The first serves
+// images.
 func (n *Node) ListRuntimes(ctx context.Context) ([]*Runtime, error) {
 	all, age, failed := n.knownRuntimes()
 	switch {
@@ -74,7 +75,7 @@ func (n *Node) ListRuntimes(ctx context.Context) ([]*Runtime, error) {
 	return all, nil
 }
 
-// knownRuntimes is what was found, and how long ago the last look was.
+// knownRuntimes returns the runtimes that were found, and how long ago the last search was.
 func (n *Node) knownRuntimes() (all []*Runtime, age time.Duration, failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +87,8 @@ func (n *Node) knownRuntimes() (all []*Runtime, age time.Duration, failed error)
 	return all, n.now().Sub(n.looked), n.failed
 }
 
-// findRuntimes asks the endpoints where nothing was found. No caller waits for it where another runtime answers already.
+// findRuntimes tries the endpoints where no runtime was found. No caller waits for it if another runtime answers
+// already.
 func (n *Node) findRuntimes(ctx context.Context) {
 	all, _, _ := n.knownRuntimes()
 	if len(all) == 0 {
@@ -96,7 +98,7 @@ func (n *Node) findRuntimes(ctx context.Context) {
 	}
 	defer n.looking.Unlock()
 	all, age, failed := n.knownRuntimes()
-	if failed != nil && age < lookAgain { // another caller has looked meanwhile
+	if failed != nil && age < lookAgain { // another caller has searched meanwhile
 		return
 	}
 	if len(all) > 0 {
@@ -129,8 +131,8 @@ func (n *Node) findRuntimes(ctx context.Context) {
 	}
 }
 
-// ContainerRuntime finds the runtime of a container by its ID as pods have it, such as
-// containerd://4f1a. Two runtimes may have one name, so they are asked for the container.
+// ContainerRuntime finds the runtime of a container by its ID in the status of a pod, such as
+// containerd://4f1a. Two runtimes may have the same name, so they are asked for the container.
 func (n *Node) ContainerRuntime(ctx context.Context, containerID string) (*Runtime, error) {
 	name, id, ok := strings.Cut(containerID, "://")
 	if !ok {
@@ -141,7 +143,7 @@ func (n *Node) ContainerRuntime(ctx context.Context, containerID string) (*Runti
 		return nil, err
 	}
 	best, has := holderOf(ctx, all, name, id)
-	if !has && len(all) < len(n.endpoints) { // that of the container may have come up since
+	if !has && len(all) < len(n.endpoints) { // the container's runtime may have started since
 		n.findRuntimes(ctx)
 		all, _, _ = n.knownRuntimes()
 		best, _ = holderOf(ctx, all, name, id)
@@ -152,8 +154,8 @@ func (n *Node) ContainerRuntime(ctx context.Context, containerID string) (*Runti
 	return best, nil
 }
 
-// holderOf is the runtime of a name that has a container. Where none says so it is one that does not answer, which the caller
-// learns by its own calls, and else the first of the name: containers that are gone had a runtime too.
+// holderOf returns the runtime with a name that has a container. If none has it, it returns one that does not answer, so that
+// the caller's calls fail, and otherwise the first with the name, since the container may be gone.
 func holderOf(ctx context.Context, all []*Runtime, name, id string) (best *Runtime, has bool) {
 	var silent *Runtime
 	for _, r := range all {

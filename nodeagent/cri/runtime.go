@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cri talks to the container runtimes of a node by the Container Runtime
-// Interface, version 1, over gRPC.
+// Package cri is a client of the container runtimes of a node, by the Container Runtime Interface,
+// version 1, over gRPC.
 package cri
 
 import (
@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// callTimeout is what a call may take that does not wait for a container or a registry.
+	// callTimeout is how long a call that does not wait for a container or a registry may take.
 	callTimeout = 30 * time.Second
 	// mostReconnect is the longest wait before a lost connection is made again. A runtime
 	// that restarts is back within seconds.
 	mostReconnect = 2 * time.Second
 )
 
-// Runtime is one container runtime of the node. A connection that is lost is made
-// again by the next call.
+// Runtime is one container runtime of the node. The next call reconnects after a lost connection.
 type Runtime struct {
-	// Name is what the runtime calls itself, such as containerd or cri-o: the scheme of
-	// the IDs of its containers.
+	// Name is the name that the runtime reports, such as containerd or cri-o: the scheme of the IDs of its
+	// containers.
 	Name string
 	// Version is the release of the runtime.
 	Version string
-	// Endpoint is where it answered.
+	// Endpoint is the endpoint where the runtime answered.
 	Endpoint string
 	// ImagesMissing says why the runtime serves no images; empty if it does.
 	ImagesMissing string
@@ -42,7 +41,7 @@ type Runtime struct {
 	images   runtimev1.ImageServiceClient
 }
 
-// Connect asks an endpoint what it is.
+// Connect connects to the runtime at an endpoint.
 func Connect(ctx context.Context, endpoint string) (*Runtime, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -67,8 +66,8 @@ func Connect(ctx context.Context, endpoint string) (*Runtime, error) {
 	return r, nil
 }
 
-// detectFeatures asks for the name and for what the runtime can do. A runtime without images
-// still restarts containers.
+// detectFeatures asks for the name and the features of the runtime. A runtime without images can still
+// restart containers.
 func (r *Runtime) detectFeatures(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

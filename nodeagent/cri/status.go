@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// IsUnavailable reports whether a runtime did not answer, which another try may change.
+// IsUnavailable reports whether a runtime did not answer, so that a retry may succeed.
 func IsUnavailable(err error) bool {
 	var none NoRuntimeError
 	return status.Code(err) == codes.Unavailable || errors.As(err, &none)
@@ -21,7 +21,7 @@ func TimedOut(err error) bool {
 	return status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsGone reports whether the container of a call is not there any more.
+// IsGone reports whether the container of a call does not exist any more.
 func IsGone(err error) bool { return notFound(err) }
 
 func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpget asks containers by HTTP, for hooks and probes.
+// Package httpget sends HTTP requests to containers, for hooks and probes.
 package httpget
 
 import (
@@ -16,25 +16,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// MostBody is how much of an answer is read.
+// MostBody is how many bytes of a response body are read.
 const MostBody = 10 << 10
 
-// MostHeaders is what the headers of an answer may take, in bytes.
+// MostHeaders is how many bytes the headers of a response may have.
 const MostHeaders = 64 << 10
 
-// Answer is what a container answered.
+// Answer is the response of a container.
 type Answer struct {
 	// Code is the status code, and Status the text with it.
 	Code   int
 	Status string
 	// Body is the beginning of the body.
 	Body []byte
-	// URL is what was asked for.
+	// URL is the URL of the request.
 	URL string
 }
 
-// RunAction asks an address. Certificates of pods are rarely of a known CA, and the kubelet does
-// not look at them either. A redirect to another host is an answer.
+// RunAction sends the request of an action to an address. It does not verify certificates, like the
+// kubelet, since certificates of pods are rarely of a known CA. It does not follow a redirect to
+// another host, and returns it as the answer.
 func RunAction(ctx context.Context, action *corev1.HTTPGetAction, address, agent string) (Answer, error) {
 	path, query, _ := strings.Cut(action.Path, "?")
 	to := url.URL{Scheme: strings.ToLower(string(action.Scheme)), Host: address, Path: path, RawQuery: query}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images pulls the images that the NodeImage of a node names, and says in its
-// status how far they are (IMG-10).
+// Package images pulls the images that the NodeImage of a node names, and reports their progress in
+// its status (IMG-10).
 package images
 
 import (
@@ -28,7 +28,7 @@ import (
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 //
-// Pull secrets are read in the namespace kruise-daemon-config alone, which a Role says.
+// Pull secrets are read only in the namespace kruise-daemon-config, by a Role.
 
 // Agent pulls the images of one node.
 type Agent struct {
@@ -45,10 +45,9 @@ type Agent struct {
 	pulls map[key]*pull
 	told  string // why no image can be pulled
 	news  chan event.GenericEvent
-	ctx   context.Context // that pulls live in
+	ctx   context.Context // the context of all pulls
 
-	// last is the NodeImage as it was written last, until the cache shows it. Reconcile alone
-	// uses it.
+	// last is the NodeImage as it was written last, until the cache shows it. Only Reconcile uses it.
 	last *kruise.NodeImage
 
 	credentials func(ctx context.Context, image string) ([]*cri.Login, error)
@@ -60,7 +59,7 @@ type key struct{ image, tag string }
 // Option changes how an Agent works.
 type Option func(*Agent)
 
-// WithClock replaces the clock, and what waits between two attempts.
+// WithClock replaces the clock, and the wait between two attempts.
 func WithClock(now func() time.Time, sleep func(context.Context, time.Duration)) Option {
 	return func(a *Agent) { a.now, a.sleep = now, sleep }
 }
@@ -74,13 +73,13 @@ func WithWorkers(n int) Option {
 	}
 }
 
-// WithCredentials has logins of a node tried after those of pull secrets, such as those of its
-// credential provider plugins.
+// WithCredentials adds logins of the node, such as those of its credential provider plugins, which are
+// tried after those of pull secrets.
 func WithCredentials(of func(ctx context.Context, image string) ([]*cri.Login, error)) Option {
 	return func(a *Agent) { a.credentials = of }
 }
 
-// New makes an Agent whose pulls end with ctx. secrets reads past the cache.
+// New makes an Agent whose pulls end with ctx. secrets must not read from a cache.
 func New(ctx context.Context, c client.Client, secrets client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
 	a := &Agent{
 		client: c, secrets: secrets, node: node, events: events, now: time.Now, sleep: sleepContext,
@@ -113,11 +112,11 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// StatusEvents are the NodeImages whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
-// for several nodes in one process, does so for each.
+// StatusEvents has events for the NodeImages whose status must be written. SetupWithManager reconciles them. A caller that calls Reconcile
+// itself, for several nodes in one process, must do so for each event.
 func (a *Agent) StatusEvents() <-chan event.GenericEvent { return a.news }
 
-// enqueueStatus has the status written again. One event that waits is enough.
+// enqueueStatus makes the status be written again. One waiting event is enough.
 func (a *Agent) enqueueStatus(node string) {
 	o := &kruise.NodeImage{}
 	o.Name = node

@@ -16,8 +16,8 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/keyring"
 )
 
-// loginsFor are those of the pull secrets that are for an image, in the order of the kubelet, and then those of the node. If the
-// pull fails, its message has what could not be read.
+// loginsFor returns the logins of the pull secrets that match an image, in the order of the kubelet, and then those of the node.
+// If the pull fails, its message has the errors of secrets that could not be read.
 func (a *Agent) loginsFor(ctx context.Context, image string, secrets []kruise.ReferenceObject) (out []*cri.Login, wrong []error) {
 	out, wrong = a.secretLogins(ctx, image, secrets)
 	if a.credentials != nil {
@@ -53,8 +53,8 @@ func (a *Agent) secretLogins(ctx context.Context, image string, secrets []kruise
 	return out, wrong
 }
 
-// concealLogin takes from the error of a pull what may repeat its login: messages about images are read by those who may not read
-// the Secret.
+// concealLogin removes from the error of a pull what may repeat its login: users who may not read the Secret may read messages
+// about images.
 func concealLogin(err error, reference string, login *cri.Login) error {
 	if err == nil || login == nil {
 		return err

@@ -14,11 +14,11 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// order is how a pull is to be made at the moment.
+// order has the current settings of a pull.
 type order struct {
 	spec    kruise.ImageTagSpec
 	image   kruise.ImageSpec
-	changed <-chan struct{} // closed when there is another one
+	changed <-chan struct{} // closed when the order changes
 }
 
 func (o order) pullPolicy() *kruise.ImageTagPullPolicy {
@@ -34,7 +34,7 @@ func (a *Agent) orderOf(p *pull) order {
 	return order{p.spec, p.image, p.changed}
 }
 
-// applyEdit takes an edit of a job into a pull that runs. The caller holds Agent.mu.
+// applyEdit applies an edit of a job to a running pull. The caller holds Agent.mu.
 func (p *pull) applyEdit(spec kruise.ImageTagSpec, image kruise.ImageSpec) {
 	if equality.Semantic.DeepEqual(p.spec, spec) && equality.Semantic.DeepEqual(p.image, image) {
 		return

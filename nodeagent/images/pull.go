@@ -23,21 +23,22 @@ import (
 // mostSleep is the longest wait between two attempts.
 const mostSleep = 30 * time.Second
 
-// pull is one version of a tag that is being pulled, or was by this process.
+// pull is one version of a tag that this process pulls, or has pulled.
 type pull struct {
 	key    key
 	node   string
 	share  string // of the slots: the namespace of the first job that wants the tag; "" if no job does
 	cancel context.CancelFunc
 
-	// The rest is guarded by Agent.mu. An edit of a job changes spec and image while the pull runs, and closes changed.
+	// Agent.mu guards the other fields. An edit of a job changes spec and image while the pull runs, and closes
+	// changed.
 	spec    kruise.ImageTagSpec
 	image   kruise.ImageSpec
 	changed chan struct{}
 	status  kruise.ImageTagStatus
 }
 
-// imageReference is how the runtime is asked for a tag or a digest.
+// imageReference is the reference of a tag or a digest for the runtime.
 func (k key) imageReference() string {
 	if strings.Contains(k.tag, ":") {
 		return k.image + "@" + k.tag
@@ -55,20 +56,20 @@ func namespaceOf(spec kruise.ImageTagSpec) string {
 	return ""
 }
 
-// markPulling says that the runtime is asked from now on. The caller holds a.mu.
+// markPulling records that the pull has begun. The caller holds a.mu.
 func (p *pull) markPulling(now time.Time) {
 	p.status.Phase, p.status.StartTime = kruise.ImagePhasePulling, ptr.To(metav1.NewTime(now).Rfc3339Copy())
 }
 
-// beginPull starts a pull: at once where fewer are pulled than may be, so that the first that is
-// written of it is that it has begun. The caller holds a.mu.
+// beginPull starts a pull: at once if a slot is free, so that the first status that is written says
+// that it has begun. The caller holds a.mu.
 func (a *Agent) beginPull(node *kruise.NodeImage, k key, spec kruise.ImageTagSpec, image kruise.ImageSpec) *pull {
 	ctx, cancel := context.WithCancel(a.ctx)
 	p := &pull{
 		key: k, node: node.Name, share: namespaceOf(spec), cancel: cancel, spec: spec, image: image, changed: make(chan struct{}),
 		status: kruise.ImageTagStatus{Tag: k.tag, Version: spec.Version, Phase: kruise.ImagePhaseWaiting},
 	}
-	subject := node.DeepCopy() // of events; the caller goes on with its own
+	subject := node.DeepCopy() // a copy for events, since the caller changes its own
 	waits := a.slots != nil && !a.slots.TryAcquire(p.share)
 	if !waits {
 		p.markPulling(a.now())
@@ -89,7 +90,7 @@ func (a *Agent) beginPull(node *kruise.NodeImage, k key, spec kruise.ImageTagSpe
 	return p
 }
 
-// updatePull changes what a pull says of itself.
+// updatePull changes the status of a pull.
 func (a *Agent) updatePull(p *pull, change func(*kruise.ImageTagStatus)) {
 	func() {
 		a.mu.Lock()
@@ -99,7 +100,7 @@ func (a *Agent) updatePull(p *pull, change func(*kruise.ImageTagStatus)) {
 	a.enqueueStatus(p.node)
 }
 
-// runPull pulls, and says how that went. A pull that nothing wants any more says nothing.
+// runPull pulls, and reports the result. A pull that no job wants any more reports nothing.
 func (a *Agent) runPull(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	begun := a.now()
 	var id string
@@ -130,7 +131,8 @@ func (a *Agent) runPull(ctx context.Context, node *kruise.NodeImage, p *pull) {
 	a.events.Eventf(node, corev1.EventTypeNormal, kruise.PullImageSucceedReason, kruise.PullImageSucceedMessage, p.key.image, p.key.tag, a.now().Sub(begun).Round(time.Millisecond))
 }
 
-// pullWithRetries is IMG-10: so many attempts, each for so long, within the deadline.
+// pullWithRetries is IMG-10: it makes the given number of attempts, each within its timeout, within the
+// deadline.
 func (a *Agent) pullWithRetries(ctx context.Context, p *pull, begun time.Time) (string, error) {
 	ctx, cancel := a.withDeadline(ctx, p, begun, errors.New(kruise.NodeImageDeadlineExceededMessage), deadlineOf)
 	defer cancel()
@@ -151,7 +153,7 @@ func (a *Agent) pullWithRetries(ctx context.Context, p *pull, begun time.Time) (
 	}
 }
 
-// tryLogins tries each login that there is for the image, and at last none.
+// tryLogins tries each login for the image, and finally an anonymous pull.
 func (a *Agent) tryLogins(ctx context.Context, p *pull) (string, error) {
 	ctx, cancel := a.withDeadline(ctx, p, a.now(), errors.New("the attempt exceeds the timeoutSeconds"), timeoutOf)
 	defer cancel()

@@ -25,10 +25,10 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/message"
 )
 
-// lookAgain is when to ask again for a runtime that does not answer.
+// lookAgain is how soon a runtime that does not answer is asked again.
 const lookAgain = 5 * time.Second
 
-// Reconcile starts and ends pulls as the NodeImage says, and writes how far they are.
+// Reconcile starts and ends pulls as the NodeImage says, and writes their progress.
 func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &kruise.NodeImage{}
 	err := a.client.Get(ctx, req.NamespacedName, node)
@@ -59,8 +59,8 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// newestNodeImage is the NodeImage as the cache has it, or as it was written last: what is said already
-// is not written again.
+// newestNodeImage returns the NodeImage as the cache has it, or as it was written last, so that nothing
+// is written twice.
 func (a *Agent) newestNodeImage(cached *kruise.NodeImage) *kruise.NodeImage {
 	if a.last != nil && versions.IsNewer(a.last, cached) {
 		return a.last.DeepCopy()
@@ -69,7 +69,7 @@ func (a *Agent) newestNodeImage(cached *kruise.NodeImage) *kruise.NodeImage {
 	return cached
 }
 
-// checkImageRuntime says why the node can pull no image, and tells it once.
+// checkImageRuntime returns why the node can pull no image, and reports it once.
 func (a *Agent) checkImageRuntime(ctx context.Context, node *kruise.NodeImage) string {
 	why := ""
 	if _, err := a.node.ImageRuntime(ctx); err != nil {
@@ -85,7 +85,7 @@ func (a *Agent) checkImageRuntime(ctx context.Context, node *kruise.NodeImage) s
 	return why
 }
 
-// syncPulls starts what is wanted and not finished, and ends what is not wanted any more.
+// syncPulls starts the pulls that are wanted and not finished, and ends those that are not wanted any more.
 func (a *Agent) syncPulls(node *kruise.NodeImage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +110,7 @@ func (a *Agent) syncPulls(node *kruise.NodeImage) {
 		p.cancel()
 		return true
 	})
-	// What was asked for first is pulled first.
+	// Tags are pulled in the order in which they were requested.
 	slices.SortFunc(all, func(a, b wanted) int {
 		return cmp.Or(ptr.Deref(a.spec.CreatedAt, metav1.Time{}).Compare(ptr.Deref(b.spec.CreatedAt, metav1.Time{}).Time),
 			cmp.Compare(a.key.image, b.key.image), cmp.Compare(a.key.tag, b.key.tag))
@@ -137,7 +137,7 @@ func statusOf(node *kruise.NodeImage, k key) *kruise.ImageTagStatus {
 	return nil
 }
 
-// fillStatus fills in the status: what this process pulls, and what was finished before.
+// fillStatus sets the status: the pulls of this process, and those that were finished before.
 func (a *Agent) fillStatus(node *kruise.NodeImage, missing string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,7 +152,7 @@ func (a *Agent) fillStatus(node *kruise.NodeImage, missing string) {
 			s.Desired++
 			var t kruise.ImageTagStatus
 			switch old := statusOf(before, k); {
-			case isFinished(before, k, tag.Version): // by this process, one before, or the manager for it
+			case isFinished(before, k, tag.Version): // by this process, an earlier one, or the manager
 				t = *old
 			case a.pulls[k] != nil:
 				t = a.pulls[k].status

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyring finds the logins of pull secrets that are for an image, as the kubelet does. It is for the node agent, which
-// pulls images, and for the manager, which pulls bundles of policies.
+// Package keyring finds the logins of pull secrets that match an image, as the kubelet does. The node agent uses it to pull
+// images, and the manager to pull bundles of policies.
 package keyring
 
 import (
@@ -17,15 +17,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Login is what a registry is shown.
+// Login has the credentials for a registry.
 type Login struct{ Username, Password, Auth, IdentityToken, RegistryToken string }
 
-// Keyring has the logins of pull secrets, and finds those that are for an image as the kubelet does.
+// Keyring has the logins of pull secrets, and finds those that match an image.
 type Keyring struct {
-	logins map[string][]*Login // by the pattern of places that they are for
+	logins map[string][]*Login // by the pattern that they are for
 }
 
-// dockerEntry is what a configuration of Docker has for a registry.
+// dockerEntry is the entry of a Docker configuration for a registry.
 type dockerEntry struct {
 	Username      string `json:"username"`
 	Password      string `json:"password"`
@@ -37,8 +37,8 @@ type dockerEntry struct {
 // hubNames are further names of the registry docker.io: that of docker login, and that of the host which serves the images.
 func hubNames() []string { return []string{"index.docker.io", "registry-1.docker.io"} }
 
-// AddSecret adds what a Secret has. An entry that cannot be read is left out, and the error names it. The error has nothing of what
-// the Secret says: messages about images are read by those who may not read it.
+// AddSecret adds the logins of a Secret. An invalid entry is left out, and the error names it. The error contains no values of the
+// Secret: users who may not read it may read messages about images.
 func (k *Keyring) AddSecret(secret *corev1.Secret) error {
 	key := corev1.DockerConfigJsonKey
 	if secret.Type == corev1.SecretTypeDockercfg {
@@ -74,11 +74,10 @@ func (k *Keyring) AddSecret(secret *corev1.Secret) error {
 	return errors.Join(wrong...)
 }
 
-// mostWrong is how many entries an error names: a Secret has room for tens of thousands.
+// mostWrong is how many entries an error names: a Secret may have tens of thousands.
 const mostWrong = 3
 
-// nameEntry names an entry by the host that it is for, and by its number where there may be anything in place of a host: a login
-// may be there by mistake.
+// nameEntry names an entry by its host, or by its number if the key is no valid host: it may be a login by mistake.
 func nameEntry(text string, i int) string {
 	p, err := ParsePlace(normalizePlace(text))
 	if err != nil || len(p.labels) < 2 {
@@ -131,7 +130,8 @@ func splitAuth(auth string) (name, password string, err error) {
 	return name, strings.Trim(password, "\x00"), nil
 }
 
-// normalizePlace takes from the name of an entry what Docker puts around a registry: the scheme, and the version of the API.
+// normalizePlace removes from the name of an entry the parts that Docker adds to a registry: the scheme, and the version of
+// the API.
 func normalizePlace(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "https://"), "http://")
 	host, path, _ := strings.Cut(text, "/")
@@ -146,8 +146,8 @@ func normalizePlace(text string) string {
 	return host + "/" + path
 }
 
-// LoginsFor are those for an image, which has no tag. Of the entries that match, a longer path comes before a shorter one, as with
-// the kubelet. Those for the other names of docker.io come last.
+// LoginsFor returns the logins for an image, which has no tag. Of the entries that match, a longer path comes before a shorter
+// one, as in the kubelet. Entries for the other names of docker.io come last.
 func (k *Keyring) LoginsFor(of string) ([]*Login, error) {
 	full, registry, err := ImageOf(of)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Place is where an image is, or a pattern of such places: a registry with its port, and the
-// path of a repository.
+// Place is the place of an image, or a pattern of such places: a registry with its port, and the path
+// of a repository.
 type Place struct {
 	labels []string // of the host
 	port   string
 	path   string
 }
 
-// ParsePattern reads a pattern such as *.registry.example.com:5000/team. A * represents any
-// characters within one label of the host.
+// ParsePattern reads a pattern such as *.registry.example.com:5000/team. A * matches any characters
+// within one label of the host.
 func ParsePattern(text string) (Place, error) {
 	p, err := ParsePlace(text)
 	if err != nil {
@@ -53,8 +53,8 @@ func ParsePlace(text string) (Place, error) {
 	return Place{labels: strings.Split(u.Hostname(), "."), port: u.Port(), path: u.Path}, nil
 }
 
-// MatchesPlace reports whether a pattern has a place: as many labels, each of which matches, the same
-// port, and the path or one above it.
+// MatchesPlace reports whether a pattern matches a place: it has as many labels, each of which
+// matches, the same port, and the same path or a parent of it.
 func (p Place) MatchesPlace(at Place) bool {
 	if len(p.labels) != len(at.labels) || p.port != at.port || !strings.HasPrefix(at.path, p.path) {
 		return false
@@ -67,8 +67,8 @@ func (p Place) MatchesPlace(at Place) bool {
 	return true
 }
 
-// ImageOf is the full name of an image without its tag, such as docker.io/library/nginx, and
-// its registry.
+// ImageOf returns the full name of an image without its tag, such as docker.io/library/nginx, and its
+// registry.
 func ImageOf(text string) (full, registry string, err error) {
 	repository, err := name.NewRepository(text)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message bounds texts of containers and runtimes, as they fit into events and statuses.
+// Package message bounds texts of containers and runtimes for events and statuses.
 package message
 
 import (
@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// MostBytes is how much of a text is told.
+// MostBytes is how many bytes of a text are kept.
 const MostBytes = 1024
 
-// Truncate is the beginning of a text, as valid UTF-8 of at most MostBytes.
+// Truncate returns the beginning of a text, as valid UTF-8 of at most MostBytes.
 func Truncate(text string) string {
 	if len(text) > MostBytes {
 		text = text[:MostBytes]
 	}
-	for { // what is invalid is left out; a character that was cut in two is, too
+	for { // invalid bytes are removed, and so is a character that was cut in two
 		valid := strings.ToValidUTF8(text, "")
 		if len(valid) == len(text) {
 			return strings.TrimSpace(valid)
@@ -28,7 +28,8 @@ func Truncate(text string) string {
 // ErrorText returns the message of an error, bounded in bytes.
 func ErrorText(err error) string { return Truncate(err.Error()) }
 
-// QuoteCommand is the beginning of a command, as a list of words in quotes. Its length is that of the user's.
+// QuoteCommand returns the beginning of a command, as a list of quoted words. Users determine the length of a
+// command.
 func QuoteCommand(words []string) string {
 	const most = 256
 	var out strings.Builder

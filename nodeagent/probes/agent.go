@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package probes runs the probes that the NodePodProbe of a node names, and writes their
-// results into its status (PPM-08, PPM-09). What a result means for a pod is decided by
-// the manager.
+// results into its status (PPM-08, PPM-09). The manager decides what a result means for a pod.
 //
-// The status is all that the agent remembers: one that starts goes on from it.
+// All state of the agent is in the status: an agent that starts continues from it.
 package probes
 
 import (
@@ -32,12 +31,12 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// pause is the time between two writes of the status: results that come together are
-	// written together.
+	// pause is the time between two writes of the status, so that simultaneous results are written
+	// together.
 	pause = 300 * time.Millisecond
-	// reportAgain is how old a report may get while the probe goes on with the same result.
+	// reportAgain is how old a report may get while the probe has the same result.
 	reportAgain = 10 * time.Minute
-	// AtOnce is how many probes run at a time.
+	// AtOnce is how many probes run at once.
 	AtOnce = 32
 )
 
@@ -48,15 +47,15 @@ type Agent struct {
 	events record.EventRecorder
 	now    func() time.Time
 	news   chan event.GenericEvent
-	ctx    context.Context // that probes live in
-	slots  *slots.Slots    // of probes that run
+	ctx    context.Context // the context of all probes
+	slots  *slots.Slots    // of running probes
 
 	mu      sync.Mutex
 	workers map[key]*worker
 	begun   bool // whether a NodePodProbe was seen
 
-	// last is the NodePodProbe as it was written last, until the cache shows it, and written
-	// when that was. Reconcile alone uses them.
+	// last is the NodePodProbe as it was written last, until the cache shows it; written is when that was.
+	// Only Reconcile uses them.
 	last    *v1alpha1.NodePodProbe
 	written time.Time
 }
@@ -79,8 +78,7 @@ func New(ctx context.Context, c client.Client, node *cri.Node, events record.Eve
 	return a
 }
 
-// SetupWithManager starts the Agent with a manager, whose cache has the NodePodProbe of the
-// node and no other.
+// SetupWithManager starts the Agent with a manager, whose cache has only the NodePodProbe of the node.
 func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	err := requeue.CompleteController(ctrl.NewControllerManagedBy(mgr).
 		Named("podprobe").
@@ -92,11 +90,11 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// StatusEvents are the NodePodProbes whose status is to be written. SetupWithManager has them reconciled; a caller that calls Reconcile itself,
-// for several nodes in one process, does so for each.
+// StatusEvents has events for the NodePodProbes whose status must be written. SetupWithManager reconciles them. A caller that calls Reconcile
+// itself, for several nodes in one process, must do so for each event.
 func (a *Agent) StatusEvents() <-chan event.GenericEvent { return a.news }
 
-// enqueueStatus has the status written. One event that waits is enough.
+// enqueueStatus makes the status be written. One waiting event is enough.
 func (a *Agent) enqueueStatus(node string) {
 	o := &v1alpha1.NodePodProbe{}
 	o.Name = node

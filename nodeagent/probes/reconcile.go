@@ -23,9 +23,9 @@ import (
 const (
 	// Component is the name of the agent in events of pods.
 	Component = "kruise-daemon-podprobe"
-	// SucceededReason is of an event of a probe that succeeded.
+	// SucceededReason is the reason of an event about a probe that succeeded.
 	SucceededReason = "KruiseProbeSucceeded"
-	// FailedReason is of an event of a probe that failed.
+	// FailedReason is the reason of an event about a probe that failed.
 	FailedReason = "KruiseProbeFailed"
 )
 
@@ -60,8 +60,8 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// newestNodePodProbe is the NodePodProbe as the cache has it, or as it was written last: a result that
-// is reported already is neither written nor told again.
+// newestNodePodProbe returns the NodePodProbe as the cache has it, or as it was written last, so that
+// no result is written or reported twice.
 func (a *Agent) newestNodePodProbe(cached *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	if a.last != nil && versions.IsNewer(a.last, cached) {
 		return a.last
@@ -70,8 +70,8 @@ func (a *Agent) newestNodePodProbe(cached *v1alpha1.NodePodProbe) *v1alpha1.Node
 	return cached
 }
 
-// syncWorkers starts what is wanted, and ends what is not wanted any more. A probe that was
-// reported on goes on from there.
+// syncWorkers starts the probes that are wanted, and ends those that are not wanted any more. A probe
+// with a reported state continues from it.
 func (a *Agent) syncWorkers(o *v1alpha1.NodePodProbe) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,7 +106,7 @@ func (a *Agent) syncWorkers(o *v1alpha1.NodePodProbe) {
 	}
 }
 
-// recordedState is what the status says of a probe.
+// recordedState is the state of a probe in the status.
 func recordedState(o *v1alpha1.NodePodProbe, k key) *v1alpha1.ContainerProbeState {
 	for i := range o.Status.PodProbeStatuses {
 		if o.Status.PodProbeStatuses[i].UID == k.uid {
@@ -125,7 +125,7 @@ func stateOf(pod *v1alpha1.PodProbeStatus, name string) *v1alpha1.ContainerProbe
 	return nil
 }
 
-// collectResults are those of the probes that the spec names, in its order.
+// collectResults returns the results of the probes in the spec, in the order of the spec.
 func (a *Agent) collectResults(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (a *Agent) collectResults(o *v1alpha1.NodePodProbe) []v1alpha1.PodProbeStat
 	return out
 }
 
-// emitResultEvents writes an event for each probe whose result is another one now.
+// emitResultEvents records an event for each probe whose result has changed.
 func (a *Agent) emitResultEvents(before, now *v1alpha1.NodePodProbe) {
 	for i := range now.Status.PodProbeStatuses {
 		status := &now.Status.PodProbeStatuses[i]

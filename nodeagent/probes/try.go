@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// userAgent is what services know probes by.
+	// userAgent is the user agent of probes.
 	userAgent = "kube-probe/regatta"
-	// slack is what a runtime may take beyond the time of a command before the command
-	// counts as one that took too long.
+	// slack is how long a runtime may take in addition to the time of a command before the command counts
+	// as timed out.
 	slack = 2 * time.Second
 )
 
-// longestTry bounds timeoutSeconds: a probe holds a slot of its node while it runs, for which those of other namespaces may wait.
+// longestTry bounds timeoutSeconds: a running probe holds a slot of its node, for which probes of other namespaces may wait.
 const longestTry = time.Minute
 
-// runProbe runs the probe once. An empty state is of nothing that could be found out, and Unknown
-// of a probe that cannot be run.
+// runProbe runs the probe once. The state is empty if there is no result, and Unknown if the probe
+// cannot be run.
 func (w *worker) runProbe(ctx context.Context, c cri.Container, runtime *cri.Runtime) (v1alpha1.ProbeState, string) {
 	timeout := min(secondsAtLeast(w.probe.Probe.TimeoutSeconds, 1), longestTry)
 	switch p := &w.probe.Probe; {
@@ -60,7 +60,7 @@ func noAddressResult(why string) (v1alpha1.ProbeState, string) {
 	return v1alpha1.ProbeUnknown, why
 }
 
-// probeAddress is where the pod listens. The manager has resolved the names of ports.
+// probeAddress is the address of the pod. The manager has resolved the names of ports.
 func (w *worker) probeAddress(port intstr.IntOrString) (address, why string) {
 	if w.pod.IP == "" {
 		return "", ""
@@ -81,7 +81,7 @@ func (w *worker) probeExec(ctx context.Context, c cri.Container, runtime *cri.Ru
 		return v1alpha1.ProbeSucceeded, commandOutput(ended)
 	case err == nil:
 		return v1alpha1.ProbeFailed, commandOutput(ended)
-	case cri.PrintedTooMuch(err): // how it ended is not known, and to go on as if it were well would be worse
+	case cri.PrintedTooMuch(err): // the exit code is not known, and success must not be assumed
 		return v1alpha1.ProbeFailed, fmt.Sprintf("the command printed more than %d KiB", cri.MostOutput>>10)
 	case cri.TimedOut(err):
 		return v1alpha1.ProbeFailed, fmt.Sprintf("the command did not end within %s", timeout)
@@ -120,6 +120,6 @@ func probeTCP(ctx context.Context, address string, timeout time.Duration) (v1alp
 	if err != nil {
 		return v1alpha1.ProbeFailed, err.Error()
 	}
-	_ = connection.Close() // it was there
+	_ = connection.Close() // the connection succeeded
 	return v1alpha1.ProbeSucceeded, ""
 }

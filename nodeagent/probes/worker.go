@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// lookAgain is when to look again for a container that is not there yet.
+	// lookAgain is how soon a missing container is searched for again.
 	lookAgain = time.Second
 	// nonRunning is the message of a container that has ended.
 	nonRunning = "Container(%s) is Non-running"
@@ -33,20 +33,20 @@ type worker struct {
 	pod    v1alpha1.PodProbe // without its probes
 	probe  v1alpha1.ContainerProbe
 	cancel context.CancelFunc
-	// resumed is true for a probe that an agent before this one has reported on.
+	// resumed is true for a probe that an earlier agent has reported.
 	resumed bool
 
-	// record is what is reported; the agent's lock guards it.
+	// record is the reported state; the agent's lock guards it.
 	record *v1alpha1.ContainerProbeState
 	run    progress
 }
 
-// progress is what is known of the run of the container that is probed.
+// progress is the state of the probe for the current run of the container.
 type progress struct {
-	container string // its ID, "" before the first look
+	container string // its ID, "" before the first probe
 	started   time.Time
 	last      v1alpha1.ProbeState
-	times     int32 // that last came in a row
+	times     int32 // the number of equal results in a row
 }
 
 func newWorker(a *Agent, node string, pod *v1alpha1.PodProbe, probe *v1alpha1.ContainerProbe) *worker {
@@ -59,13 +59,13 @@ func (w *worker) isSameProbe(o *worker) bool {
 	return equality.Semantic.DeepEqual(w.pod, o.pod) && equality.Semantic.DeepEqual(w.probe, o.probe)
 }
 
-// startProbing begins to probe. What goes on after the agent restarted begins at any time within a
-// period: all probes of the node at once would be a peak.
+// startProbing begins to probe. A probe that is resumed after a restart of the agent begins at a
+// random time within a period, since all probes of the node at once would be a peak.
 func (w *worker) startProbing(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	var delay time.Duration
 	if w.resumed {
-		delay = rand.N(w.probePeriod()) //nolint:gosec // a peak is no secret
+		delay = rand.N(w.probePeriod()) //nolint:gosec // it need not be unpredictable
 	}
 	recovery.GoUntilDone(ctx, "probes", func(ctx context.Context) {
 		for ctx.Err() == nil {
@@ -84,7 +84,7 @@ func (w *worker) startProbing(ctx context.Context) {
 	})
 }
 
-// roundOnce is round with the slot that it has.
+// roundOnce probes once. The caller holds a slot.
 func (w *worker) roundOnce(ctx context.Context) time.Duration {
 	defer w.agent.slots.Release(w.pod.Namespace)
 	return w.probeOnce(ctx)
@@ -94,12 +94,12 @@ func secondsAtLeast(n, least int32) time.Duration { return time.Duration(max(n, 
 
 func (w *worker) probePeriod() time.Duration { return secondsAtLeast(w.probe.Probe.PeriodSeconds, 1) }
 
-// probeOnce probes once, and says when to do so again.
+// probeOnce probes once, and returns when to probe again.
 func (w *worker) probeOnce(ctx context.Context) time.Duration {
 	begun := time.Now()
 	c, runtime, err := w.findContainer(ctx)
 	switch {
-	case err != nil: // the runtime is away: what was reported is all that is known
+	case err != nil: // the runtime does not answer, so the report stays
 		return w.probePeriod()
 	case runtime == nil || !c.Running && !c.Exited:
 		return min(w.probePeriod(), lookAgain)
@@ -123,8 +123,8 @@ func (w *worker) probeOnce(ctx context.Context) time.Duration {
 	return max(w.probePeriod()-time.Since(begun), 0)
 }
 
-// findContainer is the newest run of the container; without a runtime if there is none. A runtime that does not answer says nothing
-// of containers of another one.
+// findContainer returns the newest run of the container; without a runtime if there is none. An error of one runtime does not
+// matter for containers of another one.
 func (w *worker) findContainer(ctx context.Context) (cri.Container, *cri.Runtime, error) {
 	runtimes, err := w.agent.node.ListRuntimes(ctx)
 	if err != nil {
@@ -144,8 +144,8 @@ func (w *worker) findContainer(ctx context.Context) (cri.Container, *cri.Runtime
 	return cri.Container{}, nil, errors.Join(wrong...)
 }
 
-// trackRun makes a new start with a run that was not seen before: what was reported is of
-// another one. A worker that has just started tells them apart by their times.
+// trackRun starts over for a new run of the container, since the report is about an earlier one. A
+// worker that has just started distinguishes runs by their times.
 func (w *worker) trackRun(ctx context.Context, c cri.Container, runtime *cri.Runtime) error {
 	if w.run.container == c.ID {
 		return nil
@@ -166,14 +166,14 @@ func (w *worker) trackRun(ctx context.Context, c cri.Container, runtime *cri.Run
 	return nil
 }
 
-// countResult takes a result for one if it came as often in a row as it has to. A result of a run
-// that has ended meanwhile is none.
+// countResult reports a result once it came as often in a row as its threshold requires. A result of a
+// run that has ended meanwhile does not count.
 func (w *worker) countResult(ctx context.Context, c cri.Container, state v1alpha1.ProbeState, message string) {
 	if state == "" {
 		return
 	}
 	record := w.reportedState()
-	if state == v1alpha1.ProbeUnknown { // it counts for nothing, but a user must see why there is no result
+	if state == v1alpha1.ProbeUnknown { // it does not count, but a user must see why there is no result
 		if record == nil || record.State == v1alpha1.ProbeUnknown {
 			w.reportResult(state, message)
 		}
@@ -209,14 +209,14 @@ func (w *worker) reportedState() *v1alpha1.ContainerProbeState {
 	return w.record
 }
 
-// reportResult is PPM-09: a result that is another one, or old, is reported.
+// reportResult is PPM-09: it reports a result that has changed, or whose report is old.
 func (w *worker) reportResult(state v1alpha1.ProbeState, text string) {
 	a := w.agent
 	now := metav1.NewTime(a.now()).Rfc3339Copy()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.workers[key{w.pod.UID, w.probe.Name}] != w {
-		return // another one has its place
+		return // another worker has replaced this one
 	}
 	next := &v1alpha1.ContainerProbeState{Name: w.probe.Name, State: state, Message: message.Truncate(text), LastProbeTime: &now, LastTransitionTime: &now}
 	if old := w.record; old != nil {

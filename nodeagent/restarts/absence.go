@@ -10,8 +10,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// absence is since when no runtime answers for a request. It is measured by this process
-// alone: the API server, which dates requests, may have another clock.
+// absence is since when no runtime answers for a request, by the clock of this process: the clock of
+// the API server, which dates requests, may differ.
 type absence struct {
 	request types.UID
 	since   time.Time
@@ -21,7 +21,7 @@ func podKey(r *kruise.ContainerRecreateRequest) types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.PodName}
 }
 
-// absentSince is when it was first seen that no runtime answers for a request.
+// absentSince returns since when no runtime answers for a request.
 func (a *Agent) absentSince(r *kruise.ContainerRecreateRequest) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restarts carries out the ContainerRecreateRequests of a node: it says how
-// far containers have come, and stops those that the manager permits. Which container is
-// stopped when is decided by the manager; see package permit.
+// Package restarts carries out the ContainerRecreateRequests of a node: it reports the progress of
+// containers, and stops those that the manager permits. The manager decides when each container is
+// stopped; see package permit.
 package restarts
 
 import (
@@ -31,13 +31,14 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const (
-	// StopsAtOnce is how many containers are being stopped at a time.
+	// StopsAtOnce is how many containers are stopped at once.
 	StopsAtOnce = 32
-	// workers is how many pods are worked on at once: there is always one for a pod that has nothing to wait for.
+	// workers is how many pods are reconciled at once: more than StopsAtOnce, so that pods without a stop need not
+	// wait.
 	workers = StopsAtOnce + 8
 )
 
-// Agent carries requests out. Its cache has those of its node only.
+// Agent carries out requests. Its cache has only those of its node.
 type Agent struct {
 	client client.Client
 	live   client.Reader
@@ -61,7 +62,7 @@ func WithClock(now func() time.Time) Option { return func(a *Agent) { a.now = no
 // WithAddress sets the IP of the node, for hooks of pods that use its network.
 func WithAddress(ip string) Option { return func(a *Agent) { a.stopper.Address = ip } }
 
-// New makes an Agent. live reads past the cache.
+// New makes an Agent. live reads from the API server.
 func New(c client.Client, live client.Reader, node *cri.Node, events record.EventRecorder, opts ...Option) *Agent {
 	a := &Agent{
 		client: c, live: live, node: node, events: events, now: time.Now,
@@ -74,7 +75,7 @@ func New(c client.Client, live client.Reader, node *cri.Node, events record.Even
 	return a
 }
 
-// SetupWithManager starts the Agent with a manager. Requests are worked on pod by pod.
+// SetupWithManager starts the Agent with a manager. Requests are reconciled by pod.
 func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	pod := func(_ context.Context, o client.Object) []reconcile.Request {
 		r, ok := o.(*kruise.ContainerRecreateRequest)
@@ -92,7 +93,7 @@ func (a *Agent) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// listRequests are those of a pod.
+// listRequests returns the requests of a pod.
 func (a *Agent) listRequests(ctx context.Context, pod types.NamespacedName) ([]*kruise.ContainerRecreateRequest, error) {
 	list := &kruise.ContainerRecreateRequestList{}
 	if err := a.client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {

@@ -11,8 +11,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// pickRequest says which request of a pod is worked on, nil for none, and which others have
-// to say that they wait (CRR-06).
+// pickRequest returns which request of a pod is worked on, nil for none, and which others must report
+// that they wait (CRR-06).
 func pickRequest(requests []*kruise.ContainerRecreateRequest) (work *kruise.ContainerRecreateRequest, waiting []*kruise.ContainerRecreateRequest) {
 	stage := map[kruise.ContainerRecreateRequestPhase]int{
 		kruise.ContainerRecreateRequestRecreating: 0, kruise.ContainerRecreateRequestPending: 1, "": 2,
@@ -35,7 +35,8 @@ func pickRequest(requests []*kruise.ContainerRecreateRequest) (work *kruise.Cont
 	return work, waiting
 }
 
-// done: the other phases that the schema takes are of containers, not of requests.
+// isDone reports whether a request has ended. The other phases in the schema are those of containers, not of
+// requests.
 func isDone(r *kruise.ContainerRecreateRequest) bool {
 	switch r.Status.Phase {
 	case "", kruise.ContainerRecreateRequestPending, kruise.ContainerRecreateRequestRecreating:
@@ -45,8 +46,8 @@ func isDone(r *kruise.ContainerRecreateRequest) bool {
 }
 
 // isGraceStarted reports whether the manager has begun to take the pod out of its services, if it is
-// to (CRR-07). The manager waits until it is out, by its own clock, and permits nothing before:
-// the clock of this node may be another one.
+// to (CRR-07). The manager waits until the pod is out, by its own clock, and permits nothing before:
+// the clock of this node may differ.
 func isGraceStarted(r *kruise.ContainerRecreateRequest) bool {
 	s := r.Spec.Strategy
 	return s == nil || s.UnreadyGracePeriodSeconds == nil ||

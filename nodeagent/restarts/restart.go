@@ -21,20 +21,20 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/stop"
 )
 
-// defaultGrace is that of Kubernetes.
+// defaultGrace is the default grace period of Kubernetes.
 const defaultGrace = 30 * time.Second
 
-// WaitingReason is of an event of a request whose container is not stopped yet, since its namespace has as many stops on the
-// node as it may have.
+// WaitingReason is the reason of an event about a request whose container is not stopped yet, since its namespace has all
+// the stops on the node that it may have.
 const WaitingReason = "WaitingForOtherStops"
 
-// restartContainer stops one container, and writes how that went. It asks the API server first
-// whether the request still stands: the cache may be late, and a stop cannot be undone.
+// restartContainer stops one container, and writes the result. It first reads the request from the API
+// server: the cache may be late, and a stop cannot be undone.
 func (a *Agent) restartContainer(ctx context.Context, s seen, runtime *cri.Runtime, i int) (failed bool, err error) {
 	c := &s.request.Spec.Containers[i]
 	if !a.stops.TryAcquire(s.request.Namespace) {
 		a.events.Eventf(s.request, corev1.EventTypeNormal, WaitingReason, "Container %s waits for other containers of the node to stop", c.Name)
-		return false, nil // the next look tries again
+		return false, nil // the next reconcile tries again
 	}
 	defer a.stops.Release(s.request.Namespace)
 	run := s.containers[c.Name]
@@ -47,22 +47,22 @@ func (a *Agent) restartContainer(ctx context.Context, s seen, runtime *cri.Runti
 	next := state{Name: c.Name, Phase: kruise.ContainerRecreateRequestRecreating, IsKilled: true}
 	if err := a.stopContainer(ctx, s.request, c, runtime, run); err != nil {
 		if cri.IsUnavailable(err) || ctx.Err() != nil {
-			return false, err // the runtime, or this agent, restarts; the same run is stopped then
+			return false, err // the runtime, or this agent, restarts; the same run is stopped later
 		}
 		next = state{Name: c.Name, Phase: kruise.ContainerRecreateRequestFailed, Message: fmt.Sprintf(kruise.ContainerRecreateRequestKillErrorMessage, message.ErrorText(err))}
 	}
 	return next.Phase == kruise.ContainerRecreateRequestFailed, a.reportContainer(ctx, s.request, next)
 }
 
-// reportContainer writes the state of one container over whatever the manager wrote while it was
-// being stopped. It goes on when the agent ends, since the container is
-// stopped in any case.
+// reportContainer writes the state of one container, also if the manager wrote the request while the
+// container was being stopped. The write continues when the agent ends, since the container is stopped
+// in any case.
 func (a *Agent) reportContainer(ctx context.Context, r *kruise.ContainerRecreateRequest, next state) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if isDone(r) {
-			return nil // the manager has ended the request meanwhile, and said how
+			return nil // the manager has ended the request meanwhile, with its result
 		}
 		err := a.patchStatus(ctx, r, func(st *kruise.ContainerRecreateRequestStatus) {
 			st.ContainerRecreateStates = replaceState(st.ContainerRecreateStates, next)
@@ -76,7 +76,7 @@ func (a *Agent) reportContainer(ctx context.Context, r *kruise.ContainerRecreate
 	})
 }
 
-// isStillPermitted reports whether a request is still to be carried out, for that run.
+// isStillPermitted reports whether a request still permits to end that run.
 func (a *Agent) isStillPermitted(ctx context.Context, r *kruise.ContainerRecreateRequest, container, run string) (bool, error) {
 	now := &kruise.ContainerRecreateRequest{}
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), now); err != nil {
@@ -104,7 +104,7 @@ func (a *Agent) stopContainer(ctx context.Context, r *kruise.ContainerRecreateRe
 	})
 }
 
-// podOf is the pod of a request, as far as events need to know it.
+// podOf returns the pod of a request with the fields that events need.
 func podOf(r *kruise.ContainerRecreateRequest) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// lookAgain is when to look at containers again that nothing reports about.
+	// lookAgain is how soon containers are checked again, since no event reports their changes.
 	lookAgain = 3 * time.Second
 	// mostAbsence is how long a request is kept while no container runtime answers.
 	mostAbsence = time.Minute
@@ -35,23 +35,23 @@ func (a *Agent) Reconcile(ctx context.Context, pod reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	work, waiting := pickRequest(all)
-	if work == nil { // then none waits
+	if work == nil { // then no request waits
 		a.clearAbsence(pod.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	var failed error // of those that wait, which keep the other from nothing
+	var failed error // errors of waiting requests, which do not block the other
 	for _, r := range waiting {
 		err := a.patchStatus(ctx, r, func(s *kruise.ContainerRecreateRequestStatus) { s.Phase = kruise.ContainerRecreateRequestPending })
 		failed = errors.Join(failed, client.IgnoreNotFound(err))
 	}
 	after, err := a.reconcileRequest(ctx, work)
 	if err != nil {
-		after = 0 // what failed is tried again after a back-off, not each time the runtime would be asked
+		after = 0 // an error is retried after a backoff, not after the usual time
 	}
 	return requeue.ReconcileResult(ctx, work, after, errors.Join(failed, err))
 }
 
-// reconcileRequest does one thing for a request, and says when to look again.
+// reconcileRequest does one step for a request, and returns when to reconcile again.
 func (a *Agent) reconcileRequest(ctx context.Context, r *kruise.ContainerRecreateRequest) (time.Duration, error) {
 	if !isGraceStarted(r) {
 		if r.Status.Phase != kruise.ContainerRecreateRequestRecreating {
@@ -84,7 +84,7 @@ func setRecreating(s *kruise.ContainerRecreateRequestStatus) {
 	s.Phase = kruise.ContainerRecreateRequestRecreating
 }
 
-// inspectContainers asks the runtime for the containers. why is set where it cannot ever be asked.
+// inspectContainers asks the runtime for the containers. why is set if that can never succeed.
 func (a *Agent) inspectContainers(ctx context.Context, r *kruise.ContainerRecreateRequest) (s seen, runtime *cri.Runtime, why string, err error) {
 	for i := range r.Spec.Containers {
 		c := &r.Spec.Containers[i]
@@ -127,7 +127,7 @@ func (a *Agent) inspectContainers(ctx context.Context, r *kruise.ContainerRecrea
 	return seen{request: r, containers: containers, permits: permits, now: a.now()}, runtime, "", nil
 }
 
-// handleAbsence keeps a request while the runtime restarts, but not indefinitely.
+// handleAbsence keeps a request while the runtime restarts, up to mostAbsence.
 func (a *Agent) handleAbsence(ctx context.Context, r *kruise.ContainerRecreateRequest, err error) (time.Duration, error) {
 	if !cri.IsUnavailable(err) {
 		return 0, err
@@ -141,7 +141,7 @@ func (a *Agent) handleAbsence(ctx context.Context, r *kruise.ContainerRecreateRe
 	return lookAgain, nil
 }
 
-// advanceRequest is CRR-09, with the states as they are written.
+// advanceRequest is CRR-09, on the states as they are written.
 func (a *Agent) advanceRequest(ctx context.Context, s seen, runtime *cri.Runtime, wait time.Duration) (time.Duration, error) {
 	r := s.request
 	ignores := r.Spec.Strategy != nil && r.Spec.Strategy.FailurePolicy == kruise.ContainerRecreateRequestFailurePolicyIgnore
@@ -169,7 +169,7 @@ func (a *Agent) advanceRequest(ctx context.Context, s seen, runtime *cri.Runtime
 			return wait, nil
 		}
 		if s.permits[st.Name] != run.ID {
-			continue // the manager has not said so
+			continue // the manager has not permitted it
 		}
 		failed, err := a.restartContainer(ctx, s, runtime, i)
 		if err != nil || !failed || !ignores {
@@ -190,8 +190,7 @@ func (a *Agent) completeRequest(ctx context.Context, r *kruise.ContainerRecreate
 	})
 }
 
-// patchStatus changes the status of a request as it was read, and takes what the API server
-// made of it.
+// patchStatus patches the status of a request, and updates the request from the response.
 func (a *Agent) patchStatus(ctx context.Context, r *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
 	before := r.DeepCopy()
 	change(&r.Status)

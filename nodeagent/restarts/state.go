@@ -11,10 +11,10 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
 )
 
-// state is how far a container has come.
+// state is the progress of a container.
 type state = kruise.ContainerRecreateRequestContainerRecreateState
 
-// seen is what a round has found out about the containers of a request.
+// seen has the containers of a request as one reconcile found them.
 type seen struct {
 	request    *kruise.ContainerRecreateRequest
 	containers map[string]cri.Container
@@ -22,8 +22,8 @@ type seen struct {
 	now        time.Time
 }
 
-// nextStates are how far all containers have come, in the order of the spec. wait is when
-// to look again though nothing changes; 0 for never.
+// nextStates returns the states of all containers, in the order of the spec. wait is when to reconcile
+// again without a change; 0 for never.
 func (s seen) nextStates() (out []state, wait time.Duration) {
 	for i := range s.request.Spec.Containers {
 		c := &s.request.Spec.Containers[i]
@@ -36,7 +36,7 @@ func (s seen) nextStates() (out []state, wait time.Duration) {
 	return out, wait
 }
 
-// recordedState is what was written of a container.
+// recordedState is the state of a container in the status.
 func (s seen) recordedState(name string) state {
 	states := s.request.Status.ContainerRecreateStates
 	if i := slices.IndexFunc(states, func(st state) bool { return st.Name == name }); i >= 0 {
@@ -79,15 +79,14 @@ func (s seen) isForced() bool {
 }
 
 // isKilled reports whether the request has ended a run already: it was written, or the run
-// that the manager named is no longer the current one. The latter is what remains of
-// an agent that died before it could write.
+// that the manager named is no longer the current one. The latter is the only sign of a stop if the
+// agent ended before it could write.
 func (s seen) isKilled(name string, run cri.Container) bool {
 	return s.recordedState(name).IsKilled || s.permits[name] != "" && s.permits[name] != run.ID
 }
 
-// timeToSuccess is 0 for a container that runs again, is ready, and has been running for long
-// enough; negative while only another report of the pod can tell, else how long it
-// takes.
+// timeToSuccess is 0 for a container that runs again, is ready, and has been running for long enough.
+// It is negative while that depends on the pod's status, and otherwise the remaining time.
 func (s seen) timeToSuccess(name string, run cri.Container) time.Duration {
 	const unknown = -1
 	i := slices.IndexFunc(s.request.Status.ContainerStatusSnapshot, func(c kruise.ContainerStatusSnapshot) bool { return c.Name == name })

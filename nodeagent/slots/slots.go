@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slots shares what a node does at once among namespaces, so that what takes long in one of them keeps nothing of
-// the others waiting.
+// Package slots shares the concurrent work of a node among namespaces, so that slow work of one namespace does not block
+// the others.
 package slots
 
 import (
@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// fewest is with how many slots some are held back. With fewer there is nothing to share but the order.
+// fewest is the number of slots from which some are reserved for other namespaces. With fewer slots only the
+// order is shared.
 const fewest = 4
 
-// Slots are so many things that are done at once. A namespace gets another slot only while it holds fewer than are free: half
-// of them if it is alone, and there is room for the next one at any time. Of those that wait, the one that holds the fewest is
-// next, and among these the one that waits longest.
+// Slots bounds concurrent work. A namespace gets another slot only while it holds fewer than are free: half of them if it is
+// alone, so that there is always room for another namespace. The waiting namespace that holds the fewest is next, and among
+// these the one that waits longest.
 type Slots struct {
 	all int
 
@@ -30,7 +31,7 @@ type waiter struct {
 	granted   chan struct{}
 }
 
-// New makes Slots that are free.
+// New makes n free Slots.
 func New(n int) *Slots { return &Slots{all: n, free: n, held: map[string]int{}} }
 
 // TryAcquire takes a slot if there is one for a namespace now.
@@ -64,11 +65,11 @@ func (s *Slots) Acquire(ctx context.Context, namespace string) error {
 			return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
 		}
 	}
-	s.freeSlot(namespace) // it was granted meanwhile
+	s.freeSlot(namespace) // the slot was granted meanwhile
 	return fmt.Errorf("waiting for a slot of namespace %q: %w", namespace, ctx.Err())
 }
 
-// Release gives a slot back.
+// Release releases a slot.
 func (s *Slots) Release(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *Slots) takeSlot(namespace string) {
 	s.held[namespace]++
 }
 
-// grantWaiting gives slots to those who wait. The caller holds s.mu.
+// grantWaiting gives free slots to waiting callers. The caller holds s.mu.
 func (s *Slots) grantWaiting() {
 	for {
 		next := -1

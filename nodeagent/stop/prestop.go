@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/httpget"
 )
 
-// preStop runs the hook of a container, for as long as the container has to stop.
+// preStop runs the hook of a container, within the grace period.
 func (s Stopper) preStop(ctx context.Context, t Target, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -59,7 +59,7 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hookAddress is where a hook goes: the pod, unless it names another host.
+// hookAddress is the address of a hook: the pod, unless the hook names another host.
 func (s Stopper) hookAddress(ctx context.Context, t Target, host string, port intstr.IntOrString) (string, error) {
 	number := port.IntValue()
 	if port.Type == intstr.String && number == 0 {
@@ -84,7 +84,7 @@ func (s Stopper) hookAddress(ctx context.Context, t Target, host string, port in
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// getHTTP asks by HTTP.
+// getHTTP sends the HTTP request of a hook.
 func getHTTP(ctx context.Context, hook *corev1.HTTPGetAction, address string) error {
 	answer, err := httpget.RunAction(ctx, hook, address, "")
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stop stops single containers as the kubelet does: first the hook, then the
-// signal, and the end when the grace is over. The kubelet starts them again.
+// Package stop stops single containers as the kubelet does: first the hook, then the signal, and a
+// kill when the grace period is over. The kubelet starts them again.
 package stop
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 )
 
-// leastGrace is what a container has to stop at least, however long its hook took.
+// leastGrace is how long a container has at least to stop, however long its hook took.
 const leastGrace = 2 * time.Second
 
 // Stopper stops containers.
@@ -26,14 +26,14 @@ type Stopper struct {
 type Target struct {
 	Runtime *cri.Runtime
 	Run     cri.Container
-	// Hook is what runs before the container is stopped, nil if nothing.
+	// Hook runs before the container is stopped; may be nil.
 	Hook *corev1.LifecycleHandler
 	// Ports of the container, for names of ports in the hook.
 	Ports []corev1.ContainerPort
 }
 
-// StopContainer runs the hook, and stops the container with the grace that is left. That the hook
-// failed is given to hookFailed, and keeps nothing from being stopped.
+// StopContainer runs the hook, and stops the container with the grace that is left. An error of the
+// hook is passed to hookFailed, and does not prevent the stop.
 func (s Stopper) StopContainer(ctx context.Context, t Target, grace time.Duration, hookFailed func(error)) error {
 	if t.Hook != nil && grace > 0 {
 		begun := time.Now()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command daemon is kruise-daemon: what Regatta does on a node.
+// Command daemon is kruise-daemon: Regatta's agent on a node.
 package main
 
 import (

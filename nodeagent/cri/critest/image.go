@@ -9,7 +9,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// AddImage adds an image, with the names that it goes by.
+// AddImage adds an image with its tags.
 func (r *Runtime) AddImage(id string, tags ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package critest serves a container runtime that is made up, by CRI v1 over a real
-// socket, for tests.
+// Package critest serves a fake container runtime, by CRI v1 over a real socket, for tests.
 package critest
 
 import (
@@ -21,17 +20,16 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Runtime is the server. Its containers and images are what tests make them.
+// Runtime is the server. Tests set its containers and images.
 type Runtime struct {
 	runtimev1.UnimplementedRuntimeServiceServer
 	runtimev1.UnimplementedImageServiceServer
 
-	// Socket is where it listens.
+	// Socket is the path of the socket.
 	Socket string
-	// Name is what it calls itself.
+	// Name is the name of the runtime.
 	Name string
-	// NoImages leaves the service of images out, and NoInfo the verbose part of the status
-	// of containers.
+	// NoImages omits the image service, and NoInfo the verbose part of the status of containers.
 	NoImages, NoInfo bool
 
 	mu         sync.Mutex
@@ -83,7 +81,7 @@ func (r *Runtime) StartServer(t testing.TB) {
 	go func() { _ = server.Serve(listener) }() // it ends with Stop
 }
 
-// StopServer ends the server and what it was answering.
+// StopServer ends the server and its calls.
 func (r *Runtime) StopServer() {
 	r.mu.Lock()
 	server := r.server
@@ -94,7 +92,7 @@ func (r *Runtime) StopServer() {
 	}
 }
 
-// RecordedCalls are what changed something so far, a line each.
+// RecordedCalls returns the calls so far that changed something, a line each.
 func (r *Runtime) RecordedCalls() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,10 +105,10 @@ func (r *Runtime) recordCall(format string, args ...any) {
 	r.calls = append(r.calls, fmt.Sprintf(format, args...))
 }
 
-// StartRun starts a new run of a container and returns its ID as pods have it.
+// StartRun starts a new run of a container and returns its ID as in the status of pods.
 func (r *Runtime) StartRun(podUID, name string) string { return r.RunAs(podUID, name, 0) }
 
-// RunAs is Run with the kubelet's hash of the container, and its env as NAME=value.
+// RunAs is StartRun with the kubelet's hash of the container, and its env as NAME=value.
 func (r *Runtime) RunAs(podUID, name string, hash uint64, env ...string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +142,7 @@ func (r *Runtime) ExitContainer(podUID, name string) {
 	}
 }
 
-// RemovePod removes the pod with all that it had.
+// RemovePod removes a pod with its containers.
 func (r *Runtime) RemovePod(podUID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

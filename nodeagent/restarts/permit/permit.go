@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permit is how the manager tells a node which containers to stop: an
-// annotation of a ContainerRecreateRequest with the run of each one.
+// Package permit has the annotation by which the manager permits a node to stop containers: it is on a
+// ContainerRecreateRequest, and names the run of each container.
 //
 // A permit names a run, not a container, and it is written before anything is
-// stopped. So whatever is repeated after a crash, of the manager or of the agent,
-// one permit ends one run, and no other.
+// stopped. So one permit ends only one run, even if a step is repeated after a crash of the manager or
+// the agent.
 package permit
 
 import (
@@ -24,7 +24,7 @@ const Key = "crr.regatta.sh/restart"
 // Permits are the IDs of the runs to end, by name of the container.
 type Permits map[string]string
 
-// ReadPermits reads the permits of an object. What cannot be read permits nothing.
+// ReadPermits reads the permits of an object. An invalid annotation permits nothing.
 func ReadPermits(o client.Object) (Permits, error) {
 	text := o.GetAnnotations()[Key]
 	if text == "" {
@@ -37,8 +37,7 @@ func ReadPermits(o client.Object) (Permits, error) {
 	return out, nil
 }
 
-// AddToObject adds permits to an object, beside those that it has, and reports whether there
-// were any that it had not.
+// AddToObject adds permits to those of an object, and reports whether any were new.
 func (p Permits) AddToObject(o client.Object, names []string, run func(name string) string) (bool, error) {
 	all := maps.Clone(p)
 	if all == nil {
