@@ -5,10 +5,14 @@
 // protection/guards), in the namespaces concerned, limited by conditions that the API server evaluates
 // itself. One replica writes them; every replica can look up how a kind is protected.
 //
-// The pods that SidecarSets may concern are the exception, and those of namespaces with WorkloadSpreads and PersistentPodStates. Any replica can make the API server send these pods.
-// It writes a claim into the configuration before the object is written, with entries that send more pods than before, never fewer. The leader keeps a claim until it has seen the
-// object, or for two minutes. Only the leader reduces what is sent, by the objects in the API server and not in its cache. Both write only if the configuration has not changed since
-// they read it. While there are claims, pods are sent to a path with a token, by which a replica looks up the objects that its cache may not have.
+// The pods that SidecarSets may concern are the exception, and those of namespaces with
+// WorkloadSpreads and PersistentPodStates. Any replica can make the API server send these pods. It
+// writes a claim into the configuration before the object is written, with entries that send more
+// pods than before, never fewer. The leader keeps a claim until it has seen the object, or for two
+// minutes. Only the leader reduces what is sent, by the objects in the API server and not in its
+// cache. Both write only if the configuration has not changed since they read it. While there are
+// claims, pods are sent to a path with a token, by which a replica looks up the objects that its
+// cache may not have.
 package webhookconfig
 
 import (

@@ -38,9 +38,10 @@ func newRoom() room {
 	return room{wholes: newSlots(AnswersAtOnce / 2), singles: newSlots(SinglesAtOnce)}
 }
 
-// slots are shared by users: one user, or the service accounts of one namespace, waits for or has at most a quarter of them at once, and at least one. Further questions of
-// that user wait for the user's own slots, so that a user who asks without end does not make others wait. The same holds for a user who does not read: while others wait,
-// sending an answer is limited in time.
+// slots are shared by users: one user, or the service accounts of one namespace, waits for or has
+// at most a quarter of them at once, and at least one. Further questions of that user wait for the
+// user's own slots, so that a user who asks without end does not make others wait. The same holds
+// for a user who does not read: while others wait, sending an answer is limited in time.
 type slots struct {
 	all chan struct{}
 

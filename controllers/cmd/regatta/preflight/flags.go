@@ -165,8 +165,9 @@ func (l *look) compareGates(set string) error {
 // gatesValue is the value for feature gates.
 const gatesValue = "featureGates"
 
-// keptGates sets the gates that users have, and returns them in the form that the chart accepts. If that differs from what users wrote, or a gate does
-// not exist, the command sets all gates again: they are one value, and removing it would turn off the gates that users turned on.
+// keptGates sets the gates that users have, and returns them in the form that the chart accepts. If
+// that differs from what users wrote, or a gate does not exist, the command sets all gates again:
+// they are one value, and removing it would turn off the gates that users turned on.
 func (l *look) keptGates(here features.Gates) []string {
 	var kept []string
 	rewrites := l.release.rewritesGates
