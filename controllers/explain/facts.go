@@ -38,7 +38,7 @@ func CollectFacts(at map[string]any, without ...string) []Fact {
 		}
 	}
 	slices.SortFunc(out, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
-	// A rule may read a group and one of its counts: only the count is listed.
+	// A rule may read a group and one of its counts. The group shows both, so the count is left out.
 	return slices.DeleteFunc(slices.Clone(out), func(f Fact) bool {
 		return slices.ContainsFunc(out, func(o Fact) bool { return strings.HasPrefix(f.Name, o.Name+".") })
 	})
