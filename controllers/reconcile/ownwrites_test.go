@@ -4,6 +4,7 @@ package reconcile_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -114,6 +115,48 @@ func TestARestoredStatusCounts(t *testing.T) {
 		if got := read().Status.Phase; got != restored.Status.Phase {
 			t.Errorf("the phase is %q after the restore", got)
 		}
+	}
+}
+
+// What the cache has, and the API server's answer leaves out, is not in the status.
+func TestAStatusThatIsReadAgainHasNothingOfTheCache(t *testing.T) {
+	w := newLateCache(t)
+	read := func(deps reconcile.Deps) *corev1.Pod {
+		t.Helper()
+		p := &corev1.Pod{}
+		if err := deps.ReadObject(t.Context(), client.ObjectKeyFromObject(pod("a")), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	deps := reconcile.Deps{Client: w.deps.Client, Now: w.deps.Now, Live: interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			stored := &corev1.Pod{}
+			if err := c.Get(ctx, key, stored); err != nil {
+				return err
+			}
+			text, err := json.Marshal(stored)
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(text, o) // as clients of API servers decode
+		},
+	})}.WithDefaults()
+	p := read(deps)
+	p.Status.Reason = "Late"
+	if err := deps.Client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	late := w.stored(t)
+	read(deps) // the cache shows it
+	p.Status.Reason = ""
+	if err := deps.Client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.late = late
+	w.now = w.now.Add(2 * time.Minute)
+	if got := read(deps).Status.Reason; got != "" {
+		t.Errorf("the reason is %q", got)
 	}
 }
 
