@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -184,10 +185,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, 
 	return reconcile.Result{RequeueAfter: requeueAfter(b.DesiredSpec())}, errors.Join(failed, r.writeReplica(ctx, b, me))
 }
 
+// readLive reads a bundle anew, past the cache. It decodes into an empty object: decoding keeps what an answer leaves out, such as a
+// candidate that was taken back.
+func (r *Reconciler) readLive(ctx context.Context, b policy.AnyPolicyBundle) error {
+	found := emptyBundle(keyOf(b))
+	if err := r.Reader.Get(ctx, keyOf(b), asObject(found)); err != nil {
+		return err
+	}
+	reflect.ValueOf(b).Elem().Set(reflect.ValueOf(found).Elem())
+	return nil
+}
+
 // publishStatus computes the status of a bundle, and returns the bundle as it was before.
 func (r *Reconciler) publishStatus(ctx context.Context, b policy.AnyPolicyBundle) (before policy.AnyPolicyBundle, err error) {
 	// Read from the API server: a bundle that was published a moment ago must not be published again.
-	if err := r.Reader.Get(ctx, keyOf(b), asObject(b)); err != nil {
+	if err := r.readLive(ctx, b); err != nil {
 		return nil, fmt.Errorf("reading policy bundle: %w", err) // if it is gone the next look finds that
 	}
 	if err := r.pruneReplicas(ctx, b); err != nil {

@@ -75,7 +75,7 @@ func (r *Reconciler) pruneReplicas(ctx context.Context, b policy.AnyPolicyBundle
 	}
 	err = r.Client.Status().Patch(ctx, asObject(b), client.MergeFromWithOptions(asObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return r.Reader.Get(ctx, keyOf(b), asObject(b)) // the next reconcile tries again
+		return r.readLive(ctx, b) // the next reconcile tries again
 	}
 	if err != nil {
 		return fmt.Errorf("taking replicas that are gone out of policy bundle %s: %w", keyOf(b), err)
