@@ -166,7 +166,7 @@ func annotate(ctx context.Context, c client.Client, o *metav1.PartialObjectMetad
 	return annotate(ctx, c, o, text, keys[:half]...) + annotate(ctx, c, o, text, keys[half:]...)
 }
 
-var _ = Describe("an annotation that no manager wrote, on an object of any kind", func() {
+var _ = Describe("an annotation that no manager wrote, on an object of any kind", SpecPriority(1), func() {
 	It("ends no manager and no node agent, and keeps no other object of the kind from being acted on", func(ctx SpecContext) {
 		if !shared.real {
 			Skip("no node agent runs")

@@ -15,7 +15,7 @@ import (
 )
 
 // What anyone who may annotate a pod can write, where the managers and the node agents read JSON.
-var _ = Describe("an annotation that no manager wrote", func() {
+var _ = Describe("an annotation that no manager wrote", SpecPriority(1), func() {
 	It("ends no manager and no node agent, and keeps no other pod from its update", func(ctx SpecContext) {
 		u := newUser(ctx)
 		set := &v1beta1.SidecarSet{}

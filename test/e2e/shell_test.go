@@ -47,6 +47,9 @@ func newUser(ctx context.Context) *user {
 }
 
 func (u *user) try(name string, args ...string) (string, error) {
+	if name == "kubectl" && isRepeated(args) {
+		return runKubectl(shared.installed.Kubeconfig, args)
+	}
 	path := filepath.Join(shared.installed.Tools, name)
 	if name == "regatta" {
 		path = shared.programs["regatta"]

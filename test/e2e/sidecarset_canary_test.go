@@ -77,7 +77,7 @@ spec:
 	}
 	show := func(u *user, what string) {
 		GinkgoHelper()
-		AddReportEntry(what, u.kubectl("get", "pods", "-l", "app=nginx", "-L", "canary.release", "-o",
+		AddReportEntry(what, u.kubectl("get", "pods", "-l", "app=nginx", "-o",
 			`custom-columns=NAME:.metadata.name,CANARY:.metadata.labels.canary\.release,SIDECAR:.spec.containers[?(@.name=="sidecar1")].image,RESTARTS:.status.containerStatuses[*].restartCount`))
 	}
 	const all, canary, rest = "app=nginx", "app=nginx,canary.release=true", "app=nginx,canary.release!=true"

@@ -16,7 +16,7 @@ import (
 // The CloneSet tutorial of OpenKruise, step by step. Its
 // minReadySeconds of 60 is 8 here, unless E2E_FULL is set: nothing but the
 // waiting changes.
-var _ = Describe("the CloneSet tutorial", func() {
+var _ = Describe("the CloneSet tutorial", SpecPriority(1), func() {
 	It("scales out step by step, deletes a named pod, updates in place, and stops at the partition", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		apply := func(file string, replace ...string) {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/get"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/utils/ptr"
+)
+
+// Commands that specs repeat until they show what is expected. They run in this process, since half of a spec's
+// processor time went to starting kubectl otherwise.
+var repeated = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command{
+	"get": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return get.NewCmdGet("kubectl", f, s)
+	},
+	"describe": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return describe.NewCmdDescribe("kubectl", f, s)
+	},
+}
+
+// kubectlFailed is what a command of kubectl ends with in place of ending the process.
+type kubectlFailed struct{ message string }
+
+var endNoProcess = sync.OnceFunc(func() {
+	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(kubectlFailed{message}) })
+})
+
+// isRepeated reports whether runKubectl can run a command: kubectl get and describe, after flags for the namespace.
+// One that watches goes on until its process is killed.
+func isRepeated(args []string) bool {
+	for len(args) > 2 && args[0] == "-n" {
+		args = args[2:]
+	}
+	if len(args) == 0 || repeated[args[0]] == nil {
+		return false
+	}
+	for _, arg := range args {
+		if arg == "-w" || strings.HasPrefix(arg, "--watch") || arg == "-f" || strings.HasPrefix(arg, "--filename") {
+			return false
+		}
+	}
+	return true
+}
+
+// runKubectl runs a command of kubectl in this process and returns all that it prints.
+func runKubectl(kubeconfig string, args []string) (out string, err error) {
+	endNoProcess()
+	var printed bytes.Buffer
+	defer func() {
+		out = printed.String()
+		switch failed := recover().(type) {
+		case nil:
+		case kubectlFailed:
+			out, err = out+failed.message+"\n", errors.New("exit status 1")
+		default:
+			panic(failed)
+		}
+	}()
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig = ptr.To(kubeconfig)
+	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
+	flags.AddFlags(root.PersistentFlags())
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed}
+	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
+	for _, command := range repeated {
+		root.AddCommand(command(factory, streams))
+	}
+	root.SetArgs(args)
+	root.SetOut(&printed)
+	root.SetErr(&printed)
+	return "", root.Execute()
+}
