@@ -27,7 +27,6 @@ type Runner struct {
 	share    float64
 	backlog  int
 	strikes  int
-	counting []compare.CounterOption
 	observer Observer
 	sampled  func(Sampled)
 	busy     func() bool
@@ -104,11 +103,6 @@ func WithBacklog(n int) Option { return func(s *Runner) { s.backlog = max(n, 1) 
 // WithStrikes sets after how many late decisions in a row a shadow stops itself.
 func WithStrikes(n int) Option { return func(s *Runner) { s.strikes = max(n, 1) } }
 
-// WithCounting sets how differences are counted.
-func WithCounting(opts ...compare.CounterOption) Option {
-	return func(s *Runner) { s.counting = opts }
-}
-
 // WithObserver sets the observer of each decision.
 func WithObserver(o Observer) Option { return func(s *Runner) { s.observer = o } }
 
@@ -166,7 +160,7 @@ func (s *Runner) Watch(name string, snapshot *engine.Snapshot, opts ...WatchOpti
 		if old != nil {
 			s.forgetShadow(name)
 		}
-		w.counts = &counts{since: s.clock(), counter: compare.NewCounter(s.counting...)}
+		w.counts = &counts{since: s.clock(), counter: compare.NewCounter()}
 	}
 	s.watched[name] = w
 }

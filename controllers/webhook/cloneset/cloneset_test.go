@@ -30,8 +30,7 @@ type (
 		KeepTemplates bool
 	}
 	Validator struct {
-		Pods    client.Reader
-		Checker podtemplate.Checker
+		Pods client.Reader
 	}
 )
 
@@ -40,7 +39,7 @@ func (d *Defaulter) Handle(ctx context.Context, r admission.Request) admission.R
 }
 
 func (v *Validator) Handle(ctx context.Context, r admission.Request) admission.Response {
-	return New(Options{Pods: v.Pods, Checker: v.Checker}).ValidatingHandler().Handle(ctx, r)
+	return New(Options{Pods: v.Pods}).ValidatingHandler().Handle(ctx, r)
 }
 
 const (

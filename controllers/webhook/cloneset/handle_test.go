@@ -3,15 +3,11 @@
 package cloneset
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -56,40 +52,6 @@ func TestRequestsThatCannotBeReadAreBad(t *testing.T) {
 	}
 }
 
-// checker counts how often it is asked, and finds one mistake and one doubt.
-type checker struct {
-	asked  int
-	claims []string
-}
-
-func (c *checker) CheckTemplate(_ context.Context, _ string, _ *corev1.PodTemplateSpec, claims []string, path *field.Path) (field.ErrorList, []string) {
-	c.asked++
-	c.claims = claims
-	return field.ErrorList{field.Forbidden(path.Child("spec", "hostPID"), "no")}, []string{"quota"}
-}
-
-func TestAChecker(t *testing.T) {
-	for _, version := range versions() {
-		c := &checker{}
-		v := &Validator{Pods: pods{}, Checker: c}
-		object := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}`), nil)
-		errs, warnings := findingsOf(t, v, version, object, nil)
-		compare(t, version, []string{"spec.template.spec.hostPID: Forbidden: no"}, errs)
-		compare(t, version, []string{"quota"}, warnings)
-		if diff := cmp.Diff([]string{"data"}, c.claims); diff != "" || c.asked != 1 {
-			t.Errorf("asked %d times (-want +got):\n%s", c.asked, diff)
-		}
-		scaled := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {replicas: 9, volumeClaimTemplates: [{metadata: {name: data}}]}}`), object)
-		if errs, _ := findingsOf(t, v, version, scaled, object); len(errs) > 0 || c.asked != 1 {
-			t.Errorf("asked %d times about a template that stayed: %v", c.asked, errs)
-		}
-		broken := defaulted(t, &Defaulter{}, version, typed(t, version, `{spec: {template: {spec: {containers: null}}}}`), object)
-		if errs, _ := findingsOf(t, v, version, broken, object); len(errs) == 0 || c.asked != 1 {
-			t.Errorf("asked %d times about a template that is known to be wrong: %v", c.asked, errs)
-		}
-	}
-}
-
 func FuzzHandlers(f *testing.F) {
 	for _, version := range versions() {
 		f.Add(version == alpha, typed(f, version), []byte(`{}`))
@@ -101,7 +63,7 @@ func FuzzHandlers(f *testing.F) {
 		if isAlpha {
 			version = alpha
 		}
-		validator := &Validator{Pods: pods{}, Checker: &checker{}}
+		validator := &Validator{Pods: pods{}}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete} {
 			r := request(version, operation, object, old)
 			validator.Handle(t.Context(), r)

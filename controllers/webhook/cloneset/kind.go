@@ -22,14 +22,12 @@ type Options struct {
 	Templates podtemplate.Settings
 	// KeepTemplates leaves pod and claim templates as they are (gate TemplateNoDefaults).
 	KeepTemplates bool
-	// Checker checks templates that are created or changed, if it is set.
-	Checker podtemplate.Checker
 }
 
 // New returns the kind.
 func New(options Options) *admit.Kind[*v1beta1.CloneSet] {
 	d := defaulter{templates: options.Templates, keepTemplates: options.KeepTemplates}
-	v := validator{pods: options.Pods, templates: options.Templates, checker: options.Checker}
+	v := validator{pods: options.Pods, templates: options.Templates}
 	return &admit.Kind[*v1beta1.CloneSet]{
 		New:   func() *v1beta1.CloneSet { return &v1beta1.CloneSet{} },
 		Older: func() admit.Spoke { return &v1alpha1.CloneSet{} }, OlderVersion: v1alpha1.GroupVersion.Version, Version: v1beta1.GroupVersion.Version,

@@ -19,7 +19,6 @@ import (
 type validator struct {
 	pods      client.Reader
 	templates podtemplate.Settings
-	checker   podtemplate.Checker
 }
 
 // validateSpec applies the rules to a CloneSet that is new or changed.
@@ -30,7 +29,7 @@ func (v validator) validateSpec(ctx context.Context, set object, old *object, fo
 		validateUnchanged(set.Hub, old.Hub, found)
 	}
 	validateSelector(set.Hub, found)
-	v.validateTemplate(ctx, set, old, found)
+	v.validateTemplate(set, old, found)
 	validateScale(set.Hub, found)
 	validateStrategy(set, old, found)
 	if is := asAlpha(&set); is != nil {
@@ -45,7 +44,7 @@ func (v validator) validateSpec(ctx context.Context, set object, old *object, fo
 }
 
 // validateTemplate checks templates only if they, or the claims that they mount, have changed.
-func (v validator) validateTemplate(ctx context.Context, set object, old *object, found *rules.Findings) {
+func (v validator) validateTemplate(set object, old *object, found *rules.Findings) {
 	spec := &set.Hub.Spec
 	if old != nil && equality.Semantic.DeepEqual(spec.Template, old.Hub.Spec.Template) &&
 		equality.Semantic.DeepEqual(spec.VolumeClaimTemplates, old.Hub.Spec.VolumeClaimTemplates) {
@@ -54,13 +53,7 @@ func (v validator) validateTemplate(ctx context.Context, set object, old *object
 	path := field.NewPath("spec", "template")
 	template, claims := spec.Template.DeepCopy(), podtemplate.ClaimNames(spec.VolumeClaimTemplates)
 	v.templates.ApplyDefaults(template)
-	before := len(found.Errs)
 	found.AddErrors(v.templates.ValidateTemplate(template, claims, path)...)
 	found.RunsForever(&template.Spec, path.Child("spec"), "cloneset")
 	found.WarnUnknownFields(set.Raw, &v1beta1.CloneSet{}, "spec.template", "spec.volumeClaimTemplates")
-	if v.checker != nil && len(found.Errs) == before {
-		errs, warnings := v.checker.CheckTemplate(ctx, set.Hub.Namespace, template, claims, path)
-		found.AddErrors(errs...)
-		found.Warnings = append(found.Warnings, warnings...)
-	}
 }

@@ -4,6 +4,5 @@
 // its own: it sets defaults and finds errors. Regatta's CRDs have no schema for templates, so the API server does neither.
 //
 // The product cannot import k8s.io/kubernetes, so the rules are written here. They are a subset of the API
-// server's rules: a template that is refused here would be refused when its pods are created. A Checker lets the
-// API server check the rest.
+// server's rules: a template that is refused here would be refused when its pods are created.
 package podtemplate

@@ -34,16 +34,12 @@ import (
 )
 
 // kindWebhooks returns the webhooks of all kinds, by group and kind in the form of their paths. They read
-// other objects with the client, and write only dry runs.
-func kindWebhooks(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
+// other objects with the client.
+func kindWebhooks(reader client.Reader, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
-	var checker podtemplate.Checker
-	if options.CheckTemplates {
-		checker = podtemplate.DryRun{Pods: reader}
-	}
 	return map[string]admit.Webhooks{
 		"apps-kruise-io-cloneset": cloneset.New(cloneset.Options{
-			Pods: reader, Templates: templates, KeepTemplates: options.KeepTemplates, Checker: checker,
+			Pods: reader, Templates: templates, KeepTemplates: options.KeepTemplates,
 		}),
 		"apps-kruise-io-sidecarset": sidecarset.New(sidecarset.Options{
 			Reader: reader, Configuration: configuration, Templates: templates,

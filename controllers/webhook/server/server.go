@@ -45,8 +45,6 @@ type Options struct {
 	HostNetworkHostPorts bool
 	// NoPrivileged refuses templates with privileged containers (--allow-privileged=false).
 	NoPrivileged bool
-	// CheckTemplates checks every template that is created or changed by a dry run in the API server.
-	CheckTemplates bool
 	// StatefulSets are the gates that decide about the claims of StatefulSets.
 	StatefulSets statefulset.Gates
 	// PatchAnyMetadata is gate SidecarSetPatchPodMetadataDefaultsAllowed.

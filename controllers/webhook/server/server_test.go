@@ -54,7 +54,7 @@ func post(t *testing.T, m *manager, path, body string) string {
 
 func TestRegister(t *testing.T) {
 	m := newManager(t)
-	if err := RegisterWebhooks(m, Options{CheckTemplates: true}); err != nil {
+	if err := RegisterWebhooks(m, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const object = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"web","labels":{"policy.kruise.io/delete-protection":"Always"}},"spec":{"selector":{}}}`

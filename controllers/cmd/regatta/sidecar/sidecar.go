@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -123,13 +123,7 @@ func (p *preview) runPreview(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return fmt.Errorf("printing the pod: %w", err)
 	}
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(string(before)), B: difflib.SplitLines(string(became)), FromFile: "applied", ToFile: "created", Context: 3,
-	})
-	if err != nil {
-		return fmt.Errorf("comparing: %w", err)
-	}
-	if _, err := io.WriteString(out, text); err != nil {
+	if _, err := io.WriteString(out, udiff.Unified("applied", "created", string(before), string(became))); err != nil {
 		return err
 	}
 	return printRules(out, told)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
@@ -98,23 +98,17 @@ func writeUnifiedDiff(out io.Writer, old, now map[string]string, oldName, nowNam
 		if old[file] == now[file] || strings.HasPrefix(file, ".signatures") {
 			continue
 		}
-		d := difflib.UnifiedDiff{
-			A: linesOf(old[file]), B: linesOf(now[file]),
-			FromFile: oldName + "/" + file, ToFile: nowName + "/" + file, Context: 3,
-		}
-		if err := difflib.WriteUnifiedDiff(out, d); err != nil {
+		if _, err := io.WriteString(out, udiff.Unified(oldName+"/"+file, nowName+"/"+file, endLine(old[file]), endLine(now[file]))); err != nil {
 			return fmt.Errorf("writing the difference: %w", err)
 		}
 	}
 	return nil
 }
 
-// linesOf returns the lines of a text: none for a missing file, and no empty line at the end.
-func linesOf(text string) []string {
-	lines := strings.SplitAfter(text, "\n")
-	if last := len(lines) - 1; lines[last] == "" {
-		return lines[:last]
+// endLine ends the last line of a text with a newline, so that a missing one is no difference.
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
 	}
-	lines[len(lines)-1] += "\n"
-	return lines
+	return text + "\n"
 }
