@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
@@ -137,7 +138,7 @@ func holdMessage(h decision.Hold) string {
 }
 
 func decisionSubject(job *kruise.AdvancedCronJob) decision.Subject {
-	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
+	return facts.ObjectSubject(kruise.GroupVersion.Group, "AdvancedCronJob", job)
 }
 
 func concurrencyPolicy(job *kruise.AdvancedCronJob) string {

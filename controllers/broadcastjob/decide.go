@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
@@ -42,7 +43,7 @@ func (r *Reconciler) decideNodes(ctx context.Context, s *state, next *change) de
 }
 
 func decisionSubject(job *kruise.BroadcastJob) decision.Subject {
-	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "BroadcastJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
+	return facts.ObjectSubject(kruise.GroupVersion.Group, "BroadcastJob", job)
 }
 
 // buildBroadcastInput returns the input of the decision.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -35,7 +36,7 @@ func (r *Reconciler) decideRestarts(ctx context.Context, request *kruise.Contain
 	if err != nil {
 		return err
 	}
-	subject := decision.Subject{Kind: "ContainerRecreateRequest", Namespace: request.Namespace, Name: request.Name, UID: string(request.UID)}
+	subject := facts.ObjectSubject("", "ContainerRecreateRequest", request)
 	out, _ := engine.Decide(ctx, r.Engine, points.RestartsPoint(), subject, in)
 	if denied := out.DeniedContainers(in); len(denied) > 0 {
 		return r.failDeniedContainers(ctx, request, denied)

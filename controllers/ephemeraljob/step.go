@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -89,7 +89,7 @@ func (r *Reconciler) decidePods(ctx context.Context, s *state, m *memory, next *
 		r.reportHeldAndDenied(next, nil, nil)
 		return placement.EphemeralOutput{}, 0
 	}
-	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "EphemeralJob", Namespace: s.job.Namespace, Name: s.job.Name, UID: string(s.job.UID)}
+	subject := facts.ObjectSubject(kruise.GroupVersion.Group, "EphemeralJob", s.job)
 	out, record := engine.Decide(ctx, r.Engine, placement.EphemeralPoint(), subject, s.in)
 	r.reportHeldAndDenied(next, out.ReportedHold(s.in), out.DeniedPods(s.in))
 	return out, requeue.DecisionDelay(record, s.now, out.RequeueTimes()...)

@@ -9,8 +9,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -20,7 +20,7 @@ func (r *Reconciler) decideNodes(ctx context.Context, job *kruise.ImagePullJob, 
 	if len(t.candidates) == 0 {
 		return nil, nil
 	}
-	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ImagePullJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)}
+	subject := facts.ObjectSubject(kruise.GroupVersion.Group, "ImagePullJob", job)
 	facts := jobFacts(job, i)
 	r.places.rankCandidates(ctx, subject, facts, t.candidates)
 	var free []points.Candidate

@@ -29,7 +29,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -200,7 +199,7 @@ func (r *Reconciler) collectPodStates(ctx context.Context, state *kruise.Persist
 
 // buildPodState is PPS-02 for one pod; nil while there is nothing to remember.
 func (r *Reconciler) buildPodState(ctx context.Context, state *kruise.PersistentPodState, pod *corev1.Pod) (*kruise.PodState, error) {
-	if !availability.IsActive(pod) || pod.Spec.NodeName == "" || !isReady(pod) {
+	if !availability.IsActive(pod) || pod.Spec.NodeName == "" || !availability.HasReadyCondition(pod) {
 		return nil, nil
 	}
 	node := &corev1.Node{}
@@ -222,11 +221,6 @@ func (r *Reconciler) buildPodState(ctx context.Context, state *kruise.Persistent
 		out.Annotations = copyKeys(out.Annotations, pod.Annotations, a.Key)
 	}
 	return out, nil
-}
-
-func isReady(pod *corev1.Pod) bool {
-	c := inplace.FindCondition(pod, corev1.PodReady)
-	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // copyKeys copies the values of the keys that exist.

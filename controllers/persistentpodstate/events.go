@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -44,7 +45,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok && isReady(pod) {
+			if pod, ok := e.Object.(*corev1.Pod); ok && availability.HasReadyCondition(pod) {
 				of(ctx, q, pod)
 			}
 		},
@@ -52,7 +53,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, ok := e.ObjectOld.(*corev1.Pod)
 			after, ok2 := e.ObjectNew.(*corev1.Pod)
-			if ok && ok2 && (isReady(before) != isReady(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)) {
+			if ok && ok2 && (availability.HasReadyCondition(before) != availability.HasReadyCondition(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)) {
 				of(ctx, q, after)
 			}
 		},

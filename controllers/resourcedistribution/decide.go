@@ -51,7 +51,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, d *kruise.ResourceDistribut
 	if in.Namespaces, err = requestedNamespaces(&d.Spec.Targets, namespaces, p.there); err != nil {
 		return p, err
 	}
-	subject := decision.Subject{Group: kruise.GroupVersion.Group, Kind: "ResourceDistribution", Name: d.Name, UID: string(d.UID)}
+	subject := facts.ObjectSubject(kruise.GroupVersion.Group, "ResourceDistribution", d)
 	out, _ := engine.Decide(ctx, r.Engine, points.DistributionPoint(), subject, in)
 	if len(out.Holds) > 0 {
 		first := slices.MinFunc(out.Holds, func(a, b decision.Hold) int {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
-	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
 
@@ -23,9 +23,7 @@ func (r *Reconciler) buildTerminationInput(pod *corev1.Pod, virtual bool) points
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		in.Pod.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
 	}
-	if c := inplace.FindCondition(pod, corev1.PodReady); c != nil {
-		in.Pod.Ready = c.Status == corev1.ConditionTrue
-	}
+	in.Pod.Ready = availability.HasReadyCondition(pod)
 	statuses := map[string]*corev1.ContainerStatus{}
 	for i := range pod.Status.ContainerStatuses {
 		statuses[pod.Status.ContainerStatuses[i].Name] = &pod.Status.ContainerStatuses[i]

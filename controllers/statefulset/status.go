@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -57,8 +57,7 @@ func (s *scaler) computeStatus() kruise.StatefulSetStatus {
 	}
 	for _, p := range f.Gone {
 		countIf(&out.Replicas, true)
-		ready := inplace.FindCondition(p, corev1.PodReady)
-		countIf(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue)
+		countIf(&out.ReadyReplicas, p.Status.Phase == corev1.PodRunning && availability.HasReadyCondition(p))
 	}
 	if f.Strategy.Type != rollout.OnDelete && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas && f.Difference.Missing.Total == 0 { // ASTS-15
 		out.CurrentRevision, out.CurrentReplicas = out.UpdateRevision, out.UpdatedReplicas

@@ -11,6 +11,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -65,21 +66,15 @@ func (t *reconcileRound) partitionOf(p *subsetState) int32 {
 }
 
 func decisionSubject(d *kruise.UnitedDeployment) decision.Subject {
-	return decision.Subject{Group: kruise.GroupVersion.Group, Kind: "UnitedDeployment", Namespace: d.Namespace, Name: d.Name, UID: string(d.UID)}
+	return facts.ObjectSubject(kruise.GroupVersion.Group, "UnitedDeployment", d)
 }
 
 // buildAllocationInput builds the input of placement/allocation. The error reports a number that cannot be read.
 func (t *reconcileRound) buildAllocationInput() (placement.AllocationInput, error) {
-	annotations := make(map[string]string, len(t.d.Annotations))
-	for key, value := range t.d.Annotations {
-		if key != corev1.LastAppliedConfigAnnotation {
-			annotations[key] = value
-		}
-	}
 	in := placement.AllocationInput{
 		Now: t.now.UnixNano(), Strategy: t.strategy,
 		Deployment: placement.UnitedDeployment{
-			Name: t.d.Name, Namespace: t.d.Namespace, Created: t.d.CreationTimestamp.UnixNano(), Labels: t.d.Labels, Annotations: annotations,
+			Name: t.d.Name, Namespace: t.d.Namespace, Created: t.d.CreationTimestamp.UnixNano(), Labels: t.d.Labels, Annotations: facts.VisibleAnnotations(t.d.Annotations),
 		},
 	}
 	if t.d.Spec.Replicas != nil {

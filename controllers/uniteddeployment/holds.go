@@ -68,7 +68,7 @@ func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, t
 		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
 		Workload: rollout.Workload{
 			Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
-			Labels: t.d.Labels, Annotations: disruption.PolicyAnnotations(t.d.Annotations),
+			Labels: t.d.Labels, Annotations: facts.WorkloadAnnotations(t.d.Annotations),
 		},
 		Strategy: rollout.Strategy{
 			Type: "RollingUpdate", Policy: string(kruise.RecreatePodUpdatePolicyType), Partition: partition, MaxUnavailable: len(old), ScaleMaxUnavailable: len(old),

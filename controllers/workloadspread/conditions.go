@@ -16,6 +16,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -141,7 +142,7 @@ type explanation struct {
 // storeExplanation keeps the places of pods, so that users can ask for an explanation.
 func (t *reconcileRound) storeExplanation() {
 	e := &explanation{
-		subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
+		subject: facts.ObjectSubject(kruise.GroupVersion.Group, "WorkloadSpread", t.w),
 		now:     t.now, of: map[string]int{},
 	}
 	for i := range t.status.SubsetStatuses {

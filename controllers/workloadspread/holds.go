@@ -11,6 +11,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -40,10 +41,10 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	ref := t.w.Spec.TargetReference
 	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{
-		Subject: decision.Subject{Group: kruise.GroupVersion.Group, Kind: "WorkloadSpread", Namespace: t.w.Namespace, Name: t.w.Name, UID: string(t.w.UID)},
+		Subject: facts.ObjectSubject(kruise.GroupVersion.Group, "WorkloadSpread", t.w),
 		Workload: rollout.Workload{
 			Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
-			Labels: labels, Annotations: disruption.PolicyAnnotations(annotations),
+			Labels: labels, Annotations: facts.WorkloadAnnotations(annotations),
 		},
 		Now: t.now, Pods: t.stuck, Topology: topology,
 	})

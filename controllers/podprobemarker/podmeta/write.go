@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
@@ -48,9 +50,7 @@ func (w Writer) BuildInput(pod *corev1.Pod, serverless bool, results []Result) p
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		in.Pod.Owner = &points.Owner{Kind: owner.Kind, Name: owner.Name}
 	}
-	if c := inplace.FindCondition(pod, corev1.PodReady); c != nil {
-		in.Pod.Ready = c.Status == corev1.ConditionTrue
-	}
+	in.Pod.Ready = availability.HasReadyCondition(pod)
 	for _, r := range results {
 		result := points.ProbeResult{
 			Marker: r.Marker.Name, Probe: r.Probe.Name, Container: r.Probe.ContainerName, State: string(r.State), Message: r.Message,
@@ -81,7 +81,7 @@ func (w Writer) ApplyResults(ctx context.Context, pod *corev1.Pod, in points.Mar
 // DecidePatch decides how a pod is marked by the results. The patch has the difference, nil for none;
 // held is the first reason why the pod stays as it is.
 func (w Writer) DecidePatch(ctx context.Context, pod *corev1.Pod, in points.MarkersInput, results []Result) (patch client.Patch, held *decision.Hold, err error) {
-	subject := decision.Subject{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
+	subject := facts.PodSubject(pod)
 	answer, _ := engine.Decide(ctx, w.Engine, points.MarkersPoint(), subject, in)
 	if len(answer.Holds) > 0 {
 		return nil, &answer.Holds[0], nil

@@ -34,6 +34,11 @@ func IsRunningAndReady(pod *corev1.Pod) bool {
 	if !IsActive(pod) || pod.Status.Phase != corev1.PodRunning {
 		return false
 	}
+	return HasReadyCondition(pod)
+}
+
+// HasReadyCondition reports whether the condition Ready of a pod is True, whatever its phase.
+func HasReadyCondition(pod *corev1.Pod) bool {
 	c := inplace.FindCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }

@@ -195,15 +195,3 @@ func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*f
 	}
 	return out, nil
 }
-
-// PolicyAnnotations are the annotations of a workload that policies read: all except those that kubectl apply and the
-// Deployment controller write for themselves.
-func PolicyAnnotations(all map[string]string) map[string]string {
-	out := make(map[string]string, len(all))
-	for k, v := range all {
-		if k != corev1.LastAppliedConfigAnnotation && !strings.HasPrefix(k, "deployment.kubernetes.io/") {
-			out[k] = v
-		}
-	}
-	return out
-}

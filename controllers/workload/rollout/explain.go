@@ -223,7 +223,7 @@ func (r *explanation) skipPosition(pod decision.Subject) int {
 
 func (r *explanation) podAnswer(p *facts.Pod, a explain.Answer) explain.Answer {
 	f := r.f
-	a.Subject = decision.Subject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+	a.Subject = facts.PodSubject(p)
 	a.From, a.To = f.Templates.PodRevision(p.Pod), f.TargetRevision()
 	i, skipped := r.skips[p.Key()]
 	growing := f.claimGrowth(p.Pod).Growing

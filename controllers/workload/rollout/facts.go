@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -219,19 +218,8 @@ func incrementIf(n *int, yes bool) {
 func (f *Facts) WorkloadFacts() points.Workload {
 	return points.Workload{
 		Kind: f.Subject.Kind, Namespace: f.Subject.Namespace, Name: f.Subject.Name, UID: f.Subject.UID,
-		Replicas: f.Replicas, Labels: f.Workload.GetLabels(), Annotations: policyAnnotations(f.Workload.GetAnnotations()),
+		Replicas: f.Replicas, Labels: f.Workload.GetLabels(), Annotations: facts.WorkloadAnnotations(f.Workload.GetAnnotations()),
 	}
-}
-
-// policyAnnotations omits annotations that are long and that no policy needs.
-func policyAnnotations(all map[string]string) map[string]string {
-	out := make(map[string]string, len(all))
-	for k, v := range all {
-		if k != corev1.LastAppliedConfigAnnotation && !strings.HasPrefix(k, "deployment.kubernetes.io/") {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 // candidatePods returns the candidates.

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // OwnerIndex finds objects by the UID of the controller that owns them.
@@ -76,7 +75,7 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 		return r, nil, err
 	}
 	snapshot := c.Engine.ActiveSnapshot()
-	subject := decision.Subject{Group: c.typ.Group, Kind: c.typ.Kind, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: string(workload.GetUID())}
+	subject := facts.ObjectSubject(c.typ.Group, c.typ.Kind, workload)
 	f := &Facts{
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
 		restarting: restarting,

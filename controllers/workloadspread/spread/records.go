@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -181,16 +182,10 @@ func limitsOf(w *kruise.WorkloadSpread, replicas int) ([]*int, error) {
 
 // buildSubsetInput builds the input of placement/subset.
 func buildSubsetInput(w *kruise.WorkloadSpread, version string, limits []*int, pod *corev1.Pod, now time.Time) placement.SubsetInput {
-	annotations := make(map[string]string, len(w.Annotations))
-	for key, value := range w.Annotations {
-		if key != corev1.LastAppliedConfigAnnotation {
-			annotations[key] = value
-		}
-	}
 	in := placement.SubsetInput{
 		Now: now.UnixNano(),
 		Spread: placement.Spread{
-			Name: w.Name, Namespace: w.Namespace, Labels: w.Labels, Annotations: annotations, Kind: w.Spec.TargetReference.Kind, Workload: w.Spec.TargetReference.Name,
+			Name: w.Name, Namespace: w.Namespace, Labels: w.Labels, Annotations: facts.VisibleAnnotations(w.Annotations), Kind: w.Spec.TargetReference.Kind, Workload: w.Spec.TargetReference.Name,
 		},
 		Pod: placement.NewPod{Name: pod.Name, Labels: pod.Labels, Ordinal: PodOrdinal(w, pod)},
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
@@ -74,7 +75,7 @@ func (i *inspector) checkAgents(ctx context.Context, agents *appsv1.DaemonSet) {
 		for n := range pods.Items {
 			pod := &pods.Items[n]
 			if pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" {
-				ready[pod.Spec.NodeName] = ready[pod.Spec.NodeName] || isReady(pod)
+				ready[pod.Spec.NodeName] = ready[pod.Spec.NodeName] || availability.HasReadyCondition(pod)
 			}
 			i.addPod("agents", pod)
 		}
@@ -127,12 +128,6 @@ func (i *inspector) addAgents(ctx context.Context, namespace string, running int
 		message += fmt.Sprintf("; %d are not meant to, by its selector, affinity and tolerations", len(excluded))
 	}
 	i.addFinding(Finding{Fine, "agents", object, "status.numberReady", message, ""})
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // findFailedCreate returns the message of an event about pods of the DaemonSet that cannot be created: a DaemonSet has no

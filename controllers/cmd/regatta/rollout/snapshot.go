@@ -15,6 +15,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 )
 
 // snapshot is all that is known of a rollout at a time. It is not changed.
@@ -57,7 +58,7 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 			counted[name] = r
 		}
 		r.pods++
-		if isPodReady(p) {
+		if availability.HasReadyCondition(p) {
 			r.ready++
 		}
 	}
@@ -75,15 +76,6 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 		return cmp.Compare(a.name, b.name)
 	})
 	return out
-}
-
-func isPodReady(p *corev1.Pod) bool {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // event is the latest of the events with one reason.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
@@ -50,7 +51,7 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 			}
 			c.archive.scrub.addPublic(pod.Spec.NodeName)
 			byPlane[of] = append(byPlane[of], pod)
-			if of == managerPlane || len(byPlane[of]) <= 4*max(c.Agents, 1) || !isReady(&pod) {
+			if of == managerPlane || len(byPlane[of]) <= 4*max(c.Agents, 1) || !availability.HasReadyCondition(&pod) {
 				text, err := c.archive.scrub.maskObject(o.Object)
 				c.archive.addText("pods/"+pod.Name+".json", text, err)
 			}
@@ -58,7 +59,7 @@ func (c *collector) collectPods(ctx context.Context) []corev1.Pod {
 	}
 	agents := byPlane[agentPlane]
 	slices.SortStableFunc(agents, func(a, b corev1.Pod) int {
-		return cmp.Or(cmp.Compare(boolOf(isReady(&a)), boolOf(isReady(&b))), cmp.Compare(restartsOf(&b), restartsOf(&a)))
+		return cmp.Or(cmp.Compare(boolOf(availability.HasReadyCondition(&a)), boolOf(availability.HasReadyCondition(&b))), cmp.Compare(restartsOf(&b), restartsOf(&a)))
 	})
 	if len(agents) > c.Agents {
 		c.archive.recordOmission("logs of agents", fmt.Sprintf("%d of %d are taken, by --agents", c.Agents, len(agents)))
@@ -72,12 +73,6 @@ func boolOf(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func restartsOf(pod *corev1.Pod) (n int32) {
