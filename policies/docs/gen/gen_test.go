@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
 
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
@@ -138,6 +141,37 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Each policy that a page shows is of a point, in the form of opa fmt.
+func TestOverridesAreFormattedAndOfAPoint(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range catalog.All() {
+		names["overrides/"+string(p.Name)+".rego"] = true
+	}
+	err := fs.WalkDir(overrides, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if !names[path] {
+			t.Errorf("%s is of no point", path)
+		}
+		text, err := overrides.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		formatted, err := format.SourceWithOpts(path, text, format.Opts{RegoVersion: ast.RegoV1, ParserOptions: &ast.ParserOptions{RegoVersion: ast.RegoV1}})
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(string(formatted), string(text)); diff != "" {
+			t.Errorf("%s: opa fmt (-) and the file (+):\n%s", path, diff)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -202,9 +202,9 @@ func (w *writer) writeExtension(out *strings.Builder, point decision.Name, x bun
 }
 
 func (w *writer) writeOverride(out *strings.Builder, p decision.UntypedPoint) error {
-	text, ok := overridePolicies()[p.Name]
-	if !ok {
-		return fmt.Errorf("there is no example of how to replace it")
+	text, err := overridePolicy(p.Name)
+	if err != nil {
+		return err
 	}
 	domain, rule, _ := strings.Cut(string(p.Name), "/")
 	fmt.Fprintf(out, "## Replace it\n\nThe rule `%s` in `package override.%s`; only bundles of the platform may have it, and only one of them. A clamp in Go bounds it\nall the same.\n\n%s\n", rule, domain, fencedBlock("rego", text))
