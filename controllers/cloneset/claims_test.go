@@ -26,7 +26,7 @@ import (
 
 // owned are the pods that the CloneSet owns and that do not terminate.
 func (s *life) owned() []*corev1.Pod {
-	return slices.DeleteFunc(s.ExplainPods(), func(p *corev1.Pod) bool {
+	return slices.DeleteFunc(s.ListPods(), func(p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || !metav1.IsControlledBy(p, s.set())
 	})
 }
@@ -103,14 +103,14 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("by the replacement of a pod that was deleted", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		for i := range 3 {
-			s.comesBack(s.ExplainPods()[i], i == 1)
+			s.comesBack(s.ListPods()[i], i == 1)
 			s.finished()
 		}
 	})
 	t.Run("by the replacements of all pods at once", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		before := s.mounted()
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			s.Delete(p)
 		}
 		s.RunUntilStable()
@@ -121,9 +121,9 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("by the replacement of a pod that finished while it terminated", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		before, p := s.mounted(), s.ExplainPods()[0]
+		before, p := s.mounted(), s.ListPods()[0]
 		s.Delete(p)
-		finish(s, s.ExplainPods()[0])
+		finish(s, s.ListPods()[0])
 		s.RunUntilStable()
 		s.finished()
 		if diff := cmp.Diff(before, s.mounted()); diff != "" {
@@ -133,10 +133,10 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("ahead of the claim of a pod that was not replaced", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
 		s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](2) })
-		s.Delete(s.ExplainPods()[0])
+		s.Delete(s.ListPods()[0])
 		s.RunUntilStable()
 		for i := range 2 { // whatever the order of the claims
-			s.comesBack(s.ExplainPods()[i], false)
+			s.comesBack(s.ListPods()[i], false)
 		}
 		left := s.mounted()
 		s.change(func(set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](3) })
@@ -154,7 +154,7 @@ func TestClaimsAreReused(t *testing.T) {
 		before := s.mounted()
 		s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:1", "2") }) // recreates
 		for range 40 {
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				s.StepPod(p.Name)
 			}
 			s.ShowAll(&corev1.Pod{}) // the cache of claims lags behind
@@ -176,7 +176,7 @@ func TestClaimsAreReused(t *testing.T) {
 	t.Run("not without reuse", func(t *testing.T) {
 		s := start(t, claimSet(2, false))
 		before := s.mounted()
-		s.Delete(s.ExplainPods()[0])
+		s.Delete(s.ListPods()[0])
 		s.RunUntilStable()
 		s.finished()
 		now := s.mounted()
@@ -187,7 +187,7 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("once the pod is gone, however long it terminates", func(t *testing.T) {
 		s := start(t, claimSet(3, true))
-		before, p := s.mounted(), s.ExplainPods()[0]
+		before, p := s.mounted(), s.ListPods()[0]
 		s.Delete(p)
 		from := len(s.ActionHistory())
 		s.change(func(set *kruise.CloneSet) {
@@ -195,7 +195,7 @@ func TestClaimsAreReused(t *testing.T) {
 			set.Spec.Replicas = ptr.To[int32](5)
 		})
 		for range 60 {
-			for _, other := range s.ExplainPods() {
+			for _, other := range s.ListPods() {
 				if other.Name != p.Name {
 					s.StepPod(other.Name)
 				}
@@ -225,7 +225,7 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("when only the API server shows that the pod terminates", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		p := s.ExplainPods()[0]
+		p := s.ListPods()[0]
 		id := p.Labels[kruise.CloneSetInstanceIDKey]
 		s.DropPodFromCache(p)
 		for len(s.Events.Events) > 0 {
@@ -262,8 +262,8 @@ func TestClaimsAreReused(t *testing.T) {
 	})
 	t.Run("by no pod that podsToDelete names", func(t *testing.T) {
 		s := start(t, claimSet(2, true))
-		p := s.ExplainPods()[0]
-		other := s.ExplainPods()[1].Labels[kruise.CloneSetInstanceIDKey]
+		p := s.ListPods()[0]
+		other := s.ListPods()[1].Labels[kruise.CloneSetInstanceIDKey]
 		before := s.mounted()
 		s.Delete(p)
 		s.change(func(set *kruise.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{p.Name} })

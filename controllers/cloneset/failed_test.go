@@ -89,9 +89,9 @@ func TestARoundUpdatesWhileItCreates(t *testing.T) {
 			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(most))
 		}))
 		s.RunUntilStable()
-		lost := s.ExplainPods()[0]
+		lost := s.ListPods()[0]
 		s.Delete(lost)
-		for len(s.ExplainPods()) == 4 {
+		for len(s.ListPods()) == 4 {
 			s.StepPod(lost.Name)
 		}
 		s.change(func(set *kruise.CloneSet) {
@@ -100,7 +100,7 @@ func TestARoundUpdatesWhileItCreates(t *testing.T) {
 		s.ShowAll(nil)
 		s.Reconcile()
 		created, deleted := 0, 0
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			switch {
 			case p.DeletionTimestamp != nil:
 				deleted++

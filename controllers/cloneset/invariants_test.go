@@ -71,7 +71,7 @@ func TestAnOverrideThatWantsEverythingIsClamped(t *testing.T) {
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 			if name == "with surge" { // it deletes the pods that it creates, and never comes to rest
 				for range 100 {
-					for _, p := range s.ExplainPods() {
+					for _, p := range s.ListPods() {
 						s.StepPod(p.Name)
 					}
 					s.ShowAll(nil)
@@ -112,7 +112,7 @@ func greedyEngine(t *testing.T) *engine.Engine {
 // held lets everything happen but what hooks wait for.
 func (s *life) held() {
 	for range 20 {
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			s.StepPod(p.Name)
 		}
 		s.ShowAll(nil)
@@ -124,7 +124,7 @@ func (s *life) held() {
 // states counts the pods by lifecycle state.
 func (s *life) states() map[kruise.LifecycleStateType]int {
 	out := map[kruise.LifecycleStateType]int{}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		out[kruise.LifecycleStateType(p.Labels[kruise.LifecycleStateKey])]++
 	}
 	return out
@@ -150,10 +150,10 @@ func TestAnOverrideDoesNotPassAHook(t *testing.T) {
 	}
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 	s.held()
-	if got := s.states(); got[kruise.LifecycleStatePreparingUpdate] == 0 || len(s.ExplainPods()) != 6 {
+	if got := s.states(); got[kruise.LifecycleStatePreparingUpdate] == 0 || len(s.ListPods()) != 6 {
 		t.Errorf("the pods are %v, want some that prepare their update", got)
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if image := p.Spec.Containers[0].Image; image != "web:1" {
 			t.Errorf("pod %s in state %s has the image %s", p.Name, p.Labels[kruise.LifecycleStateKey], image)
 		}
@@ -187,7 +187,7 @@ func TestAnOverrideDoesNotPassABudget(t *testing.T) {
 	s.RestartController()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 	s.held()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if image := p.Spec.Containers[0].Image; image != "web:1" {
 			t.Errorf("pod %s has the image %s", p.Name, image)
 		}
@@ -199,7 +199,7 @@ func TestAnOverrideDoesNotPassABudget(t *testing.T) {
 func TestAnOverrideCannotChangeAPodOfAnUnknownRevision(t *testing.T) {
 	s := newLife(t, greedyEngine(t), gates{}, simSet(2, nil))
 	s.RunUntilStable()
-	p := s.ExplainPods()[0].DeepCopy()
+	p := s.ListPods()[0].DeepCopy()
 	p.Labels["controller-revision-hash"], p.Labels["pod-template-hash"] = "web-gone", "gone"
 	s.Update(p)
 	s.RunUntilStable()

@@ -123,7 +123,7 @@ func drawLifecycle(t *rapid.T) *kruise.Lifecycle {
 func (s *life) user(t *rapid.T) {
 	pod := func() string {
 		names := []string{""}
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			names = append(names, p.Name)
 		}
 		return rapid.SampledFrom(names).Draw(t, "of pod")
@@ -267,7 +267,7 @@ func (s *life) finished() {
 		complain("podsToDelete is left with %v", set.Spec.ScaleStrategy.PodsToDelete)
 	}
 	ids := map[string]bool{}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.DeletionTimestamp == nil {
 			ids[p.Labels[kruise.CloneSetInstanceIDKey]] = true
 		}

@@ -21,7 +21,7 @@ func TestPodsWithinMinReadySecondsAreDeleted(t *testing.T) {
 		"scaled to 0": {func(_ *life, set *kruise.CloneSet) { set.Spec.Replicas = ptr.To[int32](0) }, 0},
 		"by podsToDelete": {func(s *life, set *kruise.CloneSet) {
 			set.Spec.Replicas = ptr.To[int32](4)
-			set.Spec.ScaleStrategy.PodsToDelete = []string{s.ExplainPods()[2].Name}
+			set.Spec.ScaleStrategy.PodsToDelete = []string{s.ListPods()[2].Name}
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,10 +32,10 @@ func TestPodsWithinMinReadySecondsAreDeleted(t *testing.T) {
 			s.change(func(set *kruise.CloneSet) { tc.change(s, set) })
 			asked := s.set().Spec.ScaleStrategy.PodsToDelete
 			s.RunUntilStable()
-			if got := len(s.ExplainPods()); got != tc.want {
+			if got := len(s.ListPods()); got != tc.want {
 				t.Errorf("there are %d pods, want %d%s", got, tc.want, s.DescribeState())
 			}
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				if len(asked) > 0 && p.Name == asked[0] {
 					t.Errorf("pod %s is not deleted%s", p.Name, s.DescribeState())
 				}

@@ -59,7 +59,7 @@ func TestNoPodIsCreatedAtARevisionThatIsHeld(t *testing.T) {
 		set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(5))
 	}
 	ask := func(s *life) {
-		p := s.ExplainPods()[0].DeepCopy()
+		p := s.ListPods()[0].DeepCopy()
 		p.Labels[kruise.SpecifiedDeleteKey] = "true"
 		s.Update(p)
 	}
@@ -98,7 +98,7 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 			}
 			s := newLife(t, e, gates{}, simSet(6, tc.edit))
 			s.RunUntilStable()
-			if n := len(s.ExplainPods()); n != 6 {
+			if n := len(s.ListPods()); n != 6 {
 				t.Fatalf("a first rollout makes %d pods", n)
 			}
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
@@ -107,12 +107,12 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 			}
 			s.RunUntilStable()
 			updated := 0
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				if p.Spec.Containers[0].Image == "web:2" {
 					updated++
 				}
 			}
-			if n := len(s.ExplainPods()); n != tc.pods || updated != tc.updated {
+			if n := len(s.ListPods()); n != tc.pods || updated != tc.updated {
 				t.Errorf("%d pods, %d of them updated; want %d and %d%s", n, updated, tc.pods, tc.updated, s.DescribeState())
 			}
 			if err := e.ActivateBundles(t.Context(), nil); err != nil {
@@ -120,7 +120,7 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 			}
 			s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{"freeze": "over"} }) // policies that change cause no round here
 			s.RunUntilStable()
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				if p.Spec.Containers[0].Image != "web:2" {
 					t.Errorf("pod %s is not updated when the hold is gone%s", p.Name, s.DescribeState())
 				}
@@ -150,7 +150,7 @@ hold contains {"rule": "counts", "reason": "Missing", "message": "pods are missi
 	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	s.RunUntilStable()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.Spec.Containers[0].Image != "web:2" {
 			t.Errorf("pod %s is not updated%s", p.Name, s.DescribeState())
 		}
@@ -177,9 +177,9 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 			}))
 			s.RunUntilStable()
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
-			state := func() string { return s.ExplainPods()[0].Labels[kruise.LifecycleStateKey] }
+			state := func() string { return s.ListPods()[0].Labels[kruise.LifecycleStateKey] }
 			for range 8 { // the hook does not let go
-				s.StepPod(s.ExplainPods()[0].Name)
+				s.StepPod(s.ListPods()[0].Name)
 				s.ShowAll(nil)
 				s.ReconcileIfDue()
 			}
@@ -203,7 +203,7 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 				s.Now = s.Now.Add(2 * time.Minute)
 			}
 			s.RunUntilStable()
-			p := s.ExplainPods()[0]
+			p := s.ListPods()[0]
 			if p.Spec.Containers[0].Image != "web:1" || state() != string(kruise.LifecycleStateNormal) {
 				t.Errorf("image %s in state %q; want web:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.DescribeState())
 			}
@@ -233,7 +233,7 @@ change := {"action": "InPlace", "reason": "X", "message": "x"}
 		s.ReconcileIfDue()
 		s.ShowAll(nil)
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.Labels["controller-revision-hash"] != before || p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s is labelled %s", p.Name, p.Labels["controller-revision-hash"])
 		}
@@ -255,11 +255,11 @@ func TestSurgeLeavesNoPodToBeCreatedAtARevisionThatIsHeldSince(t *testing.T) {
 	s.change(func(set *kruise.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) { set.Annotations = map[string]string{simulation.HoldWhole: "Current"} })
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		s.Delete(p)
 	}
 	s.RunUntilStable()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s is of the revision that is held%s", p.Name, s.DescribeState())
 		}

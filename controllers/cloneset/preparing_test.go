@@ -35,7 +35,7 @@ func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
 			s.RunUntilStable()
 			work := func() { // the hook does not let go
 				for range 8 {
-					for _, p := range s.ExplainPods() {
+					for _, p := range s.ListPods() {
 						s.StepPod(p.Name)
 					}
 					s.ShowAll(nil)
@@ -45,7 +45,7 @@ func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
 			s.change(func(set *kruise.CloneSet) { set.Spec.Template = simTemplate("web:2", "1") })
 			work()
 			preparing := ""
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				if p.Labels[kruise.LifecycleStateKey] == string(kruise.LifecycleStatePreparingUpdate) {
 					preparing = p.Name
 				}
@@ -60,7 +60,7 @@ func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
 			if got := s.CountPods(); got.Updated != 1 {
 				t.Errorf("%d pods are updated, want 1", got.Updated)
 			}
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				if updated := p.Spec.Containers[0].Image == "web:2"; p.Name == preparing && updated != tc.kept {
 					t.Errorf("the pod that prepared its update is updated: %t, want %t%s", updated, tc.kept, s.DescribeState())
 				}

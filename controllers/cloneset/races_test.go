@@ -88,7 +88,7 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
 	})
 	for range 30 {
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			s.StepPod(p.Name)
 		}
 		s.ShowAll(nil)
@@ -109,7 +109,7 @@ func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
 	s.RunUntilStable()
 	flap := func(ready bool) {
-		s.SetReady(s.ExplainPods()[0], ready)
+		s.SetReady(s.ListPods()[0], ready)
 		s.ShowAll(&corev1.Pod{})
 		s.Reconcile()
 	}

@@ -33,7 +33,7 @@ func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 	})
 	s.RunUntilStable()
 	var got []string
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		volumes := ""
 		for _, v := range p.Spec.Volumes {
 			volumes += " " + v.Name

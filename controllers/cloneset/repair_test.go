@@ -25,7 +25,7 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 		s.ShowAll(nil)
 		s.ReconcileIfDue()
 	}
-	pods := s.ExplainPods()
+	pods := s.ListPods()
 	if len(pods) != 1 || pods[0].Spec.NodeName != "" {
 		t.Fatalf("there are %d pods", len(pods))
 	}
@@ -84,7 +84,7 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
 	s := newLife(t, simEngine(t), gates{}, claimSet(3, false))
 	s.RunUntilStable()
-	pod := s.ExplainPods()[0].DeepCopy()
+	pod := s.ListPods()[0].DeepCopy()
 	pod.Spec.NodeName = ""
 	s.Update(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -109,14 +109,14 @@ func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
 	for range 20 {
 		s.ShowAll(nil)
 		s.ReconcileIfDue()
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			if p.Name != pod.Name {
 				s.StepPod(p.Name)
 			}
 		}
 		s.Now = s.Now.Add(time.Minute)
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.Name != pod.Name && p.Spec.Containers[0].Image != "web:2" {
 			t.Errorf("%s has image %s: %+v%s", p.Name, p.Spec.Containers[0].Image, s.set().Status.Conditions, s.DescribeState())
 		}

@@ -22,7 +22,7 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 			s := newLife(t, simEngine(t), gates{}, set)
 			s.RunUntilStable()
-			pods := s.ExplainPods()
+			pods := s.ListPods()
 			if len(pods) != 3 {
 				t.Fatalf("%d pods", len(pods))
 			}

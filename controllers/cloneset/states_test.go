@@ -38,7 +38,7 @@ func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
 			s := newLife(t, e, gates{}, set)
 			var seen []string
 			look := func() {
-				for _, p := range s.ExplainPods() {
+				for _, p := range s.ListPods() {
 					gate := "unset"
 					if c := inplace.FindCondition(p, kruise.InPlaceUpdateReady); c != nil {
 						gate = string(c.Status)
@@ -53,7 +53,7 @@ func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
 					s.ShowAll(nil)
 					s.ReconcileIfDue()
 					look()
-					for _, p := range s.ExplainPods() {
+					for _, p := range s.ListPods() {
 						s.StepPod(p.Name)
 					}
 					look()

@@ -58,7 +58,7 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 		s.RunUntilStable()
 	}
 	updated := func() (n int) {
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			if p.Spec.Containers[0].Image == "web:2" {
 				n++
 			}
@@ -69,7 +69,7 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 	if n := updated(); n != 0 {
 		t.Fatalf("the rule holds all, and %d are updated", n)
 	}
-	p := s.ExplainPods()[1].DeepCopy()
+	p := s.ListPods()[1].DeepCopy()
 	p.Labels["wave"] = "two"
 	s.Update(p)
 	s.RunUntilStable()
@@ -102,7 +102,7 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 	s := newLife(t, e, gates{}, simSet(3, nil))
 	s.RunUntilStable()
 	uids := map[string]bool{}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		uids[string(p.UID)] = true
 	}
 	if err := e.ActivateBundles(context.Background(), bundle.Set{b}); err != nil {
@@ -116,7 +116,7 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 		s.ReconcileIfDue()
 		s.ShowAll(nil)
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if !uids[string(p.UID)] || p.DeletionTimestamp != nil || p.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s was changed by no decision", p.Name)
 		}
@@ -132,7 +132,7 @@ change := {"action": "InPlace", "reason": "X", "message": "x"} if to_number(inpu
 		t.Fatal(err)
 	}
 	s.RunUntilStable()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if !uids[string(p.UID)] || p.Spec.Containers[0].Image != "web:2" {
 			t.Errorf("pod %s is not updated in place after the policy is mended", p.Name)
 		}

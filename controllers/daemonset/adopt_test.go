@@ -22,7 +22,7 @@ func TestAdoptsWhatADaemonSetOfItsNameLeft(t *testing.T) {
 	if got := w.did(); got != "" {
 		t.Errorf("the new set did %s, want nothing: each node has its daemon%s", got, w.DescribeState())
 	}
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		if !metav1.IsControlledBy(p, w.CurrentWorkload()) {
 			t.Errorf("pod %s is not adopted", p.Name)
 		}
@@ -35,7 +35,7 @@ func TestAdoptsWhatADaemonSetOfItsNameLeft(t *testing.T) {
 func TestAdoptsADaemonThatIsLabelledBack(t *testing.T) {
 	w := newWorld(t, testEngine(t), standard, testSet(), testNode("n1"))
 	w.settle()
-	pod := w.ExplainPods()[0].DeepCopy()
+	pod := w.ListPods()[0].DeepCopy()
 	delete(pod.Labels, "app")
 	w.Update(pod)
 	w.settle()
@@ -49,7 +49,7 @@ func TestAdoptsADaemonThatIsLabelledBack(t *testing.T) {
 	pod.Labels["app"] = "log"
 	w.Update(pod)
 	w.settle()
-	if got := len(w.ExplainPods()); got != 1 {
+	if got := len(w.ListPods()); got != 1 {
 		t.Errorf("there are %d daemons on the node, want 1%s", got, w.DescribeState())
 	}
 }

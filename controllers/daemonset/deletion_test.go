@@ -37,7 +37,7 @@ func TestDeletionsOfADaemonSetAreAskedAbout(t *testing.T) {
 			for range 8 {
 				w.ShowAll(nil)
 				w.ReconcileIfDue()
-				for _, p := range w.ExplainPods() {
+				for _, p := range w.ListPods() {
 					if p.DeletionTimestamp != nil {
 						w.StepPod(p.Name)
 					}

@@ -43,7 +43,7 @@ func TestNewPodsAreOfTheRevisionThatIsNotHeld(t *testing.T) {
 			w.change(image("2"))
 			w.SetNode(nodes[2])
 			w.SetNode(nodes[3])
-			for _, p := range w.ExplainPods() {
+			for _, p := range w.ListPods() {
 				w.Delete(p)
 			}
 			w.settleWithin(time.Minute) // what has no answer is asked again and again
@@ -100,7 +100,7 @@ func TestASurgeLetsOnePodBeCreated(t *testing.T) {
 	w.settle()
 	w.did()
 	w.hold(simulation.HoldWhole, "Current")
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		w.Delete(p)
 	}
 	w.settle()
@@ -172,11 +172,11 @@ func TestASurgeCountsWhatTheScalingCreates(t *testing.T) {
 	w := newWorld(t, rules.Engine(t, limitPods), standard, testSet(surge(1)), lives.NewNodes(3)...)
 	w.settle()
 	w.did()
-	w.Delete(w.ExplainPods()[0])
+	w.Delete(w.ListPods()[0])
 	w.change(image("2"))
 	for range 5 {
 		w.Reconcile()
-		active := slices.DeleteFunc(w.ExplainPods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		active := slices.DeleteFunc(w.ListPods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 		if len(active) != 3 {
 			t.Fatalf("there are %d pods, want 3%s", len(active), w.DescribeState())
 		}

@@ -52,7 +52,7 @@ func (w *world) user(t *rapid.T) {
 	case "relabel":
 		lives.RelabelPod(t, w.Harness, "app", "log")
 	case "delete", "fail":
-		pods := w.ExplainPods()
+		pods := w.ListPods()
 		if len(pods) == 0 {
 			return
 		}
@@ -96,7 +96,7 @@ func (w *world) node(name string) *corev1.Node {
 // collect deletes the pods of a node that is gone, as the garbage collector does.
 func (w *world) collect(node string) {
 	w.Helper()
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		if p.Spec.NodeName == node && p.DeletionTimestamp == nil {
 			w.Delete(p)
 		}

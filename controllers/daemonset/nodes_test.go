@@ -19,7 +19,7 @@ import (
 // podOn is the pod of a node that does not terminate.
 func (w *world) podOn(node string) *corev1.Pod {
 	w.Helper()
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		if nodefit.NodeOf(p) == node && p.DeletionTimestamp == nil {
 			return p
 		}

@@ -60,7 +60,7 @@ func TestAPodThatAHookHoldsUsesUpNoBurst(t *testing.T) {
 		w.ShowAll(nil)
 		w.Reconcile()
 	}
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		if got := p.Labels[kruise.LifecycleStateKey]; got != string(kruise.LifecycleStatePreparingDelete) {
 			t.Errorf("%s on %s is in state %q, though only the hook of the other holds a pod", p.Name, nodefit.NodeOf(p), got)
 		}
@@ -70,7 +70,7 @@ func TestAPodThatAHookHoldsUsesUpNoBurst(t *testing.T) {
 func TestADaemonThatHasEndedGoesByItsHook(t *testing.T) {
 	w := newWorld(t, testEngine(t), standard, testSet(hooked), testNode("n1"))
 	w.settle()
-	failed := w.ExplainPods()[0].Name
+	failed := w.ListPods()[0].Name
 	w.FailPod(w.FindPod(failed))
 	for range 10 {
 		w.ShowAll(nil)
@@ -84,7 +84,7 @@ func TestADaemonThatHasEndedGoesByItsHook(t *testing.T) {
 	delete(p.Labels, "hook")
 	w.Update(p)
 	w.settle()
-	if pods := w.ExplainPods(); len(pods) != 1 || pods[0].Name == failed {
+	if pods := w.ListPods(); len(pods) != 1 || pods[0].Name == failed {
 		t.Errorf("got %s, want another daemon%s", fmt.Sprint(len(pods)), w.DescribeState())
 	}
 }

@@ -160,15 +160,15 @@ func TestAPodWhoseCreateWasNotAnsweredIsNotCreatedTwice(t *testing.T) {
 		return nil
 	}
 	w.Fault = func() simulation.Fault {
-		if creates && len(w.ExplainPods()) == 0 {
+		if creates && len(w.ListPods()) == 0 {
 			return simulation.LostAnswer
 		}
 		return simulation.NoFault
 	}
 	w.Reconcile() // creates the pod, which the cache does not show yet
 	w.note()
-	if len(w.ExplainPods()) != 1 {
-		t.Fatalf("there are %d pods, want the one whose create was not answered%s", len(w.ExplainPods()), w.DescribeState())
+	if len(w.ListPods()) != 1 {
+		t.Fatalf("there are %d pods, want the one whose create was not answered%s", len(w.ListPods()), w.DescribeState())
 	}
 	w.Unreachable = false
 	w.change(image("2"))

@@ -42,7 +42,7 @@ holding contains h if some h in rollout.scale.holds
 // nodesOf are the nodes of the active pods of an image.
 func (w *world) nodesOf(tag string) string {
 	var out []string
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		if p.DeletionTimestamp == nil && p.Spec.Containers[0].Image == "log:"+tag {
 			out = append(out, nodefit.NodeOf(p))
 		}
@@ -220,7 +220,7 @@ func TestABoundOfASurgeIsToldOnce(t *testing.T) {
 func TestNodesWithoutAPodComeBeforeASurge(t *testing.T) {
 	w := newWorld(t, rules.Engine(t, boundPods(4, "Enough")), standard, testSet(surge(2), burstOf(1)), lives.NewNodes(4)...)
 	w.settle()
-	for _, p := range w.ExplainPods()[:2] {
+	for _, p := range w.ListPods()[:2] {
 		w.Delete(p)
 	}
 	w.change(image("2"))
@@ -228,7 +228,7 @@ func TestNodesWithoutAPodComeBeforeASurge(t *testing.T) {
 		w.Reconcile()
 		w.ShowAll(nil)
 	}
-	active := slices.DeleteFunc(w.ExplainPods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	active := slices.DeleteFunc(w.ListPods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	nodes := map[string]bool{}
 	for _, p := range active {
 		nodes[nodefit.NodeOf(p)] = true

@@ -132,7 +132,7 @@ func (w *world) change(edits ...func(*kruise.DaemonSet)) {
 // the tag of the image, and "~n1=2" for a change in place.
 func (w *world) note() {
 	now, running, available := map[string]string{}, map[string]int{}, map[string]bool{}
-	for _, p := range w.ExplainPods() {
+	for _, p := range w.ListPods() {
 		tag := strings.TrimPrefix(p.Spec.Containers[0].Image, "log:")
 		now[p.Name] = nodefit.NodeOf(p) + "=" + tag
 		if p.DeletionTimestamp != nil {
@@ -186,7 +186,7 @@ func (w *world) settleWithin(d time.Duration) {
 	end := w.Now.Add(d)
 	for range 400 {
 		did := false
-		for _, p := range w.ExplainPods() {
+		for _, p := range w.ListPods() {
 			if w.broken[p.Spec.Containers[0].Image] && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && len(p.Status.ContainerStatuses) > 0 {
 				continue
 			}

@@ -35,7 +35,7 @@ func (p components) newSpreadDeps() (*spreadDeps, error) {
 	s := &spreadDeps{versions: spread.ParseVersions(p.VersionedSpreads), awaited: &webhookconfig.PendingObjects{Live: p.mgr.GetAPIReader()}}
 	cached := podscope.Reader{Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Claims: s.awaited.ReadClaims}
 	s.targets = spread.NewTargets(cached, p.mgr.GetAPIReader(), scale.NewFinder(p.mgr.GetClient(), d), p.webhooks.namespace, time.Now)
-	s.book = spread.NewBook(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions)
+	s.book = spread.NewRecorder(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.host.Engine(), s.targets, s.versions)
 	return s, nil
 }
 

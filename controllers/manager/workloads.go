@@ -84,7 +84,7 @@ func (p components) newMissedFinder(ctx context.Context) (*sidecarset.MissedPodF
 	if err := p.mgr.GetFieldIndexer().IndexField(ctx, &kruise.SidecarSet{}, matching.KeysIndex, matching.IndexKeys); err != nil {
 		return nil, fmt.Errorf("indexing SidecarSets by their selectors: %w", err)
 	}
-	lacks := sidecarset.NewLacks(p.mgr.GetClient())
+	lacks := sidecarset.NewMissingSidecarsMetric(p.mgr.GetClient())
 	if err := metrics.Registry.Register(lacks); err != nil {
 		return nil, fmt.Errorf("registering regatta_sidecarset_missed_pods: %w", err)
 	}

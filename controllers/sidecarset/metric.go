@@ -23,8 +23,8 @@ type MissingSidecarsMetric struct {
 	pods map[string]map[string]int
 }
 
-// NewLacks makes the metric. It drops SidecarSets that the reader does not find.
-func NewLacks(cached client.Reader) *MissingSidecarsMetric {
+// NewMissingSidecarsMetric makes the metric. It drops SidecarSets that the reader does not find.
+func NewMissingSidecarsMetric(cached client.Reader) *MissingSidecarsMetric {
 	return &MissingSidecarsMetric{cached: cached, pods: map[string]map[string]int{}, desc: prometheus.NewDesc("regatta_sidecarset_missed_pods",
 		"How many pods lack the containers of a SidecarSet. Reason NoAnswer: no webhook answered when they were created. "+
 			"SidecarSetChanged: it selects them only since a change. PodOlder: they are older than it.",

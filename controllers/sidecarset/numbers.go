@@ -29,7 +29,7 @@ func (k *Kind) ReadSpec(o client.Object) (rollout.Spec, error) {
 	if err != nil {
 		return rollout.Spec{}, err
 	}
-	out := rollout.Spec{Selector: selector.ExplainPods()}
+	out := rollout.Spec{Selector: selector.PodSelector()}
 	if out.Terms, err = facts.NewTerms(set.Spec.UpdateStrategy.PriorityStrategy); err != nil {
 		return rollout.Spec{}, err
 	}

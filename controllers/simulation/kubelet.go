@@ -48,7 +48,7 @@ type runningPod struct {
 	until time.Time
 }
 
-func newMachines(c *cluster, f ClusterState, o options) *fakeNodes {
+func newFakeNodes(c *cluster, f ClusterState, o options) *fakeNodes {
 	m := &fakeNodes{c: c, readyAfter: o.readyAfter, room: maps.Clone(f.Room), runs: map[types.UID]*runningPod{}, broken: map[string]bool{}, fails: o.fails}
 	for _, name := range o.broken {
 		m.broken[name] = true

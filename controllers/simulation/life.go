@@ -99,7 +99,7 @@ func NewHarness(t T, b HarnessConfig) *Harness {
 	c.asked = l.checkWrite
 	c.requested = func(o *kruise.ContainerRecreateRequest) { l.recordBreach(l.restartBroken(o)) }
 	c.workload = b.Workload.DeepCopyObject().(client.Object)
-	l.machines = newMachines(c, ClusterState{}, options{})
+	l.machines = newFakeNodes(c, ClusterState{}, options{})
 	l.machines.gradual = true
 	begin := []client.Object{c.workload}
 	if c.typ.NodeOf != nil {
@@ -237,7 +237,7 @@ func (l *Harness) RunUntilStable() {
 	end := l.Now.Add(time.Hour)
 	for range 2000 {
 		did := false
-		for _, p := range l.ExplainPods() {
+		for _, p := range l.ListPods() {
 			did = l.StepPod(p.Name) || did
 			did = l.CompleteHooks(p.Name) || did
 		}

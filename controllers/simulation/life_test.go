@@ -173,7 +173,7 @@ func TestTheCacheOfALifeLagsBehind(t *testing.T) {
 		}
 		return n
 	}
-	if n := len(l.ExplainPods()); n != wanted || creates() != wanted {
+	if n := len(l.ListPods()); n != wanted || creates() != wanted {
 		t.Fatalf("%d pods are made by %d writes, want %d", n, creates(), wanted)
 	}
 	l.Reconcile() // it sees none, and remembers
@@ -187,7 +187,7 @@ func TestTheCacheOfALifeLagsBehind(t *testing.T) {
 		t.Error("a pod that the cache shows has nothing to be done")
 	}
 	l.RunUntilStable()
-	p := l.ExplainPods()[0]
+	p := l.ListPods()[0]
 	l.Delete(p)
 	if got := l.FindPod(p.Name); got == nil || got.DeletionTimestamp == nil {
 		t.Fatalf("a pod that is deleted does not terminate: %v", got)

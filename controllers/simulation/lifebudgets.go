@@ -88,7 +88,7 @@ func (l *Harness) countBudgets() bool {
 func (l *Harness) noteIgnoredPods() {
 	j := l.guard.judge
 	j.ignored = map[types.UID]bool{}
-	for _, p := range l.ExplainPods() {
+	for _, p := range l.ListPods() {
 		if b := j.budgetOf(p); b != nil && isIgnored(b, p) && availability.IsAvailable(p) {
 			j.ignored[p.UID] = true
 		}

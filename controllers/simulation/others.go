@@ -24,8 +24,8 @@ func (l *Harness) CountPods() invariant.Observation { return l.cluster.countPods
 // CurrentWorkload is the workload as the API server has it.
 func (l *Harness) CurrentWorkload() client.Object { return l.cluster.workload }
 
-// ExplainPods returns all pods, also terminating ones, by name.
-func (l *Harness) ExplainPods() []*corev1.Pod { return l.cluster.sortedPods() }
+// ListPods returns all pods, also terminating ones, by name.
+func (l *Harness) ListPods() []*corev1.Pod { return l.cluster.sortedPods() }
 
 // FindPod returns the pod with a name, nil if there is none.
 func (l *Harness) FindPod(name string) *corev1.Pod { return l.cluster.findPod(name) }
@@ -240,7 +240,7 @@ func (l *Harness) letGo(o client.Object, finalizer string) bool {
 func (l *Harness) CollectClaims() bool {
 	l.Helper()
 	used, pods := map[string]bool{}, map[types.UID]bool{}
-	for _, p := range l.ExplainPods() {
+	for _, p := range l.ListPods() {
 		pods[p.UID] = true
 		for _, v := range p.Spec.Volumes {
 			if v.PersistentVolumeClaim != nil {

@@ -93,7 +93,7 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 	if s.cluster, err = newCluster(ctx, f, kind, clock); err != nil {
 		return nil, err
 	}
-	s.machines = newMachines(s.cluster, f, s.options)
+	s.machines = newFakeNodes(s.cluster, f, s.options)
 	// Time stands still while policies are evaluated, so limits by a share of time have no meaning.
 	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6)); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 // podUIDs has the UIDs of the pods that the set controls, by name.
 func (s *life) podUIDs() map[string]types.UID {
 	out := map[string]types.UID{}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if metav1.IsControlledBy(p, s.CurrentWorkload()) {
 			out[p.Name] = p.UID
 		}

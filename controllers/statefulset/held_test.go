@@ -19,7 +19,7 @@ import (
 func (s *life) pass(broken string) {
 	s.Helper()
 	for range 60 {
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			if p.Spec.Containers[0].Image != broken || p.DeletionTimestamp != nil {
 				s.StepPod(p.Name)
 			}
@@ -33,7 +33,7 @@ func (s *life) pass(broken string) {
 // pods are those that do not terminate, with their images.
 func (s *life) pods() string {
 	var out []string
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.DeletionTimestamp == nil {
 			out = append(out, p.Name+"="+p.Spec.Containers[0].Image)
 		}
@@ -72,7 +72,7 @@ func TestACondemnedPodKeepsNoOther(t *testing.T) {
 			s := newLife(t, e, testSet(3, tc.edit))
 			s.RunUntilStable()
 			if tc.broken != "" {
-				for _, p := range s.ExplainPods() {
+				for _, p := range s.ListPods() {
 					s.SetReady(p, false)
 				}
 			}
@@ -122,9 +122,9 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 			s := newLife(t, e, set)
 			s.RunUntilStable()
 			s.change(func(set *kruise.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "db:2" })
-			state := func() string { return s.ExplainPods()[0].Labels[kruise.LifecycleStateKey] }
+			state := func() string { return s.ListPods()[0].Labels[kruise.LifecycleStateKey] }
 			for range 8 { // the hook does not let go
-				s.StepPod(s.ExplainPods()[0].Name)
+				s.StepPod(s.ListPods()[0].Name)
 				s.ShowAll(nil)
 				s.ReconcileIfDue()
 			}
@@ -143,7 +143,7 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 				s.Now = s.Now.Add(2 * time.Minute)
 				s.RunUntilStable()
 			}
-			p := s.ExplainPods()[0]
+			p := s.ListPods()[0]
 			if p.Spec.Containers[0].Image != "db:1" || state() != string(kruise.LifecycleStateNormal) {
 				t.Errorf("image %s in state %q; want db:1 and Normal%s", p.Spec.Containers[0].Image, state(), s.DescribeState())
 			}

@@ -40,7 +40,7 @@ func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 	if len(names) != 3 || !slices.Contains(names, first) { // current, update and one that is idle
 		t.Errorf("the revisions are %v, and the current one is %s%s", names, first, s.DescribeState())
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		label := p.Labels[rollout.RevisionLabel]
 		if !slices.ContainsFunc(names, func(name string) bool { return revision.SameHash(name, label) }) {
 			t.Errorf("revision %s of pod %s is gone%s", label, p.Name, s.DescribeState())

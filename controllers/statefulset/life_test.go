@@ -194,13 +194,13 @@ func (s *life) user(t *rapid.T) {
 	case "logs":
 		s.change(mount("logs"))
 	case "delete all":
-		for _, p := range s.ExplainPods() {
+		for _, p := range s.ListPods() {
 			s.Delete(p)
 		}
 	case "relabel":
 		lives.RelabelPod(t, s.Harness, "app", "db")
 	case "specified delete", "delete":
-		pods := s.ExplainPods()
+		pods := s.ListPods()
 		if len(pods) == 0 {
 			return
 		}
@@ -251,7 +251,7 @@ func (s *life) finished() {
 	for _, n := range New(Gates{StartOrdinal: true}).desiredOrdinals(set).AllOrdinals() {
 		want = append(want, podName(set, n))
 	}
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		if p.DeletionTimestamp == nil {
 			got = append(got, p.Name)
 		}

@@ -80,7 +80,7 @@ func TestAnUpdateRepairsWhatMissingPodsWaitFor(t *testing.T) {
 func TestPodsThatCannotBeCreatedUseUpMaxUnavailable(t *testing.T) {
 	s := newLife(t, testEngine(t), testSet(3, nil))
 	s.RunUntilStable()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		s.SetReady(p, false)
 	}
 	s.change(image("2"))
@@ -134,7 +134,7 @@ func TestThePartitionOutlivesAllPods(t *testing.T) {
 				t.Fatalf("before there are %q, want %q%s", got, want, s.DescribeState())
 			}
 			s.refuse(func(name string) bool { return slices.Contains(strings.Fields(tc.refused), name) })
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				s.Delete(p)
 			}
 			s.pass("")
@@ -247,7 +247,7 @@ func TestClaimsThatCannotBeMadeAreToldOnce(t *testing.T) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	}))
 	s.RunUntilStable()
-	for _, p := range s.ExplainPods() {
+	for _, p := range s.ListPods() {
 		p = p.DeepCopy()
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
 		s.UpdateStatus(p)

@@ -102,7 +102,7 @@ func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica 
 	targets := spread.NewTargets(podscope.Reader{Reader: cached, Live: api, Claims: awaited.ReadClaims}, api, scale.NewFinder(api, nil), "kruise-system", time.Now)
 	enabled, err := steps.ListEnabled(func(gate featuregate.Feature) bool { return gate == features.WorkloadSpread }, steps.Needs{
 		Cached: cached, Live: api, Engine: e, Namespace: "kruise-system", Awaited: awaited.ReadClaims,
-		Targets: targets, Book: spread.NewBook(api, api, e, targets, spread.Versions{}),
+		Targets: targets, Book: spread.NewRecorder(api, api, e, targets, spread.Versions{}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func install(t *testing.T, replicas int) *installation {
 		})
 		r.targets = spread.NewTargets(mgr.GetClient(), mgr.GetAPIReader(), scale.NewFinder(mgr.GetClient(), nil), "kruise-system", clock)
 		versions := spread.ParseVersions("deployment,replicaset")
-		r.book = spread.NewBook(counted, mgr.GetAPIReader(), e, r.targets, versions, spread.WithClock(clock))
+		r.book = spread.NewRecorder(counted, mgr.GetAPIReader(), e, r.targets, versions, spread.WithClock(clock))
 		if n == 0 {
 			deps := reconcile.Deps{Client: mgr.GetClient(), Events: mgr.GetEventRecorderFor("test"), Engine: e, Now: clock, StatusInterval: 500 * time.Millisecond}
 			if err := New(deps, r.targets, r.book).SetupWithManager(t.Context(), mgr); err != nil {
@@ -111,7 +111,7 @@ func (in *installation) create(objects ...client.Object) {
 // admit has a replica let a pod in and the API server store it. An answer that a replica did
 // not live to give is an error, whatever it had written before.
 func (in *installation) admit(r *replica, pod *corev1.Pod) error {
-	w, err := r.targets.FindWorkload(r.alive, pod.Namespace, pod)
+	w, err := r.targets.FindSpread(r.alive, pod.Namespace, pod)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func TestManyPodsAtOnceOnAnAPIServer(t *testing.T) {
 	}
 	for _, r := range in.replicas {
 		apiserver.Eventually(t, "the cache of a replica", func() string {
-			if w, err := r.targets.FindWorkload(t.Context(), "shop", pod()); w == nil || err != nil {
+			if w, err := r.targets.FindSpread(t.Context(), "shop", pod()); w == nil || err != nil {
 				return fmt.Sprintf("%v, %v", w, err)
 			}
 			return ""

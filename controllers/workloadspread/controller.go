@@ -159,7 +159,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 	if m := spread.MarkOf(pod); m != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}
 	}
-	w, err := r.targets.FindWorkload(ctx, pod.Namespace, pod)
+	w, err := r.targets.FindSpread(ctx, pod.Namespace, pod)
 	if err != nil || w == nil {
 		return nil // if an owner is gone, its pods will be deleted too
 	}

@@ -63,7 +63,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 		New: func(_ testing.TB, env faultinjection.Environment) reconcile.Reconciler {
 			targets := spread.NewTargets(env.Client, env.Client, scale.NewFinder(env.Client, nil), "kruise-system", env.Clock)
-			book := spread.NewBook(env.Client, env.Client, e, targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(env.Clock), spread.WithPace(0))
+			book := spread.NewRecorder(env.Client, env.Client, e, targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(env.Clock), spread.WithPace(0))
 			return New(reconcile.Deps{Client: env.Client, Events: env.Events, Engine: e, Now: env.Clock}, targets, book)
 		},
 		Requests: faultinjection.RequestFor(s),

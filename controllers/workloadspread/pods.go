@@ -54,7 +54,7 @@ func (t *reconcileRound) gatherPods(ctx context.Context) error {
 			return err
 		}
 		t.pods = slices.DeleteFunc(t.pods, func(pod *corev1.Pod) bool {
-			w, err := t.r.targets.FindWorkload(ctx, t.w.Namespace, pod)
+			w, err := t.r.targets.FindSpread(ctx, t.w.Namespace, pod)
 			return err != nil || w == nil || w.UID != t.w.UID
 		})
 	}

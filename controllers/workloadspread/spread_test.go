@@ -123,7 +123,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread
 
 // newBook is that of another replica of the manager.
 func (w *world) newBook() *spread.Recorder {
-	return spread.NewBook(w.api, w.api, w.engine, w.targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
+	return spread.NewRecorder(w.api, w.api, w.engine, w.targets, spread.ParseVersions("deployment,replicaset"), spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
 }
 
 func zone(name string) *corev1.NodeSelectorTerm {
@@ -161,7 +161,7 @@ func (w *world) pod() *corev1.Pod {
 
 // admit has a pod let in as the webhook does, and says of which subset it is.
 func (w *world) admit(ctx context.Context, book *spread.Recorder, pod *corev1.Pod, dryRun bool) (string, error) {
-	s, err := w.targets.FindWorkload(ctx, "shop", pod)
+	s, err := w.targets.FindSpread(ctx, "shop", pod)
 	if err != nil || s == nil {
 		return "", err
 	}
@@ -650,7 +650,7 @@ func TestTheWhiteList(t *testing.T) {
 	})
 	pod := w.pod()
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: "game", Controller: ptr.To(true)}}
-	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindSpread(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Fatalf("before it is listed: %v, %v", s, err)
 	}
 	list, _ := json.Marshal(map[string]any{"workloads": []map[string]any{{"Group": "example.com", "Version": "v1", "Kind": "Game"}}})
@@ -658,15 +658,15 @@ func TestTheWhiteList(t *testing.T) {
 	if err := w.api.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindSpread(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Errorf("a moment later it is %v, %v: the white list is read every ten seconds", s, err)
 	}
 	w.now = w.now.Add(11 * time.Second)
-	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s == nil {
+	if s, err := w.targets.FindSpread(t.Context(), "shop", pod); err != nil || s == nil {
 		t.Errorf("once it is listed it is %v, %v", s, err)
 	}
 	pod.OwnerReferences[0].Kind = "Puzzle"
-	if s, err := w.targets.FindWorkload(t.Context(), "shop", pod); err != nil || s != nil {
+	if s, err := w.targets.FindSpread(t.Context(), "shop", pod); err != nil || s != nil {
 		t.Errorf("a kind that is not listed is followed: %v, %v", s, err)
 	}
 }

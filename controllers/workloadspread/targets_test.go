@@ -56,7 +56,7 @@ func TestWhatAPercentageIsOf(t *testing.T) {
 				for range n {
 					pod := w.pod()
 					pod.Labels["role"], pod.OwnerReferences = role, tc.owners
-					found, err := w.targets.FindWorkload(t.Context(), "shop", pod)
+					found, err := w.targets.FindSpread(t.Context(), "shop", pod)
 					if err != nil || (found != nil) != (role == "main") {
 						t.Fatalf("the spread of a pod of role %s is %v, %v", role, found, err)
 					}

@@ -39,7 +39,7 @@ func TestCostsGoByTheUpdateRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(s *kruise.WorkloadSpread) { s.Spec.TargetReference.Kind = tc.kind })
 			versions := spread.ParseVersions("cloneset,deployment")
-			w.r.version, w.book = versions, spread.NewBook(w.api, w.api, w.engine, w.targets, versions, spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
+			w.r.version, w.book = versions, spread.NewRecorder(w.api, w.api, w.engine, w.targets, versions, spread.WithClock(func() time.Time { return w.now }), spread.WithPace(0))
 			if tc.kind == "Deployment" {
 				s := w.get()
 				s.Spec.TargetReference.APIVersion = "apps/v1"

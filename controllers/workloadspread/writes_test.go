@@ -20,7 +20,7 @@ func TestWritesDoNotGrowWithTheCreatesInFlight(t *testing.T) {
 	const pace = 100 * time.Millisecond
 	for _, creates := range []int{10, 50, 200} {
 		w := newWorld(t, func(s *kruise.WorkloadSpread) { s.Spec.Subsets[0].MaxReplicas = ptr.To(intstr.FromInt(1000)) })
-		book := spread.NewBook(w.api, w.api, w.engine, w.targets, spread.ParseVersions(""), spread.WithPace(pace))
+		book := spread.NewRecorder(w.api, w.api, w.engine, w.targets, spread.ParseVersions(""), spread.WithPace(pace))
 		ready, all := make(chan struct{}), sync.WaitGroup{}
 		for range creates {
 			pod := w.pod()

@@ -64,8 +64,8 @@ func NamespaceNames(s *metav1.LabelSelector) []string {
 	return nil
 }
 
-// ExplainPods returns the selector of the labels of pods.
-func (s *Selector) ExplainPods() labels.Selector { return s.pods }
+// PodSelector returns the selector of the labels of pods.
+func (s *Selector) PodSelector() labels.Selector { return s.pods }
 
 // NamesNamespace reports whether the SidecarSet requires a namespace by its name.
 func (s *Selector) NamesNamespace(namespace string) bool { return slices.Contains(s.names, namespace) }

@@ -36,7 +36,7 @@ func DrawActions(t *rapid.T, s *simulation.Harness, user func(*rapid.T), more ..
 	actions := map[string]func(*rapid.T){
 		"user": user, "kubelet": d.drawPodSteps, "cache": d.drawCacheEvents, "cache again": d.drawCacheEvents,
 		"others": func(*rapid.T) {
-			for _, p := range s.ExplainPods() {
+			for _, p := range s.ListPods() {
 				s.CompleteHooks(p.Name)
 			}
 			s.CollectClaims()
@@ -122,7 +122,7 @@ func DrawBudget(t *rapid.T, l *simulation.Harness, selector *metav1.LabelSelecto
 const ignored = "ignored"
 
 func ignoreSome(t *rapid.T, l *simulation.Harness) {
-	for _, p := range l.ExplainPods() {
+	for _, p := range l.ListPods() {
 		if p.DeletionTimestamp == nil && rapid.Bool().Draw(t, "the budget leaves a pod out") {
 			p = p.DeepCopy()
 			p.Labels[ignored] = "yes"
@@ -143,7 +143,7 @@ type drawn struct{ *simulation.Harness }
 
 // drawPodSteps makes some pods take their next step.
 func (d drawn) drawPodSteps(t *rapid.T) {
-	for _, p := range d.ExplainPods() {
+	for _, p := range d.ListPods() {
 		if rapid.Bool().Draw(t, "for a pod") {
 			d.StepPod(p.Name)
 		}
@@ -167,7 +167,7 @@ func (d drawn) mayFail(t *rapid.T) {
 
 func (d drawn) allIsWell() {
 	for range 4 {
-		for _, p := range d.ExplainPods() {
+		for _, p := range d.ListPods() {
 			d.StepPod(p.Name)
 			d.CompleteHooks(p.Name)
 		}
@@ -190,7 +190,7 @@ func (d drawn) drawHold(t *rapid.T) {
 		value = rapid.SampledFrom(ZoneNames()).Draw(t, "zone")
 	case simulation.HoldPods:
 		var names []string
-		for _, p := range d.ExplainPods() {
+		for _, p := range d.ListPods() {
 			if rapid.Bool().Draw(t, "a pod") {
 				names = append(names, p.Name)
 			}
@@ -215,7 +215,7 @@ func ReleaseHolds(l *simulation.Harness) {
 
 // RelabelPod removes a label from a pod, as a user may, so that its workload loses the pod, or restores the label.
 func RelabelPod(t *rapid.T, l *simulation.Harness, key, value string) {
-	pods := l.ExplainPods()
+	pods := l.ListPods()
 	if len(pods) == 0 {
 		return
 	}
@@ -234,7 +234,7 @@ func RelabelPod(t *rapid.T, l *simulation.Harness, key, value string) {
 
 // LabelBack restores a label on the pods that have lost it.
 func LabelBack(l *simulation.Harness, key, value string) {
-	for _, p := range l.ExplainPods() {
+	for _, p := range l.ListPods() {
 		if _, ok := p.Labels[key]; !ok && p.DeletionTimestamp == nil {
 			p = p.DeepCopy()
 			p.Labels[key] = value

@@ -47,7 +47,7 @@ func (c *Queue[K, T]) EnqueueCaller(key K, caller T) {
 	if q == nil {
 		q = &pendingCallers[T]{}
 		c.queues[key] = q
-		recovery.Go("crowd", func() { c.serveCallers(key, q) }, nil)
+		recovery.Go("coalesce", func() { c.serveCallers(key, q) }, nil)
 	}
 	q.waiting = append(q.waiting, caller)
 }
@@ -74,8 +74,8 @@ func (c *Queue[K, T]) serveCallers(key K, q *pendingCallers[T]) {
 		next := time.Now().Add(c.Every)
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 		callers := slices.Clone(batch) // Answer may change the batch
-		if err := recovery.Call("crowd", func() error { c.Answer(ctx, key, batch); return nil }); err != nil && c.Fail != nil {
-			_ = recovery.Call("crowd", func() error { c.Fail(callers, err); return nil })
+		if err := recovery.Call("coalesce", func() error { c.Answer(ctx, key, batch); return nil }); err != nil && c.Fail != nil {
+			_ = recovery.Call("coalesce", func() error { c.Fail(callers, err); return nil })
 		}
 		cancel()
 		if c.Every > 0 {

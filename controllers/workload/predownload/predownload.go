@@ -103,11 +103,11 @@ func NewAheadFunc(k Kind) func() rollout.Ahead {
 }
 
 func (a *pullJobState) prepareJobs(ctx context.Context, r *rollout.Round, f *rollout.Facts) error {
-	templates, ok := f.Templates.(interface{ ExplainPods() *rollout.PodTemplates })
+	templates, ok := f.Templates.(interface{ AsPodTemplates() *rollout.PodTemplates })
 	if !ok || r.Workload.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	t := templates.ExplainPods()
+	t := templates.AsPodTemplates()
 	current, update := sourceRevision(a.kind, f, t), t.History.Update
 	if current == nil {
 		a.jobs = nil

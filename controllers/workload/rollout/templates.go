@@ -30,8 +30,8 @@ type PodTemplates struct {
 	classifier *inplace.Classifier
 }
 
-// ExplainPods returns the PodTemplates, also for a kind that embeds them.
-func (t *PodTemplates) ExplainPods() *PodTemplates { return t }
+// AsPodTemplates returns the PodTemplates, also for a kind that embeds them.
+func (t *PodTemplates) AsPodTemplates() *PodTemplates { return t }
 
 // ResolveHistory resolves the revisions of a workload. owner's Object and Live need not be set.
 func (r *Round) ResolveHistory(ctx context.Context, owner revision.Owner, classifier *inplace.Classifier) (*PodTemplates, error) {

@@ -24,8 +24,8 @@ import (
 // longest is the maximum length of a chain of owners.
 const longest = 8
 
-// FindWorkload returns the spread that a pod belongs to; nil if there is none (WS-01).
-func (t *Targets) FindWorkload(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
+// FindSpread returns the spread that a pod belongs to; nil if there is none (WS-01).
+func (t *Targets) FindSpread(ctx context.Context, namespace string, pod *corev1.Pod) (*kruise.WorkloadSpread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return nil, nil

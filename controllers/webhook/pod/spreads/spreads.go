@@ -41,7 +41,7 @@ func New(targets *spread.Targets, book *spread.Recorder) pod.MutatingStep {
 			Conditions: []admissionv1.MatchCondition{{Name: "owned-by-a-workload-that-may-be-spread", Expression: owned}},
 		},
 		Mutate: func(ctx context.Context, c *pod.Creation) (bool, error) {
-			w, err := targets.FindWorkload(ctx, c.Namespace, c.Pod)
+			w, err := targets.FindSpread(ctx, c.Namespace, c.Pod)
 			if err != nil || w == nil {
 				return false, err
 			}

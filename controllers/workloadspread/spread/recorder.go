@@ -72,8 +72,8 @@ func WithClock(now func() time.Time) Option { return func(b *Recorder) { b.now =
 // WithPace sets the minimum time between two writes of one spread; 100 ms if unset.
 func WithPace(every time.Duration) Option { return func(b *Recorder) { b.callers.Every = every } }
 
-// NewBook makes a Recorder. The client may read from a cache; live must not.
-func NewBook(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Recorder {
+// NewRecorder makes a Recorder. The client may read from a cache; live must not.
+func NewRecorder(c client.Client, live client.Reader, e *engine.Engine, targets *Targets, versions Versions, opts ...Option) *Recorder {
 	b := &Recorder{client: c, live: live, engine: e, targets: targets, version: versions, now: time.Now}
 	b.callers = coalesce.Queue[types.NamespacedName, *pendingRecord]{Most: most, Patience: patience, Every: pace, Answer: b.writeBatch, Fail: failWaiting}
 	for _, opt := range opts {
