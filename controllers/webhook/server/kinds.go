@@ -34,8 +34,8 @@ import (
 )
 
 // kindWebhooks returns the webhooks of all kinds, by group and kind in the form of their paths. They read
-// other objects with the client.
-func kindWebhooks(reader client.Reader, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
+// other objects with the client, and write only dry runs.
+func kindWebhooks(reader client.Client, templates podtemplate.Settings, options Options) map[string]admit.Webhooks {
 	configuration := rules.Configuration{Reader: reader, Namespace: options.Namespace}
 	return map[string]admit.Webhooks{
 		"apps-kruise-io-cloneset": cloneset.New(cloneset.Options{
