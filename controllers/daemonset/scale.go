@@ -70,7 +70,6 @@ func (k *Kind) ScalePods(ctx context.Context, r *rollout.Round, f *rollout.Facts
 func (s *scaler) computeNeed() (n need) {
 	for _, at := range s.sites {
 		switch {
-		case at.name == "": // ignored
 		case at.node == nil:
 			n.remove = append(n.remove, at.unscheduledPods()...)
 		case !at.mayStay():

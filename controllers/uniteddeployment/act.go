@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -340,8 +341,8 @@ func (t *reconcileRound) deleteStuckPods(ctx context.Context) error {
 
 // podOrdinal returns the ordinal in the name of a pod of a StatefulSet, -1 if the name has none.
 func podOrdinal(name string) int {
-	n := -1
-	if _, err := fmt.Sscanf(name[strings.LastIndexByte(name, '-')+1:], "%d", &n); err != nil {
+	n, ok := facts.PodOrdinal(name)
+	if !ok {
 		return -1
 	}
 	return n

@@ -68,9 +68,11 @@ func (a *Agent) reportContainer(ctx context.Context, r *kruise.ContainerRecreate
 			st.ContainerRecreateStates = replaceState(st.ContainerRecreateStates, next)
 		})
 		if apierrors.IsConflict(err) {
-			if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			now := &kruise.ContainerRecreateRequest{} // decoding keeps what an answer leaves out
+			if err := a.live.Get(ctx, client.ObjectKeyFromObject(r), now); err != nil {
 				return fmt.Errorf("reading ContainerRecreateRequest %s again: %w", client.ObjectKeyFromObject(r), err)
 			}
+			now.DeepCopyInto(r)
 		}
 		return err
 	})

@@ -7,6 +7,7 @@ package failure
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,8 +100,18 @@ func ClearCondition(status any) bool {
 		return meta.RemoveStatusCondition(all, ConditionType)
 	case *[]kruise.JobCondition:
 		return jobcondition.Drop(all, ConditionType)
+	case *[]kruise.WorkloadCondition:
+		return drop(all, func(c kruise.WorkloadCondition) bool { return c.Type == ConditionType })
+	case *[]kruise.CloneSetCondition:
+		return drop(all, func(c kruise.CloneSetCondition) bool { return c.Type == ConditionType })
 	}
 	return false
+}
+
+func drop[C any](all *[]C, is func(C) bool) (changed bool) {
+	before := len(*all)
+	*all = slices.DeleteFunc(*all, is)
+	return len(*all) != before
 }
 
 // Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object

@@ -161,8 +161,8 @@ func PodOrdinal(w *kruise.WorkloadSpread, pod *corev1.Pod) *int {
 	if w.Spec.TargetReference.Kind != "StatefulSet" || pod.Name == "" {
 		return nil
 	}
-	n := -1
-	if _, err := fmt.Sscanf(pod.Name[strings.LastIndexByte(pod.Name, '-')+1:], "%d", &n); err != nil || n < 0 {
+	n, ok := facts.PodOrdinal(pod.Name)
+	if !ok {
 		return nil
 	}
 	return &n

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -238,8 +239,8 @@ func readNumber(v any, path []string) (int, error) {
 			}
 			v = next
 		case []any:
-			var place int
-			if _, err := fmt.Sscanf(step, "%d", &place); err != nil || place < 0 || place >= len(at) {
+			place, err := strconv.Atoi(step)
+			if err != nil || place < 0 || place >= len(at) {
 				return 0, fmt.Errorf("%s is no place in a list of %d", strings.Join(path[:i+1], "."), len(at))
 			}
 			v = at[place]
