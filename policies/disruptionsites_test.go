@@ -156,7 +156,7 @@ var disruptions = map[string]string{
 	"controllers/workload/rollout/status.go WriteStatus":                 statuses,
 	"controllers/workloadspread/classify.go annotatePod":                 podMarks,
 	"controllers/workloadspread/rank.go patchDeletionCosts":              podMarks,
-	"controllers/workloadspread/spread/recorder.go writeBatch":               statuses,
+	"controllers/workloadspread/spread/recorder.go writeBatch":           statuses,
 	"controllers/workloadspread/step.go deleteStuckPods":                 "rollout/plan, rollout/rank",
 	"nodeagent/containermeta/reconcile.go writeAnnotation":               podMarks,
 	"nodeagent/containermeta/restart.go stopRun":                         metadataEnv,

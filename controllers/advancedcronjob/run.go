@@ -17,7 +17,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -159,7 +158,7 @@ func buildRunInput(next *change, at time.Time, missed int, now time.Time) points
 	}
 	return points.RunInput{
 		Now: now.UnixNano(), Run: run,
-		Workload: points.Workload{Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID), Labels: job.Labels, Annotations: workload.VisibleAnnotations(job.Annotations)},
+		Workload: points.Workload{Kind: "AdvancedCronJob", Namespace: job.Namespace, Name: job.Name, UID: string(job.UID), Labels: job.Labels, Annotations: facts.VisibleAnnotations(job.Annotations)},
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -51,7 +50,7 @@ func buildBroadcastInput(s *state, room int) placement.BroadcastInput {
 	return placement.BroadcastInput{
 		Now: s.now.UnixNano(), Room: room, Counts: s.counts, Nodes: s.nodes,
 		Job: placement.Job{
-			Name: s.job.Name, Namespace: s.job.Namespace, Created: s.job.CreationTimestamp.UnixNano(), Labels: s.job.Labels, Annotations: workload.VisibleAnnotations(s.job.Annotations),
+			Name: s.job.Name, Namespace: s.job.Namespace, Created: s.job.CreationTimestamp.UnixNano(), Labels: s.job.Labels, Annotations: facts.VisibleAnnotations(s.job.Annotations),
 		},
 	}
 }

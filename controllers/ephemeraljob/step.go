@@ -16,7 +16,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	workload "github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -101,7 +100,7 @@ func buildEphemeralInput(s *state, m *memory) placement.EphemeralInput {
 	in := placement.EphemeralInput{
 		Now: s.now.UnixNano(),
 		Job: placement.Job{
-			Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: workload.VisibleAnnotations(job.Annotations),
+			Name: job.Name, Namespace: job.Namespace, Created: job.CreationTimestamp.UnixNano(), Labels: job.Labels, Annotations: facts.VisibleAnnotations(job.Annotations),
 		},
 	}
 	for i := range job.Spec.Template.EphemeralContainers {
@@ -115,7 +114,7 @@ func buildEphemeralInput(s *state, m *memory) placement.EphemeralInput {
 	for i, pod := range s.candidates {
 		_, refused := m.refused[pod.UID]
 		p := placement.Pod{
-			Name: pod.Name, Node: pod.Spec.NodeName, Refused: refused, Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: workload.VisibleAnnotations(pod.Annotations),
+			Name: pod.Name, Node: pod.Spec.NodeName, Refused: refused, Created: pod.CreationTimestamp.UnixNano(), Labels: pod.Labels, Annotations: facts.VisibleAnnotations(pod.Annotations),
 		}
 		switch s.states[i] {
 		case untouched:

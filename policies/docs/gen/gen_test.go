@@ -148,7 +148,7 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 func TestOverridesAreFormattedAndOfAPoint(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range catalog.All() {
-		names["overrides/"+string(p.Name)+".rego"] = true
+		names["examples/"+string(p.Name)+".rego"] = true
 	}
 	err := fs.WalkDir(overrides, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

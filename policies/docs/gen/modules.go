@@ -36,12 +36,12 @@ func extensionPolicy(point decision.Name, x bundle.Extension) (string, error) {
 	return files["my-policy.rego"], nil
 }
 
-//go:embed overrides
+//go:embed examples
 var overrides embed.FS
 
 // overridePolicy returns a policy that replaces the decision of a point.
 func overridePolicy(point decision.Name) (string, error) {
-	text, err := overrides.ReadFile(path.Join("overrides", string(point)+".rego"))
+	text, err := overrides.ReadFile(path.Join("examples", string(point)+".rego"))
 	if err != nil {
 		return "", fmt.Errorf("showing how to replace %s: %w", point, err)
 	}

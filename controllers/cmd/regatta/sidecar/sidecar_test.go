@@ -71,7 +71,7 @@ var (
 func TestPreview(t *testing.T) {
 	const log = `--- applied
 +++ created
-@@ -1,11 +1,24 @@
+@@ -1,10 +1,23 @@
  apiVersion: v1
  kind: Pod
  metadata:
@@ -95,7 +95,6 @@ func TestPreview(t *testing.T) {
    - image: web:1
      name: main
 +    resources: {}
- 
 
 SIDECARSET  INJECTED  RULE                       WHY
 log         Latest    injection.sidecars.latest  The injectionStrategy names no revision, so the pod gets the latest.
