@@ -19,8 +19,8 @@ import (
 func countsOfReady() map[string]string {
 	const shown = "it shows both, each under its name"
 	return map[string]string{
-		"persistentpodstate/controller.go:isReady":              "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",
 		"uniteddeployment/step.go:readyAt":                      "since when a pod is ready, which is compared with when its subset was marked",
+		"workload/availability/pod.go:HasReadyCondition":        "it is the question itself",
 		"workload/availability/pod.go:IsRunningAndReady":        "it is the question itself",
 		"workload/facts/pod.go:podReadiness":                    "it tells ready, and since when, from which available follows",
 		"workload/inplace/ready.go:setReady":                    "it writes the condition",
@@ -133,7 +133,7 @@ func TestEachCountOfReadyPodsHasAReason(t *testing.T) {
 
 // asksForReady reports whether a function reads a field or calls a function by which pods are ready.
 func asksForReady(f *ast.FuncDecl) (found bool) {
-	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "podReadiness", "ready", "PodReady", "updatedReady", "countReady"}
+	names := []string{"Ready", "ReadyReplicas", "UpdatedReady", "UpdatedReadyReplicas", "ReadyLimit", "IsRunningAndReady", "HasReadyCondition", "podReadiness", "ready", "PodReady", "updatedReady", "countReady"}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
@@ -141,7 +141,7 @@ func asksForReady(f *ast.FuncDecl) (found bool) {
 			found = found || slices.Contains(names, n.Sel.Name) || ok && from.Name == "availability" && n.Sel.Name == "IsReady"
 		case *ast.CallExpr:
 			called, ok := n.Fun.(*ast.Ident)
-			found = found || ok && (called.Name == "ready" || called.Name == "isReady" || called.Name == "IsReady" || called.Name == "isPodReady" || called.Name == "IsRunningAndReady")
+			found = found || ok && (called.Name == "ready" || called.Name == "isReady" || called.Name == "IsReady" || called.Name == "isPodReady" || called.Name == "IsRunningAndReady" || called.Name == "HasReadyCondition")
 		}
 		return !found
 	})
