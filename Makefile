@@ -75,9 +75,6 @@ test: verify test-unit test-e2e ## All that CI runs
 # goroutine or in processes of their own, which the race detector makes five times slower and has
 # nothing to find in.
 WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/cmd/regatta/policy(/|$$)
-# Tests that draw, or choose among faults: with the race detector an eighth of what they draw without it.
-DRAWN = $$(git grep -lE '"(pgregory.net/rapid|.*/test/(proptest|faultinjection)|.*/api/apitest)"' -- '*_test.go')
-
 # Packages that the race detector does not watch: they compile and evaluate Rego, or encode objects. They took half of
 # the processor time of these tests. It watches OPA as well where the engine decides while policies change (WATCHED), and
 # it watches the packages that copy and compare objects of Kubernetes. Nothing converts unsafe pointers, so that checks
@@ -103,10 +100,6 @@ test-unit: tools ## Unit, property and API-server tests: with the race detector 
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out
 	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | sed -n 1,10p
-	@echo "Property tests in full, without the race detector"
-	@drawn="$(DRAWN)"; \
-	  $(GO) test -vet=off -run "^($$(grep -hoE '^func Test[A-Za-z0-9_]+' $$drawn | sed 's/^func //' | sort -u | paste -sd '|'))$$" \
-	  $$(dirname $$drawn | sort -u | grep -vE '^(policies|charts|test|engine/bounded|engine/rank|engine/cases|engine/bundle/gate|controllers/cmd/regatta/policy)(/|$$)' | sed 's,^,./,')
 
 # The specs wait most of their time, so that more processes than cores pay.
 # No vet: it is one of the linters of verify.
