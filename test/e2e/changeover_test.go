@@ -152,10 +152,10 @@ spec:
 		} {
 			u.helm("upgrade", "kruise", openkruise.Chart(GinkgoTB()), "--reset-values", "--set", tc.set)
 			old := installed()
-			out, err := u.try("helm", "upgrade", "kruise", "charts/kruise", "--timeout", "20s")
+			out, err := u.try("helm", "upgrade", "kruise", "charts/kruise", "--timeout", "8s")
 			Expect(err).To(HaveOccurred(), out)
 			Expect(out).To(ContainSubstring(tc.refusal))
-			out, err = u.try("helm", "upgrade", "kruise", "charts/kruise", "--reuse-values", "--timeout", "20s")
+			out, err = u.try("helm", "upgrade", "kruise", "charts/kruise", "--reuse-values", "--timeout", "8s")
 			Expect(err).To(HaveOccurred(), out)
 			Expect(out).To(ContainSubstring(tc.reused))
 			Expect(installed()).To(Equal(old), "with %s", tc.set)
