@@ -71,18 +71,11 @@ release: ## Write all that users install into a folder (VERSION=v0.2.0 [PUSH=1] 
 .PHONY: test
 test: verify test-unit test-e2e ## All that CI runs
 
-# Packages whose tests evaluate policies, render charts or run commands: tables, in one
-# goroutine or in processes of their own, which the race detector makes five times slower and has
-# nothing to find in.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/cmd/regatta/policy(/|$$)
-# Packages that the race detector does not watch: they compile and evaluate Rego, or encode objects. They took half of
-# the processor time of these tests. It watches OPA as well where the engine decides while policies change (WATCHED), and
-# it watches the packages that copy and compare objects of Kubernetes. Nothing converts unsafe pointers, so that checks
-# of these are off.
-UNWATCHED := github.com/open-policy-agent/opa/... k8s.io/apimachinery/third_party/... k8s.io/kube-openapi/... sigs.k8s.io/json/... \
-  sigs.k8s.io/structured-merge-diff/... sigs.k8s.io/yaml/... github.com/google/gnostic-models/... go.yaml.in/...
-RACEFLAGS := -race -gcflags=all=-d=checkptr=0 $(foreach package,$(UNWATCHED),"-gcflags=$(package)=-race=false -d=checkptr=0")
-WATCHED := TestSwappingWhileDeciding|TestBundlesOfANamespaceAreRefusedAgainWhileTheyAreCompiled
+# Packages whose tests evaluate policies, render charts or run commands, and packages that start no goroutine and run nothing
+# in parallel: the race detector makes them up to five times slower and has nothing to find in them.
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(cmd/regatta/(policy|preflight|support)|advancedcronjob|containerrecreaterequest|ephemeraljob|livenessprobe|simulation|webhook/deletion|webhook/pod)(/|$$)
+# No checks of conversions of unsafe pointers, which come with the race detector: there are none.
+RACEFLAGS := -race -gcflags=all=-d=checkptr=0
 # A program with the race detector sleeps for a second before it ends, for goroutines that it did not wait for.
 export GORACE := atexit_sleep_ms=50
 
@@ -92,10 +85,9 @@ TEST_PROCS ?= 3
 # No vet here: it is one of the linters of verify. No coverage either: it compiles each package twice.
 .PHONY: test-unit
 test-unit: tools ## Unit, property and API-server tests: with the race detector where code is concurrent
-	@echo "Tests with the race detector: a quarter of an hour on 2 cores, more where nothing was compiled before"
+	@echo "Tests with the race detector: half an hour on 2 cores, more where nothing was compiled before"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  CGO_ENABLED=1 $(GO) test $(RACEFLAGS) -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -vE '$(WITHOUT_RACE)') | tee units.out
-	CGO_ENABLED=1 $(GO) test -race -vet=off -run '^($(WATCHED))$$' ./engine
 	@echo "Tests of policies, charts and commands, without the race detector"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out

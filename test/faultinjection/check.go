@@ -80,7 +80,7 @@ const (
 	// seconds' worth.
 	mostCalls = 1000
 	// fewestRuns are made in any case, with the race detector too.
-	fewestRuns = 15
+	fewestRuns = 8
 	// allRuns is the environment variable by which all are made.
 	allRuns = "FAULTINJECTION_ALL"
 )
