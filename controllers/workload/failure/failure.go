@@ -101,14 +101,14 @@ func ClearCondition(status any) bool {
 	case *[]kruise.JobCondition:
 		return jobcondition.Drop(all, ConditionType)
 	case *[]kruise.WorkloadCondition:
-		return drop(all, func(c kruise.WorkloadCondition) bool { return c.Type == ConditionType })
+		return dropIf(all, func(c kruise.WorkloadCondition) bool { return c.Type == ConditionType })
 	case *[]kruise.CloneSetCondition:
-		return drop(all, func(c kruise.CloneSetCondition) bool { return c.Type == ConditionType })
+		return dropIf(all, func(c kruise.CloneSetCondition) bool { return c.Type == ConditionType })
 	}
 	return false
 }
 
-func drop[C any](all *[]C, is func(C) bool) (changed bool) {
+func dropIf[C any](all *[]C, is func(C) bool) (changed bool) {
 	before := len(*all)
 	*all = slices.DeleteFunc(*all, is)
 	return len(*all) != before
