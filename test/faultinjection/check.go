@@ -79,15 +79,15 @@ const (
 	// mostCalls is how many calls are made in all runs with a fault of a scenario, but for those after the fault: some
 	// seconds' worth.
 	mostCalls = 1000
-	// fewestRuns are made in any case, with the race detector too.
-	fewestRuns = 8
+	// fewestRuns are made in any case, but for the race detector.
+	fewestRuns = 15
 	// allRuns is the environment variable by which all are made.
 	allRuns = "FAULTINJECTION_ALL"
 )
 
 // thinOut chooses runs evenly where there are many calls.
 func thinOut(plan []planned, calls int) []planned {
-	most := max(fewestRuns, proptest.Often(mostCalls/calls)) // fewer with the race detector
+	most := max(2, proptest.Often(max(fewestRuns, mostCalls/calls))) // fewer with the race detector
 	if len(plan) <= most || os.Getenv(allRuns) != "" {
 		return plan
 	}

@@ -4,8 +4,8 @@
 // same each time, so that a test that fails fails for the change that was made.
 // go test -rapid.seed=0 draws others, and -rapid.checks=N more of them; make simulate does so for the lives of workloads.
 //
-// The race detector makes a test some times slower, and a few runs of what is tested show a race as well as a hundred. So with it,
-// as in make test, a quarter is drawn of what go test draws without it.
+// The race detector makes a test some times slower, and a few runs of what is tested show a race as well as a hundred. So with it
+// an eighth is drawn of what go test draws without it.
 package proptest
 
 import (
@@ -34,7 +34,7 @@ func set(name, value string) {
 // Often is how often a test does what it is to do n times, at least once.
 func Often(n int) int {
 	if Race {
-		return max(1, n/4)
+		return max(1, n/8)
 	}
 	return n
 }
