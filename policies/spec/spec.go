@@ -26,7 +26,7 @@ var (
 	heading = regexp.MustCompile(`^## ([A-Z]{1,5}-[0-9]{2}) (\S.*)$`)
 	looks   = regexp.MustCompile(`^#+ *[A-Za-z]{1,5}-[0-9]`)
 	cited   = regexp.MustCompile(`\b[A-Z]{1,5}-[0-9]{2}\b`)
-	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // Link is where the rule is, from this folder.

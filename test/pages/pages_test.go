@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regatta-sh/regatta/policies/spec"
 	"github.com/regatta-sh/regatta/test/install"
 )
 
@@ -71,16 +71,7 @@ func readPages(t *testing.T) map[string]string {
 func anchorsOf(page string) map[string]bool {
 	out, seen := map[string]bool{}, map[string]int{}
 	for _, h := range heading.FindAllStringSubmatch(block.ReplaceAllString(page, ""), -1) {
-		text := linked.ReplaceAllString(h[2], "$1")
-		anchor := strings.Map(func(r rune) rune {
-			switch {
-			case r == ' ':
-				return '-'
-			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r):
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, strings.TrimSpace(text))
+		anchor := spec.MarkdownAnchor(strings.TrimSpace(linked.ReplaceAllString(h[2], "$1")))
 		if n := seen[anchor]; n > 0 {
 			out[anchor+"-"+strconv.Itoa(n)] = true
 		}
