@@ -363,15 +363,14 @@ func certificate(template, ca *x509.Certificate, caKey any) (cert, key []byte) {
 	return certs.Bytes(), keys.Bytes()
 }
 
-// dawdle makes every decision about this namespace take longer than the webhook's timeout,
-// some seconds from now: the gate tries a new policy on recent decisions, and would
-// not let one in that is slow at once.
+// dawdle makes decisions about the pods and the Deployment of this namespace take longer than
+// the webhook's timeout. The policy is about a label that they get once it is enforced: the
+// gate tries a new policy on recent decisions, and would not let one in that is slow at once.
 func (u *user) dawdle() {
-	from := time.Now().Add(10 * time.Second)
 	b := u.bundle("dawdle-"+u.namespace, map[string]string{"dawdle.rego": `package extend.protection.dawdle
 deny contains {"reason": "Dawdle", "message": "This is never reached."} if {
 	input.object.namespace == "` + u.namespace + `"
-	input.now > ` + fmt.Sprint(from.UnixNano()) + endless})
+	input.object.labels.pace == "slow"` + endless})
 	Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policyv1alpha1.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
-	time.Sleep(time.Until(from))
+	u.kubectl("label", "pods,deployments", "--all", "pace=slow")
 }
