@@ -26,7 +26,7 @@ import (
 
 // What the API server sends: only what a budget or a rule can be about.
 func TestWhatIsSent(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	s := listen(t)
 	for name, labels := range map[string]map[string]string{"shop": nil, "plain": nil, "switched": {SwitchKey: SwitchOff}, "kruise-system": nil} {
 		create(t, api, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})

@@ -85,7 +85,7 @@ func hasRequirement(s *metav1.LabelSelector, r metav1.LabelSelectorRequirement) 
 // An entry that another client has changed is taken out like others. An entry of which a field is left, since the
 // other client owns it, is none that the API server takes, and nothing at all would be written any more.
 func TestAnEntryThatAnotherClientChangedIsTakenOut(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": [{"rule": "gold", "group": "", "resource": "configmaps", "operations": ["DELETE"]}]}`))
 	if err := w.SyncConfigurations(t.Context()); err != nil {
@@ -135,7 +135,7 @@ type contested struct {
 
 func newContested(t *testing.T) *contested {
 	t.Helper()
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [], "guards": [{"rule": "gold", "group": "", "resource": "configmaps", "operations": ["DELETE"]}]}`))
 	c := &contested{Writer: w, api: api, counts: &countingClient{Client: api}, now: time.Now(), events: record.NewFakeRecorder(100)}

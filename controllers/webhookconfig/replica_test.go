@@ -20,7 +20,7 @@ import (
 // The webhook of a replica that does not lead answers for SidecarSets too, and waits until the API
 // server shows what it claims for them.
 func TestAReplicaThatDoesNotLeadSeesTheConfigurations(t *testing.T) {
-	env, api := connect(t)
+	env, api := apiServer.Serve(t)
 	create(t, api, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: &metav1.MicroTime{Time: time.Now()},
 	}})

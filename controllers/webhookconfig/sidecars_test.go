@@ -136,7 +136,7 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	env, api := connect(t)
+	env, api := apiServer.Serve(t)
 	p := &pair{api: api, replicas: []*replica{newReplica(t, api, 0), newReplica(t, api, 500*time.Millisecond)}}
 	for _, r := range p.replicas {
 		r.setWatchedReader(configurations(t, env.Config, api))

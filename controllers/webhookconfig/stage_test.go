@@ -21,13 +21,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
@@ -92,23 +88,10 @@ func policies(t *testing.T, gates protection.Gates, answer string) *Rules {
 
 const nothing = `{"kinds": [], "guards": []}`
 
-func connect(t *testing.T) (*envtest.Environment, client.Client) {
-	t.Helper()
-	env := apiserver.Start(t)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kruise.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env.Config.QPS, env.Config.Burst = 1000, 1000
-	api, err := client.New(env.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	apiserver.Install(t, env, apiserver.CRDs(t, ""))
-	return env, api
-}
+// apiServer is for all tests of the package.
+var apiServer apiserver.Shared
+
+func TestMain(m *testing.M) { apiServer.RunTests(m) }
 
 // chart makes what the chart makes.
 func chart(t *testing.T, api client.Client, call admissionv1.WebhookClientConfig) {

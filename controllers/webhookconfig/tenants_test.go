@@ -198,7 +198,7 @@ func TestANamespaceThatFailsKeepsItsGuards(t *testing.T) {
 // TestATenantIsSentWhatHappensInItsNamespace has a real API server read the
 // conditions.
 func TestATenantIsSentWhatHappensInItsNamespace(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	s := listen(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To(s.URL + "/validate-apps-kruise-io-cloneset"), CABundle: s.ca()})
 	for _, ns := range []string{"shop", "bank"} {

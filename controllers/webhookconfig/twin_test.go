@@ -25,7 +25,7 @@ import (
 
 // The twin lets go while a replica of the manager is ready, and no longer.
 func TestTwin(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	for name, labels := range map[string]map[string]string{"kruise-system": nil, "switched": {SwitchKey: SwitchOff}} {
 		create(t, api, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	}
@@ -126,7 +126,7 @@ func TestTwin(t *testing.T) {
 
 // What another client adds to the policy or to its binding is taken out. Either could have it look at nothing.
 func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
 	if err := w.SyncConfigurations(t.Context()); err != nil {
@@ -155,7 +155,7 @@ func TestWhatAnotherClientAddsToTheTwinIsTakenOut(t *testing.T) {
 
 // A client that changes the policy whenever it is put back is not written against without end, and an event names it.
 func TestAClientThatInsistsOnAnotherTwinIsPutBackWithinMinutes(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
 	c := &contested{Writer: w, api: api, counts: &countingClient{Client: api}, now: time.Now(), events: record.NewFakeRecorder(100)}
@@ -207,7 +207,7 @@ func (c noPolicies) Apply(ctx context.Context, o runtime.ApplyConfiguration, opt
 
 // A policy that cannot be written keeps no namespace without its webhooks, and the error says why it is not there.
 func TestATwinThatCannotBeWrittenLeavesNothingElseUnprotected(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/x")}, CABundle: listen(t).ca()})
 	w, _ := newWriter(api, policies(t, allGates(), `{"kinds": [{"group": "", "resource": "services"}], "guards": []}`))
 	w.Client = noPolicies{api}

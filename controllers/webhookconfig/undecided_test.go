@@ -13,7 +13,7 @@ import (
 // While the policies do not say what is protected, everything stays as it is, and
 // one event reports it.
 func TestUndecided(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	t.Run("without the chart's objects nothing is written", func(t *testing.T) {
 		w, _ := newWriter(api, policies(t, allGates(), nothing))
 		if err := w.CoverNamespace(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration kruise-protection-webhook-configuration does not exist") {

@@ -185,7 +185,7 @@ func TestGuardsOfManyResourcesAreAllReadBack(t *testing.T) {
 
 // Another client that takes out what an earlier leader wrote for such a namespace does not have it forgotten.
 func TestGuardsThatAreReadBackOutliveAnotherClient(t *testing.T) {
-	_, api := connect(t)
+	_, api := apiServer.Serve(t)
 	chart(t, api, admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/validate-apps-kruise-io-cloneset"), CABundle: listen(t).ca()})
 	before, _ := newWriter(api, asked(t, wish(t, `guard contains {"group": "", "resource": "configmaps", "operations": ["DELETE"]}`, bundle.AsTenant("shop"))))
 	if err := before.SyncConfigurations(t.Context()); err != nil {

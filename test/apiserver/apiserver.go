@@ -30,10 +30,10 @@ import (
 // envtest gives it.
 const patience = 2 * time.Minute
 
-// Start starts an API server for as long as the test runs. It skips the test
+// newEnvironment is an API server that is not started. It skips the test
 // where neither KUBEBUILDER_ASSETS nor the cache has the programs, since
-// building them takes many minutes. Edits change its settings before it starts.
-func Start(t testing.TB, edits ...func(*envtest.Environment)) *envtest.Environment {
+// building them takes many minutes.
+func newEnvironment(t testing.TB) *envtest.Environment {
 	t.Helper()
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" {
@@ -53,11 +53,19 @@ func Start(t testing.TB, edits ...func(*envtest.Environment)) *envtest.Environme
 	// etcd maps more than its quota at once, 10 GiB without one, which a limit of the address space may not have room for.
 	env.ControlPlane.Etcd = &envtest.Etcd{}
 	env.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "1073741824")
+	return env
+}
+
+// Start starts an API server for as long as the test runs, or skips the test where the
+// programs are not built. Edits change its settings before it starts.
+func Start(t testing.TB, edits ...func(*envtest.Environment)) *envtest.Environment {
+	t.Helper()
+	env := newEnvironment(t)
 	for _, edit := range edits {
 		edit(env)
 	}
 	if _, err := env.Start(); err != nil {
-		t.Fatalf("starting an API server with %s: %v", dir, err)
+		t.Fatalf("starting an API server with %s: %v", env.BinaryAssetsDirectory, err)
 	}
 	t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
