@@ -107,6 +107,12 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 	defer look.Stop()
 	for len(out.taken) < len(gates) {
 		gate := gates[len(out.taken)]
+		select { // of what is ready, the next select takes any: a question that comes late takes a slot that is free
+		case gate <- struct{}{}:
+			out.taken = append(out.taken, gate)
+			continue
+		default:
+		}
 		select {
 		case gate <- struct{}{}:
 			out.taken = append(out.taken, gate)
