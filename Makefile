@@ -74,7 +74,7 @@ test: verify test-unit test-e2e ## All that CI runs
 # Packages that are tested without the race detector, which makes tests up to five times slower: those whose tests evaluate
 # policies, render charts or run commands; those that run nothing in parallel; and kinds of workloads whose goroutines are those
 # of the loop that CloneSets and SidecarSets are tested with. Their property tests draw in full, the others an eighth.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(policy|preflight|support)|advancedcronjob|containerrecreaterequest|daemonset|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|workloadspread)(/|$$)
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(policy|preflight|support)|advancedcronjob|containerrecreaterequest|daemonset|docs/site|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|workloadspread)(/|$$)
 # No checks of conversions of unsafe pointers, which come with the race detector: there are none.
 RACEFLAGS := -race -gcflags=all=-d=checkptr=0
 # A program with the race detector sleeps for a second before it ends, for goroutines that it did not wait for.
@@ -139,6 +139,10 @@ generate: ## Write everything that is generated
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
 	$(GO) run ./policies/docs/gen
+
+.PHONY: site
+site: ## Write the pages as a site that opens without a server, with a search (FOLDER=_output/site)
+	@$(GO) run ./controllers/docs/site $(if $(FOLDER),-folder "$(FOLDER)")
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yaml, go vet among them
