@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/regatta-sh/regatta/test/install"
+)
+
+// Every command of the pages of kinds and of the guides is typed here, in a namespace of its own for each page, with
+// the manifests of the page under the names that they begin with. A page in Chinese has the same blocks, which test/pages
+// checks.
+var _ = Describe("the page", func() {
+	root, err := install.Root()
+	if err != nil {
+		Fail(err.Error())
+	}
+	var pages []string
+	for _, pattern := range []string{"controllers/*/README.md", "controllers/docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			Fail(err.Error())
+		}
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			Fail(err.Error())
+		}
+		lines := commands(string(raw))
+		if len(lines) == 0 || strings.HasSuffix(page, ".zh-CN.md") {
+			continue
+		}
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			Fail(err.Error())
+		}
+		It(name+" has only commands that work", func(ctx SpecContext) {
+			if !shared.real {
+				Skip("there are no containers")
+			}
+			u := newUser(ctx)
+			folder := u.writeManifests(string(raw))
+			for _, line := range lines {
+				By(line)
+				command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", withEndpoint(line))
+				command.Dir, command.Env = folder, append(shared.installed.Env(shared.programs), "KUBECONFIG="+filepath.Join(folder, "kubeconfig"))
+				out, err := command.CombinedOutput()
+				Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
+			}
+		}, SpecTimeout(5*time.Minute))
+	}
+})
+
+// writeManifests writes the manifests of a page into a folder, and a kubeconfig for the namespace of the user.
+// What they make and the page does not delete is deleted after the spec.
+func (u *user) writeManifests(page string) string {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	config, err := clientcmd.LoadFromFile(shared.installed.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range config.Contexts {
+		c.Namespace = u.namespace
+	}
+	Expect(clientcmd.WriteToFile(*config, filepath.Join(folder, "kubeconfig"))).To(Succeed())
+	for name, text := range manifestsOf(page) {
+		path := filepath.Join(folder, name)
+		Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) {
+			u.ctx = ctx
+			u.kubectl("delete", "-f", path, "--ignore-not-found", "--wait=false")
+		})
+	}
+	return folder
+}
+
+// manifestsOf are the yaml blocks of a page that begin with the name of a file, by that name.
+func manifestsOf(page string) map[string]string {
+	out := map[string]string{}
+	for _, block := range strings.Split(page, "\n```yaml\n# ")[1:] {
+		name, text, _ := strings.Cut(block, "\n")
+		text, _, _ = strings.Cut(text, "\n```")
+		out[name] = text + "\n"
+	}
+	return out
+}
