@@ -103,6 +103,10 @@ func TestLinksLeadToFilesAndHeadings(t *testing.T) {
 			if anchor != "" && pages[to] != "" && !anchorsOf(pages[to])[anchor] {
 				t.Errorf("%s: the link to %s leads to no heading", path, target)
 			}
+			// Only the link in the second line leads to the page itself in English.
+			if same := strings.TrimSuffix(to, ".md") + chinese; strings.HasSuffix(path, chinese) && same != path && pages[same] != "" {
+				t.Errorf("%s: the link to %s leads to a page in English that there is in Chinese", path, target)
+			}
 		}
 	}
 	if checked < 100 {
