@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/regatta-sh/regatta/test/install"
+	"github.com/regatta-sh/regatta/test/pages"
 )
 
 // Every command of the pages of kinds and of the guides is typed here, in a namespace of its own for each page, with
@@ -25,15 +26,15 @@ var _ = Describe("the page", func() {
 	if err != nil {
 		Fail(err.Error())
 	}
-	var pages []string
+	var paths []string
 	for _, pattern := range []string{"controllers/*/README.md", "controllers/docs/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			Fail(err.Error())
 		}
-		pages = append(pages, found...)
+		paths = append(paths, found...)
 	}
-	for _, page := range pages {
+	for _, page := range paths {
 		raw, err := os.ReadFile(page)
 		if err != nil {
 			Fail(err.Error())
@@ -74,24 +75,13 @@ func (u *user) writeManifests(page string) string {
 		c.Namespace = u.namespace
 	}
 	Expect(clientcmd.WriteToFile(*config, filepath.Join(folder, "kubeconfig"))).To(Succeed())
-	for name, text := range manifestsOf(page) {
-		path := filepath.Join(folder, name)
-		Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	for _, m := range pages.ListManifests(page) {
+		path := filepath.Join(folder, m.Name)
+		Expect(os.WriteFile(path, []byte(m.Text), 0o600)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) {
 			u.ctx = ctx
 			u.kubectl("delete", "-f", path, "--ignore-not-found", "--wait=false")
 		})
 	}
 	return folder
-}
-
-// manifestsOf are the yaml blocks of a page that begin with the name of a file, by that name.
-func manifestsOf(page string) map[string]string {
-	out := map[string]string{}
-	for _, block := range strings.Split(page, "\n```yaml\n# ")[1:] {
-		name, text, _ := strings.Cut(block, "\n")
-		text, _, _ = strings.Cut(text, "\n```")
-		out[name] = text + "\n"
-	}
-	return out
 }

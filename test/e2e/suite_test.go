@@ -95,7 +95,7 @@ func gates() []string {
 //
 // E2E_KUBERNETES is a minor version of Kubernetes for the local cluster, such as 1.34.
 // E2E_KUBECONFIG runs the tests on another cluster, with E2E_IMAGE as the image
-// of the manager; E2E_KEEP leaves the local cluster for a look, E2E_CLUSTER names it.
+// of the manager; E2E_ALL_FAULTS=1 tries each outage with both failure policies; E2E_KEEP leaves the local cluster for a look, E2E_CLUSTER names it.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	root, err := install.Root()
 	Expect(err).NotTo(HaveOccurred())

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pages checks the Markdown pages of the repository: their links, and that pages in two languages say the same.
 package pages
 
 import (

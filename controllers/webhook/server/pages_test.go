@@ -14,19 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-)
 
-var shownManifest = regexp.MustCompile("(?ms)^```yaml\n# ([a-z0-9-]+\\.yaml)\n(.*?)^```$")
+	"github.com/regatta-sh/regatta/test/pages"
+)
 
 // An API server takes each manifest that the page of a kind shows, without a field that it does not know.
 func TestManifestsOfPagesAreTaken(t *testing.T) {
 	c := start(t)
-	pages, err := filepath.Glob(filepath.Join("..", "..", "*", "README.md"))
+	found, err := filepath.Glob(filepath.Join("..", "..", "*", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := 0
-	for _, page := range pages {
+	for _, page := range found {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -35,17 +35,17 @@ func TestManifestsOfPagesAreTaken(t *testing.T) {
 		if err := c.api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			t.Fatal(err)
 		}
-		for _, block := range shownManifest.FindAllStringSubmatch(string(text), -1) {
-			for _, document := range regexp.MustCompile(`(?m)^---$`).Split(block[2], -1) {
+		for _, manifest := range pages.ListManifests(string(text)) {
+			for _, document := range regexp.MustCompile(`(?m)^---$`).Split(manifest.Text, -1) {
 				if err := c.createShown(t, namespace, document); err != nil {
-					t.Errorf("%s: %s: %v", page, block[1], err)
+					t.Errorf("%s: %s: %v", page, manifest.Name, err)
 				}
 				taken++
 			}
 		}
 	}
-	if taken < len(pages) {
-		t.Errorf("%d pages have %d manifests", len(pages), taken)
+	if taken < len(found) {
+		t.Errorf("%d pages have %d manifests", len(found), taken)
 	}
 }
 
