@@ -123,10 +123,18 @@ func TestASiteReplacesAnEarlierOneAndNothingElse(t *testing.T) {
 		t.Error("a page of the earlier site is left")
 	}
 	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, "index.html"), nil, 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Join(other, "assets"), 0o755); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"index.html", "assets/site.css"} {
+		if err := os.WriteFile(filepath.Join(other, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := writeSite(other, site.outputs); err == nil || !strings.Contains(err.Error(), "is no site: name an empty folder") {
 		t.Errorf("a folder with other files gives %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, "assets", "site.css")); err != nil {
+		t.Errorf("a folder that is another site was changed: %v", err)
 	}
 }

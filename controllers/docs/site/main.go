@@ -40,8 +40,9 @@ func generateSite(root, folder string, out io.Writer) error {
 	return nil
 }
 
-// marker is a file that each site has: a folder with it may be replaced.
-const marker = "assets/site.css"
+// marker is a file that nothing else has: a folder with it may be replaced. It is written first, so that a run
+// that was interrupted can be repeated.
+const marker = ".written-by-regatta-site"
 
 // writeSite replaces a folder. It refuses a folder that has something else than a site.
 func writeSite(folder string, outputs map[string][]byte) error {
@@ -56,6 +57,12 @@ func writeSite(folder string, outputs map[string][]byte) error {
 		if err := os.RemoveAll(folder); err != nil {
 			return fmt.Errorf("removing the earlier site: %w", err)
 		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("making the folder of the site: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, marker), []byte("make site replaces this folder.\n"), 0o644); err != nil {
+		return fmt.Errorf("writing the site: %w", err)
 	}
 	for name, content := range outputs {
 		path := filepath.Join(folder, filepath.FromSlash(name))

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,16 @@ var buildRepository = sync.OnceValues(func() (*Site, error) {
 	files, err := listFiles(repository)
 	if err != nil {
 		return nil, err
+	}
+	// What git lists is not known to go test, which repeats an earlier result unless a file or a folder changed that was read.
+	folders := map[string]bool{}
+	for _, file := range files {
+		folders[path.Dir(file)] = true
+	}
+	for folder := range folders {
+		if _, err := os.ReadDir(filepath.Join(repository, folder)); err != nil {
+			return nil, err
+		}
 	}
 	return buildSite(os.DirFS(repository), files)
 })
