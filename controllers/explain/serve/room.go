@@ -107,7 +107,15 @@ func (s *slots) takeSlotOf(user string, done <-chan struct{}, late <-chan time.T
 	defer look.Stop()
 	for len(out.taken) < len(gates) {
 		gate := gates[len(out.taken)]
-		select { // of what is ready, the next select takes any: a question that comes late takes a slot that is free
+		// Of what is ready, the select below takes any. A question that comes late takes a slot that is free, and a
+		// caller who has gone takes none.
+		select {
+		case <-done:
+			out.leaveSlot()
+			return nil, false
+		default:
+		}
+		select {
 		case gate <- struct{}{}:
 			out.taken = append(out.taken, gate)
 			continue

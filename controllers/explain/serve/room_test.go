@@ -101,6 +101,16 @@ func TestAFreeSlotIsGivenThoughTheTimeIsOver(t *testing.T) {
 		t.Error("a quarter of four slots is one")
 	}
 	slot.leaveSlot()
+	gone := make(chan struct{})
+	close(gone)
+	for range 100 {
+		if _, ok := s.takeSlotOf("jane", gone, nil, time.Second); ok {
+			t.Fatal("a caller who has gone took a slot")
+		}
+	}
+	if n := len(s.each) + len(s.all); n != 0 {
+		t.Errorf("%d slots and users are left", n)
+	}
 }
 
 // One user who asks without end keeps no other user waiting: what they ask beyond a quarter of the slots waits for their own.
