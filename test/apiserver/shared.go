@@ -33,6 +33,7 @@ import (
 type Shared struct {
 	turn      sync.Mutex
 	env       *envtest.Environment
+	ready     bool                          // env has the CRDs, and the rest is known
 	resources []schema.GroupVersionResource // those whose objects can be listed and deleted
 	present   sets.Set[types.UID]           // after the start
 }
@@ -55,7 +56,8 @@ func (s *Shared) Serve(t testing.TB) (*envtest.Environment, client.Client) {
 	t.Helper()
 	s.turn.Lock()
 	t.Cleanup(s.turn.Unlock)
-	if s.env == nil {
+	switch {
+	case s.env == nil:
 		env := newEnvironment(t)
 		if _, err := env.Start(); err != nil {
 			t.Fatalf("starting an API server: %v", err)
@@ -66,6 +68,9 @@ func (s *Shared) Serve(t testing.TB) (*envtest.Environment, client.Client) {
 		if err := s.listPresent(t.Context()); err != nil {
 			t.Fatalf("listing what is there after a start: %v", err)
 		}
+		s.ready = true
+	case !s.ready:
+		t.Fatal("the API server could not be made ready for an earlier test")
 	}
 	c, err := client.New(s.env.Config, client.Options{Scheme: Scheme(t)})
 	if err != nil {
@@ -80,6 +85,9 @@ func (s *Shared) Serve(t testing.TB) (*envtest.Environment, client.Client) {
 	})
 	return s.env, c
 }
+
+// ownedByServer are resources whose objects the API server makes, some of them a while after its start.
+var ownedByServer = sets.New("apiservices", "flowschemas", "prioritylevelconfigurations", "servicecidrs", "ipaddresses", "leasecandidates")
 
 func (s *Shared) listPresent(ctx context.Context) error {
 	d, err := discovery.NewDiscoveryClientForConfig(s.env.Config)
@@ -96,8 +104,8 @@ func (s *Shared) listPresent(ctx context.Context) error {
 			return err
 		}
 		for _, r := range list.APIResources {
-			// The API server writes its own leases and flow control all the time; events end by themselves.
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && gv.Group != "flowcontrol.apiserver.k8s.io" && r.Name != "events" {
+			// Events end by themselves.
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !ownedByServer.Has(r.Name) && r.Name != "events" {
 				s.resources = append(s.resources, gv.WithResource(r.Name))
 			}
 		}
@@ -146,6 +154,7 @@ func (s *Shared) listAdded(ctx context.Context) (out []added, err error) {
 		for _, o := range list.Items {
 			// What the API server makes itself may come after its start.
 			own := strings.HasPrefix(o.Name, "system:") || o.Namespace == metav1.NamespaceSystem && r.Resource == "leases" ||
+				o.Namespace == metav1.NamespaceSystem && (o.Name == "extension-apiserver-authentication" || o.Name == "kube-apiserver-legacy-service-account-token-tracking") ||
 				o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes"
 			if !own && !s.present.Has(o.UID) {
 				out = append(out, added{o, r})

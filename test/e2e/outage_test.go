@@ -208,6 +208,7 @@ var _ = Describe("without the manager", Serial, func() {
 			w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "BROKEN\tPROTECTED POD\tLABELLED Always\tUNRELATED PODS\tSLOWEST OF THEM\tWELL AGAIN AFTER")
 			for _, f := range u.faults() {
+				Expect(f.with).To(BeElementOf("Ignore", "Fail"), f.name)
 				if f.with != failure && os.Getenv("E2E_ALL_FAULTS") == "" {
 					continue
 				}
@@ -308,7 +309,7 @@ func (u *user) faults() []fault {
 			Expect(shared.cluster.Start("kube-apiserver")).To(Succeed())
 		}, server: true},
 		// It is rolled back, and what it takes part in is refused until it is deleted.
-		{name: "a policy that takes 30 s", with: "Ignore", break_: u.dawdle, mend: func() { u.kubectl("delete", "clusterpolicybundle", "dawdle-"+u.namespace) }},
+		{name: "a policy that takes 30 s", with: "Fail", break_: u.dawdle, mend: func() { u.kubectl("delete", "clusterpolicybundle", "dawdle-"+u.namespace) }},
 	}
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,9 @@ var _ = Describe("the page", func() {
 		}
 		paths = append(paths, found...)
 	}
+	if len(paths) < 40 {
+		Fail(fmt.Sprintf("found %d pages", len(paths)))
+	}
 	for _, page := range paths {
 		raw, err := os.ReadFile(page)
 		if err != nil {
@@ -57,6 +61,7 @@ var _ = Describe("the page", func() {
 				By(line)
 				command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", withEndpoint(line))
 				command.Dir, command.Env = folder, append(shared.installed.Env(shared.programs), "KUBECONFIG="+filepath.Join(folder, "kubeconfig"))
+				command.WaitDelay = 5 * time.Second // a program that bash started may outlive it
 				out, err := command.CombinedOutput()
 				Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
 			}
