@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,9 +105,10 @@ func (s *show) held() error {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	out, err := s.quiet("kubectl", "get", "pods", "-l", "app=cs", "--sort-by=.metadata.labels.topology\\.kubernetes\\.io/zone", "-o", "name")
+	// By node, and so by zone: pods carry a label of their zone only since Kubernetes 1.35.
+	out, err := s.quiet("kubectl", "get", "pods", "-l", "app=cs", "--sort-by=.spec.nodeName", "-o", "name")
 	if err != nil {
-		return err
+		return fmt.Errorf("finding a held pod: %w", err)
 	}
 	names := strings.Fields(out)
 	if len(names) == 0 {
@@ -155,8 +157,13 @@ func (s *show) run(name string, args ...string) error {
 	return nil
 }
 
+// quiet runs a command and returns what it prints. An error has what it printed to its standard error.
 func (s *show) quiet(name string, args ...string) (string, error) {
 	out, err := s.command(name, args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
 	return string(out), err
 }
 
