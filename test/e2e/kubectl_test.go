@@ -11,21 +11,37 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	annotation "k8s.io/kubectl/pkg/cmd/annotate"
+	"k8s.io/kubectl/pkg/cmd/apply"
+	deletion "k8s.io/kubectl/pkg/cmd/delete"
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/label"
+	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/scale"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/ptr"
 )
 
-// Commands that specs repeat until they show what is expected. They run in this process, since half of a spec's
-// processor time went to starting kubectl otherwise.
-var repeated = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command{
+// Commands that specs type most. They run in this process, since half of a spec's processor time went to starting
+// kubectl otherwise.
+var inProcess = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command{
 	"get": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
 		return get.NewCmdGet("kubectl", f, s)
 	},
 	"describe": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
 		return describe.NewCmdDescribe("kubectl", f, s)
 	},
+	"apply": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return apply.NewCmdApply("kubectl", f, s)
+	},
+	"annotate": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return annotation.NewCmdAnnotate("kubectl", f, s)
+	},
+	"delete": deletion.NewCmdDelete,
+	"label":  label.NewCmdLabel,
+	"patch":  patch.NewCmdPatch,
+	"scale":  scale.NewCmdScale,
 }
 
 // kubectlFailed is what a command of kubectl ends with in place of ending the process.
@@ -35,25 +51,27 @@ var endNoProcess = sync.OnceFunc(func() {
 	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(kubectlFailed{message}) })
 })
 
-// isRepeated reports whether runKubectl can run a command: kubectl get and describe, after flags for the namespace.
-// One that watches goes on until its process is killed.
-func isRepeated(args []string) bool {
+// runsInProcess reports whether runKubectl can run a command: one of inProcess, after flags for the namespace. One
+// that watches goes on until its process is killed. One that reads files has to find them from another folder, but
+// for the standard input.
+func runsInProcess(args []string) bool {
 	for len(args) > 2 && args[0] == "-n" {
 		args = args[2:]
 	}
-	if len(args) == 0 || repeated[args[0]] == nil {
+	if len(args) == 0 || inProcess[args[0]] == nil {
 		return false
 	}
-	for _, arg := range args {
-		if arg == "-w" || strings.HasPrefix(arg, "--watch") || arg == "-f" || strings.HasPrefix(arg, "--filename") {
+	for i, arg := range args {
+		file := arg == "-f" && (i+1 == len(args) || args[i+1] != "-")
+		if arg == "-w" || strings.HasPrefix(arg, "--watch") || file || strings.HasPrefix(arg, "--filename") || arg == "-k" {
 			return false
 		}
 	}
 	return true
 }
 
-// runKubectl runs a command of kubectl in this process and returns all that it prints.
-func runKubectl(kubeconfig string, args []string) (out string, err error) {
+// runKubectl runs a command of kubectl in this process, with a standard input, and returns all that it prints.
+func runKubectl(kubeconfig, in string, args []string) (out string, err error) {
 	endNoProcess()
 	var printed bytes.Buffer
 	defer func() {
@@ -70,9 +88,9 @@ func runKubectl(kubeconfig string, args []string) (out string, err error) {
 	flags.KubeConfig = ptr.To(kubeconfig)
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed}
+	streams := genericiooptions.IOStreams{In: strings.NewReader(in), Out: &printed, ErrOut: &printed}
 	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
-	for _, command := range repeated {
+	for _, command := range inProcess {
 		root.AddCommand(command(factory, streams))
 	}
 	root.SetArgs(args)

@@ -4,13 +4,16 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
@@ -87,6 +90,14 @@ func uids(pods map[string]*corev1.Pod) map[string]types.UID {
 }
 
 var _ = Describe("vertical scaling", func() {
+	BeforeEach(func() {
+		core, err := discovery.NewDiscoveryClientForConfigOrDie(shared.config).ServerResourcesForGroupVersion("v1")
+		Expect(err).NotTo(HaveOccurred())
+		if !slices.ContainsFunc(core.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }) {
+			Skip("before 1.33, Kubernetes resizes pods in place only with a feature gate")
+		}
+	})
+
 	DescribeTable("in place keeps the pods of a", func(ctx SpecContext, kind string) {
 		u := newUser(ctx)
 		u.apply(sized(kind, "nginx:1.20", "10m"))

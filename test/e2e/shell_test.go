@@ -47,8 +47,8 @@ func newUser(ctx context.Context) *user {
 }
 
 func (u *user) try(name string, args ...string) (string, error) {
-	if name == "kubectl" && isRepeated(args) {
-		return runKubectl(shared.installed.Kubeconfig, args)
+	if name == "kubectl" && runsInProcess(args) {
+		return runKubectl(shared.installed.Kubeconfig, "", args)
 	}
 	path := filepath.Join(shared.installed.Tools, name)
 	if name == "regatta" {
@@ -101,11 +101,7 @@ func (u *user) apply(manifest string) {
 }
 
 func (u *user) pipe(manifest string) (string, error) {
-	command := exec.CommandContext(u.ctx, filepath.Join(shared.installed.Tools, "kubectl"), "-n", u.namespace, "apply", "-f", "-")
-	command.Env = shared.installed.Env(shared.programs)
-	command.Stdin = strings.NewReader(manifest)
-	out, err := command.CombinedOutput()
-	return string(out), err
+	return runKubectl(shared.installed.Kubeconfig, manifest, []string{"-n", u.namespace, "apply", "-f", "-"})
 }
 
 // why asks regatta why.
