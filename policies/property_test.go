@@ -108,7 +108,8 @@ func TestChangeNeverDoesWhatThePolicyForbids(t *testing.T) {
 			possible = possible && class != rollout.ChangeOther && (class != rollout.ChangeResources || in.Gates.VerticalScaling && !in.QoSChanged)
 		}
 		want := map[string]string{"ReCreate": rollout.Recreate, "InPlaceIfPossible": rollout.Recreate, "InPlaceOnly": rollout.Reject, "": rollout.Reject}[in.Policy]
-		if possible && (in.Policy == "InPlaceIfPossible" || in.Policy == "InPlaceOnly") {
+		in.RestartRequested = coin.Draw(t, "restartRequested")
+		if possible && (in.Policy == "InPlaceIfPossible" && !in.RestartRequested || in.Policy == "InPlaceOnly") {
 			want = rollout.InPlace
 		}
 		if out := ask(t, rollout.ChangePoint(), in); out.Action != want || out.Reason == "" || out.Message == "" {

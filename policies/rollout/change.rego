@@ -253,6 +253,22 @@ change_obstacle[6] := {
 }
 
 # METADATA
+# title: A restart was asked for
+# description: |
+#   `rollout restart` writes the time into the annotation kubectl.kubernetes.io/restartedAt of the
+#   template. Written into a running pod, it would restart nothing. InPlaceOnly never recreates, so
+#   there it is an annotation like any other.
+# labels:
+#   id: rollout.change.restart
+change_obstacle[7] := {
+	"reason": "RestartRequested",
+	"message": sprintf("The annotation kubectl.kubernetes.io/restartedAt of revision %s asks for new pods.", [input.to]),
+} if {
+	input.restartRequested
+	input.policy == "InPlaceIfPossible"
+}
+
+# METADATA
 # title: Pods that no Service selects
 # description: |
 #   A pod is made not ready before its containers restart, so that it leaves its Services first

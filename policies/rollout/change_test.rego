@@ -50,6 +50,12 @@ test_facts_that_are_missing_are_obstacles if {
 	rollout.change.action == "Recreate" with input as {"policy": "InPlaceIfPossible", "from": "a", "to": "b"}
 }
 
+test_a_restart_recreates_unless_nothing_may if {
+	ways({"restartRequested": true}) == ["Recreate", "InPlace"]
+	reason({"restartRequested": true}) == "RestartRequested"
+	reason({"restartRequested": true, "changes": [command]}) == "NotInPlace"
+}
+
 test_obstacles_recreate_or_reject if {
 	every obstacle, facts in {
 		"RevisionUnknown": {"known": false},

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,6 +105,21 @@ func (c *Classifier) classifyOperation(d *Difference, op jsonpatch.Operation) po
 		d.resources[name] = withResource(d.resources[name], containerByName(d.New.Spec.Containers, name), m[2], corev1.ResourceName(m[3]), quantity)
 	}
 	return change
+}
+
+// RestartedAtKey is the annotation of a template by which kubectl rollout restart asks for new pods. Its value is a
+// time as in RFC 3339.
+const RestartedAtKey = "kubectl.kubernetes.io/restartedAt"
+
+// RequestsRestart reports whether the new template asks for new pods and the old one did not yet. A template that goes
+// back to an earlier time asks for nothing.
+func (d Difference) RequestsRestart() bool {
+	requested, err := time.Parse(time.RFC3339, d.New.Annotations[RestartedAtKey])
+	if err != nil {
+		return false
+	}
+	before, err := time.Parse(time.RFC3339, d.Old.Annotations[RestartedAtKey])
+	return err != nil || requested.After(before)
 }
 
 func containerAt(t *corev1.PodTemplateSpec, index string) string {

@@ -287,3 +287,33 @@ func sorted(changes []points.TemplateChange) []points.TemplateChange {
 	slices.SortFunc(out, func(a, b points.TemplateChange) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
+
+func TestATemplateAsksForNewPodsWhenItsTimeIsLater(t *testing.T) {
+	const early, late, lateElsewhere = "2026-11-28T10:00:00Z", "2026-11-28T11:00:00Z", "2026-11-28T12:00:00+01:00"
+	for name, tc := range map[string]struct {
+		old, new string // "" for no annotation
+		want     bool
+	}{
+		"the first restart":                 {"", late, true},
+		"a later restart":                   {early, late, true},
+		"the same restart":                  {late, late, false},
+		"the same time in another zone":     {late, lateElsewhere, false},
+		"back to an earlier restart":        {late, early, false},
+		"back to before the first restart":  {late, "", false},
+		"no restart":                        {"", "", false},
+		"a value that is no time":           {early, "soon", false},
+		"a time after a value that is none": {"soon", early, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := twoContainers(), twoContainers()
+			for template, at := range map[*corev1.PodTemplateSpec]string{from: tc.old, to: tc.new} {
+				if at != "" {
+					template.Annotations = map[string]string{RestartedAtKey: at}
+				}
+			}
+			if got := between(t, from, to).RequestsRestart(); got != tc.want {
+				t.Errorf("it asks for new pods: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

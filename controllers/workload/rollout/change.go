@@ -136,7 +136,7 @@ func (c *changeDecisions) evaluateChange(ctx context.Context, key podChange, to 
 		Workload: c.f.WorkloadFacts(), Policy: c.f.Strategy.Policy, From: key.from, To: to, Known: between.Known,
 		Changes:    append([]points.TemplateChange{}, between.Diff.Changes...),
 		QoSChanged: between.QoSChanged, ClaimsChanged: between.ClaimsChanged, Claims: claims,
-		EnvRefresh: between.EnvRefresh, Ungated: key.ungated, Unserved: key.unserved,
+		EnvRefresh: between.EnvRefresh, Ungated: key.ungated, Unserved: key.unserved, RestartRequested: between.RestartRequested,
 		Gates: points.ChangeGates{
 			VerticalScaling: g.VerticalScaling, RecreateOnNewClaims: g.RecreateOnNewClaims,
 			EnvFromMetadata: g.EnvFromMetadata, NodeAgent: g.NodeAgent && !key.agentless,

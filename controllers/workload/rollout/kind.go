@@ -202,6 +202,8 @@ type Comparison struct {
 	// Diff is the difference between the pod templates.
 	Diff                      inplace.Difference
 	QoSChanged, ClaimsChanged bool
+	// RestartRequested is true when the new template asks for new pods.
+	RestartRequested bool
 	// EnvRefresh names the containers whose env reads changed metadata and whose image
 	// does not change.
 	EnvRefresh []string

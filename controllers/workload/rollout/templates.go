@@ -129,7 +129,7 @@ func (t *PodTemplates) CompareRevisions(from, to string) (Comparison, error) {
 	}
 	return Comparison{
 		Known: true, Diff: diff, QoSChanged: qos.ComputeClass(&diff.Old.Spec) != qos.ComputeClass(&diff.New.Spec), ClaimsChanged: claimsChanged(a, b),
-		EnvRefresh: envRefresh(diff),
+		RestartRequested: diff.RequestsRestart(), EnvRefresh: envRefresh(diff),
 	}, nil
 }
 

@@ -57,6 +57,9 @@ type ChangeInput struct {
 	Ungated bool `json:"ungated,omitempty"`
 	// Unserved is true for pods that no Service selects, where that is known.
 	Unserved bool `json:"unserved,omitempty"`
+	// RestartRequested is true when the template of the new revision asks for new pods: its annotation
+	// kubectl.kubernetes.io/restartedAt has a later time than that of the old one.
+	RestartRequested bool `json:"restartRequested,omitempty"`
 	// Gates are the feature gates.
 	Gates ChangeGates `json:"gates"`
 }
