@@ -33,6 +33,23 @@ test_the_approval_of_another_revision_does_not_count if {
 	reasons({"workload": {"annotations": {"regatta.sh/approved-revision": "web-1"}}}) == {"CanaryApproval"}
 }
 
-test_a_rollout_back_waits_for_nobody if reasons({"update": -2}) == set()
+test_a_rollout_back_by_the_partition_waits_for_nobody if reasons({"update": -2}) == set()
+
+test_a_rollout_back_by_the_old_template_waits_for_nobody if {
+	reasons({"revisions": {"update": "web-1"}}) == set()
+	reasons({"revisions": {"update": "web-1"}, "counts": {"updatedAvailable": 0}, "restart": false}) == set()
+}
+
+test_the_old_template_waits_once_the_rollout_is_complete if {
+	reasons({"revisions": {"current": "web-2", "update": "web-1"}}) == {"CanaryApproval"}
+}
+
+test_equal_revisions_of_other_kinds_are_no_rollout_back if {
+	every kind in ["StatefulSet", "DaemonSet", "SidecarSet", "UnitedDeployment"] {
+		reasons({"workload": {"kind": kind}, "revisions": {"update": "web-1"}}) == {"CanaryApproval"}
+	}
+}
+
+test_a_restart_is_no_rollout_back if reasons({"revisions": {"update": "web-1"}, "restart": true}) == {"CanaryApproval"}
 
 test_a_rollout_that_has_arrived_waits_for_nobody if reasons({"update": 0}) == set()

@@ -47,8 +47,22 @@ hold contains {
 
 # A rollout back heals, so it waits for no calendar.
 frozen if {
-	not input.update < 0
+	not rolls_back
 	not input.workload.namespace in freeze.except
+}
+
+# Pods go back to the current revision, by a higher partition with the feature gate CloneSetPartitionRollback.
+rolls_back if input.update < 0
+
+# A user applied the old template again before all pods of a CloneSet had the new revision. During a restart, and for
+# pods that a WorkloadSpread deletes, the revisions are equal too, so these are left out: the WorkloadSpread counts no
+# updated pod. For other kinds no fact shows a rollout back by the old template. Their revisions can be equal in any
+# rollout, for example while claims grow, after pods are adopted, or while the status names no current revision.
+rolls_back if {
+	input.workload.kind == "CloneSet"
+	input.revisions.update == input.revisions.current
+	input.counts.updated > 0
+	not input.restart
 }
 
 workload := sprintf("%s %s/%s", [input.workload.kind, input.workload.namespace, input.workload.name])

@@ -16,7 +16,15 @@ shop := {
 
 holds(moment, facts) := answer if {
 	answer := freeze_window.hold with data.extend.rollout.freeze_window.freeze as shop
-		with input as object.union({"now": time.parse_rfc3339_ns(moment), "update": 3, "workload": {"kind": "CloneSet", "namespace": "shop", "name": "web"}}, facts)
+		with input as object.union(
+			{
+				"now": time.parse_rfc3339_ns(moment), "update": 3,
+				"revisions": {"current": "web-1", "update": "web-2"},
+				"counts": {"updated": 2},
+				"workload": {"kind": "CloneSet", "namespace": "shop", "name": "web"},
+			},
+			facts,
+		)
 }
 
 until(moment) := [hold.until | some hold in holds(moment, {})]
@@ -63,8 +71,28 @@ test_messages_say_what_it_is_and_do_not_change_with_every_minute if {
 }
 
 test_a_rollout_back_and_an_excepted_namespace_go_on if {
-	holds("2026-03-14T12:00:00+01:00", {"update": -3}) == set()
-	holds("2026-03-14T12:00:00+01:00", {"workload": {"namespace": "playground"}}) == set()
+	frozen({"update": -3}) == 0
+	frozen({"revisions": {"update": "web-1"}}) == 0
+	frozen({"workload": {"namespace": "playground"}}) == 0
+}
+
+# How many holds there are on a Saturday.
+frozen(facts) := count(holds("2026-03-14T12:00:00+01:00", facts))
+
+test_the_old_template_is_frozen_once_the_rollout_is_complete if {
+	frozen({"revisions": {"current": "web-2", "update": "web-1"}, "counts": {"updated": 0}}) == 1
+	frozen({"revisions": {"current": "web-2", "update": "web-1"}}) == 1
+}
+
+test_equal_revisions_of_other_kinds_are_no_rollout_back if {
+	every kind in ["StatefulSet", "DaemonSet", "SidecarSet", "UnitedDeployment"] {
+		frozen({"workload": {"kind": kind}, "revisions": {"update": "web-1"}}) == 1
+	}
+}
+
+test_a_restart_and_a_workload_spread_are_no_rollout_back if {
+	frozen({"revisions": {"update": "web-1"}, "restart": true}) == 1
+	frozen({"revisions": {"current": "", "update": ""}, "counts": {"updated": 0}}) == 1
 }
 
 # The rest looks at the data that is shipped.

@@ -22,7 +22,7 @@ default rows := {"order": []}
 # labels:
 #   id: gold-after-the-rest.rest
 rows := {"order": rest} if {
-	input.plan.update >= 0
+	not rolls_back
 	count(rest) > 0
 }
 
@@ -32,7 +32,7 @@ rows := {"order": rest} if {
 # labels:
 #   id: gold-after-the-rest.gold
 rows := {"order": all} if {
-	input.plan.update >= 0
+	not rolls_back
 	count(rest) == 0
 	input.plan.counts.updatedAvailable == input.plan.counts.updated
 }
@@ -42,7 +42,21 @@ rows := {"order": all} if {
 # description: A rollout back is not held, because it heals.
 # labels:
 #   id: gold-after-the-rest.back
-rows := {"order": all} if input.plan.update < 0
+rows := {"order": all} if rolls_back
+
+# Pods go back to the current revision, by a higher partition with the feature gate CloneSetPartitionRollback.
+rolls_back if input.plan.update < 0
+
+# A user applied the old template again before all pods of a CloneSet had the new revision. During a restart, and while
+# the status names no current revision, the revisions are equal too, so a restart and a rollout without an updated pod
+# are left out. For other kinds no fact shows a rollout back by the old template. Their revisions can be equal in any
+# rollout, for example while claims grow, or after pods are adopted.
+rolls_back if {
+	input.plan.workload.kind == "CloneSet"
+	input.plan.revisions.update == input.plan.revisions.current
+	input.plan.counts.updated > 0
+	not input.plan.restart
+}
 
 all := [pod.name | some pod in input.rows]
 

@@ -10,7 +10,8 @@ messages(facts) := {hold.message | some hold in holds} if {
 			{
 				"workload": {"kind": "CloneSet", "namespace": "shop", "name": "web"},
 				"strategy": {"maxUnavailable": 2},
-				"counts": {"unavailable": 1},
+				"revisions": {"current": "web-1", "update": "web-2"},
+				"counts": {"unavailable": 1, "updated": 2},
 				"update": 5,
 			},
 			facts,
@@ -28,6 +29,28 @@ test_pods_that_are_unavailable_for_whatever_reason_count if {
 	messages({"counts": {"unavailable": 9}}) == messages({"counts": {"unavailable": 2}})
 }
 
-test_a_rollout_back_is_not_held if messages({"update": -5, "strategy": {"maxUnavailable": 9}, "counts": {"unavailable": 9}}) == set()
+# How many holds there are where both rails are broken.
+held(facts) := count(messages(object.union({"strategy": {"maxUnavailable": 9}, "counts": {"unavailable": 9}}, facts)))
+
+test_a_rollout_back_is_not_held if {
+	held({"update": -5}) == 0
+	held({"revisions": {"update": "web-1"}}) == 0
+}
+
+test_the_old_template_is_held_once_the_rollout_is_complete if {
+	held({"revisions": {"current": "web-2", "update": "web-1"}, "counts": {"updated": 0}}) == 2
+	held({"revisions": {"current": "web-2", "update": "web-1"}}) == 2
+}
+
+test_equal_revisions_of_other_kinds_are_no_rollout_back if {
+	every kind in ["StatefulSet", "DaemonSet", "UnitedDeployment"] {
+		held({"workload": {"kind": kind}, "revisions": {"update": "web-1"}}) == 2
+	}
+}
+
+test_a_restart_and_a_workload_spread_are_no_rollout_back if {
+	held({"revisions": {"update": "web-1"}, "restart": true}) == 2
+	held({"revisions": {"current": "", "update": ""}, "counts": {"updated": 0}}) == 2
+}
 
 test_the_number_that_is_shipped_lets_a_rollout_begin if team_guard_rails.pods_at_a_time > 0
