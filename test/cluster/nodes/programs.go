@@ -43,6 +43,10 @@ func (n node) programs(self string, paths map[string]string) []process.Spec {
 			"--conntrack-tcp-timeout-close-wait=0s",
 		),
 	}
+	if n.Kubernetes == "1.30" { // the last minor version where the mode is behind a gate
+		proxy := &specs[len(specs)-1]
+		proxy.Args = append(proxy.Args, "--feature-gates=NFTablesProxyMode=true")
+	}
 	if n.CSI {
 		specs = append(specs, spec(CSI, self, "csi", "--dir="+n.Dir, "--node="+n.name, "--kubelet="+kubeletDir))
 	}
