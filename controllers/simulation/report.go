@@ -90,7 +90,10 @@ const (
 
 // UpdatedPod is a pod whose update began.
 type UpdatedPod struct {
-	Name   string            `json:"name"`
+	Name string `json:"name"`
+	// InPlace is true for a pod that is changed, false for one that is deleted so that another one takes its place.
+	InPlace bool `json:"inPlace,omitempty"`
+
 	Zone   string            `json:"zone,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 }

@@ -248,7 +248,9 @@ func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 	pods, _ := s.rounds.PodsOf(s.cluster.typ.GroupKind(), workload.GetNamespace(), workload.GetName())
 	for _, p := range pods {
 		if p.Verdict == explain.Moved {
-			step.Moved = append(step.Moved, before[p.Subject.Name])
+			moved := before[p.Subject.Name]
+			_, moved.InPlace = s.cluster.podsByName()[p.Subject.Name]
+			step.Moved = append(step.Moved, moved)
 		}
 	}
 	if len(step.Moved) > 0 {

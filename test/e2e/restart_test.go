@@ -159,10 +159,7 @@ spec:
 			{name: main, image: "busybox:1.32", command: [sleep, "36000"]}, {name: other, image: "busybox:1.32", command: [sleep, "36000"]}]}}}}`)
 		Eventually(u.status).WithArguments("web").Should(Equal(settled(3)))
 		before := u.pods("web")
-		out, err := u.try("regatta", "rollout", "restart", "clone/web", "-n", u.namespace)
-		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("add --in-place"))
-		out, err = u.try("regatta", "rollout", "restart", "clone/web", "-n", u.namespace, "--in-place")
+		out, err := u.try("regatta", "rollout", "restart", "clone/web", "-n", u.namespace, "--in-place")
 		Expect(err).NotTo(HaveOccurred(), out)
 		AddReportEntry("regatta rollout restart", out)
 
@@ -187,5 +184,34 @@ spec:
 		}
 		Expect(u.cloneSet("web").Annotations).NotTo(HaveKey(v1beta1.RestartInPlaceKey))
 		Eventually(func() string { return u.kubectl("get", "crr") }).Should(ContainSubstring("No resources found"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("recreates the pods of a CloneSet on request, also where a change in place is possible, and undoes that in place", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.apply(web("web", 2, "nginx:1.20"))
+		Eventually(u.status).WithArguments("web").Should(Equal(settled(2)))
+		regatta := func(args ...string) string {
+			GinkgoHelper()
+			out, err := u.try("regatta", append(args, "-n", u.namespace)...)
+			ran(err, out, "regatta", args)
+			return out
+		}
+		before := uids(u.pods("web"))
+		Expect(regatta("rollout", "restart", "clone/web")).To(Equal("cloneset.apps.kruise.io/web restarted\n"))
+		regatta("rollout", "status", "clone/web", "--timeout", "2m")
+		restarted := uids(u.pods("web"))
+		for name := range restarted {
+			Expect(before).NotTo(HaveKey(name))
+		}
+		Expect(strings.Split(strings.TrimSpace(regatta("rollout", "history", "clone/web")), "\n")).To(HaveLen(4), "a header, two revisions and who wrote the last one")
+
+		By("going back to the template without the request, which is an annotation like any other then")
+		Expect(regatta("rollout", "undo", "clone/web")).To(Equal("cloneset.apps.kruise.io/web rolled back\n"))
+		regatta("rollout", "status", "clone/web", "--timeout", "2m")
+		Expect(uids(u.pods("web"))).To(Equal(restarted))
+
+		By("looking at what another image would do")
+		Expect(regatta("set", "image", "clone/web", "*=nginx:1.21", "--preview")).To(HavePrefix("2 pods would change in place, within "))
+		Expect(u.cloneSet("web").Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:1.20"))
 	}, SpecTimeout(4*time.Minute))
 })

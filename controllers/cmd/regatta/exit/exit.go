@@ -54,8 +54,9 @@ func Code(err error) int {
 
 // WithExitCodes makes the errors of a command, and of all commands below it, carry an exit code. An
 // error of the run that has no other code gets Failed. A usage error is printed with the usage of the
-// command.
+// command. A word that names no subcommand is a usage error.
 func WithExitCodes(cmd *cobra.Command) *cobra.Command {
+	refuseUnknownCommands(cmd)
 	wrapUsageErrors(cmd)
 	for _, below := range cmd.Commands() {
 		WithExitCodes(below)

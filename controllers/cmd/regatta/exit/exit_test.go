@@ -47,3 +47,39 @@ func TestCodes(t *testing.T) {
 		})
 	}
 }
+
+func TestAWordThatNamesNoSubcommandIsRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"":               "",
+		"below":          "",
+		"below --help":   "",
+		"belwo":          `unknown command "belwo" for "root"; did you mean below?`,
+		"below deeper":   "",
+		"below depper":   `unknown command "depper" for "root below"; did you mean deeper?`,
+		"below x":        `unknown command "x" for "root below"; root below --help lists them`,
+		"below deep xxx": `unknown command "xxx" for "root below deep"; root below deep --help lists them`,
+		"below deep do":  "",
+		"mine x":         "",
+	} {
+		t.Run(args, func(t *testing.T) {
+			root := &cobra.Command{Use: "root", SilenceErrors: true, SilenceUsage: true}
+			below, deep := &cobra.Command{Use: "below"}, &cobra.Command{Use: "deep"}
+			run := func(*cobra.Command, []string) error { return nil }
+			deep.AddCommand(&cobra.Command{Use: "do", RunE: run})
+			below.AddCommand(&cobra.Command{Use: "deeper", RunE: run}, deep)
+			mine := &cobra.Command{Use: "mine WORD", Args: cobra.ExactArgs(1), RunE: run} // has subcommands and words of its own
+			mine.AddCommand(&cobra.Command{Use: "do", RunE: run})
+			root.AddCommand(below, mine)
+			exit.WithExitCodes(exit.WithExitCodes(root)).SetArgs(strings.Fields(args))
+			var out strings.Builder
+			root.SetOut(&out)
+			err := root.Execute()
+			if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || exit.Code(err) != exit.Usage || out.Len() > 0) {
+				t.Errorf("it ends with %v and prints\n%s", err, out.String())
+			}
+			if words := strings.Fields(args); len(words) < 2 && want == "" && !strings.Contains(out.String(), "[command]") {
+				t.Errorf("it prints no help but\n%s", out.String())
+			}
+		})
+	}
+}

@@ -13,6 +13,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// refuseUnknownCommands makes a command that only has subcommands refuse a word that names none of them:
+// cobra would print the help, as if nothing was wrong. Without arguments the help is what was asked for.
+func refuseUnknownCommands(cmd *cobra.Command) {
+	if !cmd.HasSubCommands() || cmd.Runnable() || cmd.Args != nil {
+		return
+	}
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.DisableFlagsInUseLine = true // it has none but --help
+}
+
 // wrapUsageErrors makes a mistyped command print its usage: cobra only counts arguments, and pflag
 // only prints the error of a Go function about a value.
 func wrapUsageErrors(cmd *cobra.Command) {

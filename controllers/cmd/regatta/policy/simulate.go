@@ -44,8 +44,8 @@ func (c *commands) newSimulateCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate --at TIME [--bundle BUNDLE]...",
-		Short: "Live through a rollout, step by step, without a cluster",
-		Long: `Simulate lives through the rollout of a CloneSet: who is moved in which wave, who
+		Short: "Simulate a rollout, step by step, without a cluster",
+		Long: `Simulate runs the rollout of a CloneSet: who is moved in which wave, who
 waits for what, and how it ends. The controller, the engine and the policies are
 those of a cluster; the API server, the nodes and the time are made up. Time is
 moved to when something happens: a pod becomes ready, or a hold ends.

@@ -148,7 +148,7 @@ func TestWrongUse(t *testing.T) {
 		"watch clone/a -x": "unknown shorthand flag",
 	} {
 		t.Run(args, func(t *testing.T) {
-			cmd := NewCommand()
+			cmd := NewCommand(nil)
 			cmd.SetArgs(strings.Fields(args))
 			cmd.SetOut(&bytes.Buffer{})
 			cmd.SetErr(&bytes.Buffer{})

@@ -3,93 +3,173 @@
 package rollout
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
 
-func restartCommand() *cobra.Command {
-	cluster, inPlace := target.NewCluster(), false
-	cmd := &cobra.Command{
-		Use:   "restart (" + strings.Join(target.ArgumentForms(target.WorkloadKinds()...), " | ") + ") --in-place",
-		Short: "Restart all containers of a workload in place",
-		Long: `Restart restarts the containers of each pod of a ` + kinds.List("or") + ` and leaves the pods
-where they are, with their names, addresses and volumes. The manager makes a
-ContainerRecreateRequest for each pod: as many at once as maxUnavailable of the workload
-allows, in the order in which it would update them, and none that a policy holds. It needs
-node agents.
+type restartOptions struct {
+	*edit.Options
+	inPlace bool
+}
 
-The request is the annotation ` + kruise.RestartInPlaceKey + ` of the
-workload. The manager takes it off when all pods have restarted; removing it by hand stops
-the restart after the pods that are under way.`,
-		Example: `  regatta rollout restart clone/web --in-place
-  kubectl annotate clone web ` + kruise.RestartInPlaceKey + `-   # stop`,
+func restartCommand(preview edit.Preview) *cobra.Command {
+	o := &restartOptions{Options: edit.NewOptions(slices.DeleteFunc(rolloutKinds(), isSidecarSet))}
+	cmd := &cobra.Command{
+		Use:   "restart " + edit.UsageArguments(o.Allowed) + " [--in-place]",
+		Short: "Recreate all pods of a workload, or restart their containers in place",
+		Long: `Restart writes the time into annotation ` + inplace.RestartedAtKey + ` of the
+pod template, so that the controller recreates each pod as for any other change of the
+template: by the strategy of the workload, and as policies allow.
+
+With --in-place it restarts the containers of each pod of a ` + kinds.List("or") + `
+and leaves the pods where they are, with their names, addresses and volumes. The manager
+makes a ContainerRecreateRequest for each pod: as many at once as maxUnavailable of the
+workload allows, in the order in which it would update them, and none that a policy holds.
+It needs node agents. The request is annotation ` + kruise.RestartInPlaceKey + ` of the
+workload. The manager removes it when all pods have restarted; if a client removes it, the
+restart stops after the pods that are under way.`,
+		Example: `  regatta rollout restart clone/web
+  regatta rollout restart clone/web --in-place
+  kubectl annotate clone web ` + kruise.RestartInPlaceKey + `-   # stops a restart in place`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, err := target.ParseArgs(args, target.WorkloadKinds()...)
+			_, err := o.parseReferences(args)
 			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !inPlace {
-				return errors.New("add --in-place: containers restart and pods stay; for new pods change the template of the workload")
-			}
-			about, err := target.ParseArgs(args, target.WorkloadKinds()...)
-			if err != nil {
-				return err
-			}
-			if about, err = cluster.ResolveNamespace(about); err != nil {
-				return err
-			}
-			config, err := cluster.RESTConfig()
-			if err != nil {
-				return err
-			}
-			objects, err := dynamic.NewForConfig(config)
-			if err != nil {
-				return fmt.Errorf("making a client: %w", err)
-			}
-			if err := requestRestart(cmd.Context(), objects, about, time.Now()); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s restarts in place; follow it by: kubectl get crr -n %s -w\n", about, about.Namespace)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runRestart(cmd, args) },
 	}
-	cluster.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&inPlace, "in-place", false, "restart the containers and leave the pods as they are")
+	o.AddFlags(cmd)
+	cmd.Flags().BoolVar(&o.inPlace, "in-place", false, "restart the containers and leave the pods as they are")
+	if preview != nil {
+		o.AddPreviewFlag(cmd, preview)
+		cmd.MarkFlagsMutuallyExclusive("in-place", "preview")
+	}
+	edit.AddCompletion(cmd, o.Cluster, o.Allowed, true)
 	return cmd
 }
 
-// requestRestart asks for a restart of a workload in place.
-func requestRestart(ctx context.Context, objects dynamic.Interface, about target.Target, now time.Time) error {
-	kind, ok := kinds.FindByGroupKind(about.GroupKind())
-	if !ok {
-		return fmt.Errorf("a %s cannot be restarted in place; want a %s", about.Kind, kinds.List("or"))
+func isSidecarSet(k edit.Kind) bool { return k.GroupKind() == sidecarSet }
+
+// parseReferences reads the objects of the command line. Kinds that cannot be restarted are refused.
+func (o *restartOptions) parseReferences(args []string) ([]edit.Reference, error) {
+	for i, arg := range args {
+		word, _, _ := strings.Cut(arg, "/")
+		if i > 0 && word == arg { // the name of an object
+			continue
+		}
+		if slices.ContainsFunc(rolloutKinds(), func(k edit.Kind) bool { return isSidecarSet(k) && k.IsNamed(word) }) {
+			return nil, exit.RefusalError(errors.New("a SidecarSet has no pod template, so it cannot be restarted; " +
+				"to restart containers of a pod, create a ContainerRecreateRequest for the pod"))
+		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		kruise.RestartInPlaceKey: now.UTC().Format(time.RFC3339),
-	}}})
+	return o.ParseReferences(args)
+}
+
+func (o *restartOptions) runRestart(cmd *cobra.Command, args []string) error {
+	references, err := o.parseReferences(args)
 	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
+		return err
 	}
-	_, err = objects.Resource(kind.GroupVersionResource()).Namespace(about.Namespace).Patch(ctx, about.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no %s %s in namespace %s", kind.Kind, about.Name, about.Namespace)
+	for _, r := range references {
+		if _, ok := kinds.FindByGroupKind(r.Kind.GroupKind()); o.inPlace && !ok {
+			return exit.UsageError(fmt.Errorf("--in-place is for a %s, and not for %s", kinds.List("or"), r.Kind.Describe(r.Name)))
+		}
 	}
+	now := time.Now()
+	return o.ForEach(cmd.Context(), references, func(object *edit.Object) error {
+		if o.inPlace {
+			return o.restartInPlace(cmd, object, now)
+		}
+		return o.restartPods(cmd, object, now)
+	})
+}
+
+// restartInPlace asks for a restart of the containers of all pods.
+func (o *restartOptions) restartInPlace(cmd *cobra.Command, object *edit.Object, now time.Time) error {
+	err := o.Write(cmd.Context(), cmd.OutOrStdout(), object, "restarts in place", func(live *unstructured.Unstructured) error {
+		return setAnnotation(live, edit.Path{"metadata", "annotations"}, kruise.RestartInPlaceKey, now.UTC().Format(time.RFC3339))
+	})
+	if err == nil && !o.IsDryRun() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "follow the restart with: kubectl get crr -n %s -w\n", object.Live.GetNamespace())
+	}
+	return err
+}
+
+// restartPods changes the template so that the controller recreates all pods.
+func (o *restartOptions) restartPods(cmd *cobra.Command, object *edit.Object, now time.Time) error {
+	if err := refuseRestart(object); err != nil {
+		return err
+	}
+	changed := object.Live
+	err := o.Write(cmd.Context(), cmd.OutOrStdout(), object, "restarted", func(live *unstructured.Unstructured) error {
+		template, err := object.Kind.PodTemplatePath(live)
+		if err != nil {
+			return err
+		}
+		changed = live
+		annotations := slices.Concat(template, edit.Path{"metadata", "annotations"})
+		return setAnnotation(live, annotations, inplace.RestartedAtKey, now.Format(time.RFC3339))
+	})
+	if err == nil {
+		printWarnings(cmd.ErrOrStderr(), object, whyPodsStay(object, changed))
+	}
+	return err
+}
+
+// refuseRestart refuses an object whose pods would not be recreated.
+func refuseRestart(object *edit.Object) error {
+	if err := object.RefuseControlled(); err != nil {
+		return err
+	}
+	w, err := findWorkload(object.Kind, object.Live)
 	if err != nil {
-		return fmt.Errorf("annotating %s: %w", about, err)
+		return err
+	}
+	paused, err := w.isPaused(object.Live)
+	switch {
+	case err != nil:
+		return err
+	case paused && len(w.at) > 0:
+		return exit.RefusalError(fmt.Errorf("%s is paused by %s; set it to false before the restart",
+			quotedName(object), w.fieldPath(w.kind.Paused...)))
+	case paused:
+		return exit.RefusalError(fmt.Errorf("%s is paused; let it go on before the restart: regatta rollout resume %s",
+			quotedName(object), describeReference(object)))
+	case w.kind.UpdatePolicy == nil:
+		return nil
+	}
+	field := w.fieldPath(w.kind.UpdatePolicy...)
+	policy, _, err := unstructured.NestedString(object.Live.Object, field...)
+	advice := "add --in-place to restart the containers"
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", field, err)
+	case policy != string(kruise.InPlaceOnlyPodUpdatePolicyType):
+		return nil
+	case len(w.at) > 0:
+		advice = "restart each subset with --in-place"
+	}
+	return exit.RefusalError(fmt.Errorf("%s of %s is %s, so no pod may be recreated; %s", field, quotedName(object), policy, advice))
+}
+
+// setAnnotation writes an annotation at a path. Values of another type there are an error.
+func setAnnotation(object *unstructured.Unstructured, path edit.Path, key, value string) error {
+	if _, _, err := unstructured.NestedStringMap(object.Object, path...); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	if err := unstructured.SetNestedField(object.Object, value, slices.Concat(path, edit.Path{key})...); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
@@ -51,7 +53,9 @@ until it is complete. It fails when the rollout exceeds its deadline
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	o.asked.AddFlags(cmd.Flags())
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "fail after this time; 0 waits for ever")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "fail after this time; 0 waits without a limit")
+	followed := edit.SelectKinds(func(k edit.Kind) bool { return slices.Contains(target.WorkloadKinds(), k.GroupKind()) })
+	edit.AddCompletion(cmd, o.cluster, followed, false)
 	cmd.Flags().BoolVar(&o.plain, "plain", false, "print lines in place of a live view, as is done where the output is no terminal")
 	return cmd
 }

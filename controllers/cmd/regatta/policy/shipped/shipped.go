@@ -59,7 +59,7 @@ func (w *where) connectCluster(cmd *cobra.Command) (*Bundles, error) {
 		return nil, err
 	}
 	if f := cmd.Flags().Lookup("namespace"); f != nil && f.Changed {
-		b.namespace = f.Value.String()
+		return b.OfNamespace(f.Value.String()), nil
 	}
 	return b, nil
 }
@@ -174,6 +174,13 @@ func (b *Bundles) loadRevision(ctx context.Context, of v1alpha1.AnyPolicyBundle,
 		return nil, fmt.Errorf("reading revision %s: ControllerRevision %s/%s %w", a.Revision, namespace, a.KeptIn, err)
 	}
 	return bundle.FromArchive(of.GetName(), bytes.NewReader(c.Archive), nil, opts...)
+}
+
+// OfNamespace returns the PolicyBundles of a namespace.
+func (b *Bundles) OfNamespace(namespace string) *Bundles {
+	own := *b
+	own.namespace = namespace
+	return &own
 }
 
 // EnforcedBundles are the bundles of the platform that decide everywhere, by name.

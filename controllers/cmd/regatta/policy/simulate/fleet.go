@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -32,6 +33,10 @@ import (
 type Source struct {
 	Workload string   // a file with a workload as it is applied
 	Fleet    []string // files with the objects of a cluster
+	// Applied is a workload as the API server has admitted it, in place of the file of Workload. Objects are the
+	// objects of a cluster, in place of the files of Fleet.
+	Applied *unstructured.Unstructured
+	Objects []*unstructured.Unstructured
 	// Name and Namespace are those of a generated workload. They select the workload too if a fleet has
 	// several.
 	Name, Namespace string
@@ -70,6 +75,11 @@ func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (sim
 			return none, nil, err
 		}
 	}
+	for _, o := range s.Objects {
+		if err := d.addObject(o); err != nil {
+			return none, nil, err
+		}
+	}
 	w, err := s.findWorkload(&d)
 	if err != nil {
 		return none, nil, err
@@ -81,7 +91,7 @@ func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (sim
 	if err != nil {
 		return none, nil, err
 	}
-	if len(s.Fleet) > 0 {
+	if s.hasFleet() {
 		f, notes, err := s.fleetFromDump(w, d)
 		f.Budgets, f.Namespace = budgets, d.namespaceOf(w)
 		return f, append(notes, addOtherPods(&f, w, &d)...), err
@@ -91,9 +101,22 @@ func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (sim
 	return f, nil, err
 }
 
+// hasFleet is true if the fleet is read and not generated.
+func (s Source) hasFleet() bool { return len(s.Fleet)+len(s.Objects) > 0 }
+
 // findWorkload returns the workload to simulate.
 func (s Source) findWorkload(d *dump) (workload, error) {
-	if s.Workload == "" && len(s.Fleet) == 0 {
+	if s.Applied != nil {
+		applied := dump{decode: decodeWorkload}
+		if err := applied.addObject(s.Applied); err != nil {
+			return workload{}, err
+		}
+		if len(applied.simulated) != 1 {
+			return workload{}, newMisuse("a %s is not simulated; want a CloneSet", s.Applied.GetKind())
+		}
+		return applied.simulated[0], nil
+	}
+	if s.Workload == "" && !s.hasFleet() {
 		return s.newSampleCloneSet()
 	}
 	if s.Workload == "" {

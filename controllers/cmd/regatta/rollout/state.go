@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
+	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
+)
+
+// state is the state of a rollout of any kind.
+type state struct {
+	kinds.View
+	// notes are what holds the rollout and what fails.
+	notes []string
+	// endless is why the rollout does not complete by itself, or why the status does not show that it did.
+	endless string
+}
+
+// troubles are the conditions that a user should know of while a rollout is not complete: by type, the status
+// that means trouble.
+var troubles = map[string]corev1.ConditionStatus{
+	kruise.UpdateHeld: corev1.ConditionTrue,
+	string(kruise.CloneSetConditionFailedScale):      corev1.ConditionTrue,
+	string(kruise.CloneSetConditionFailedUpdate):     corev1.ConditionTrue,
+	string(kruise.StatefulSetFailedCreatePod):        corev1.ConditionTrue,
+	string(kruise.StatefulSetFailedUpdatePod):        corev1.ConditionTrue,
+	string(kruise.StatefulSetVolumeClaimsDiffer):     corev1.ConditionTrue,
+	string(kruise.UnitedDeploymentSubsetFailure):     corev1.ConditionTrue,
+	string(kruise.UnitedDeploymentAllocationHeld):    corev1.ConditionTrue,
+	string(kruise.UnitedDeploymentPlacing):           corev1.ConditionFalse,
+	string(kruise.UnitedDeploymentSubsetUpdated):     corev1.ConditionFalse,
+	string(kruise.UnitedDeploymentSubsetProvisioned): corev1.ConditionFalse,
+	string(appsv1.DeploymentReplicaFailure):          corev1.ConditionTrue,
+	failure.ConditionType:                            corev1.ConditionTrue,
+	gatedkinds.Stalled:                               corev1.ConditionTrue,
+}
+
+// readState reads the state of a rollout from the spec and the status of an object.
+func readState(kind edit.Kind, object *unstructured.Unstructured) (state, error) {
+	view, err := readView(kind, object)
+	if err != nil {
+		return state{}, err
+	}
+	s := state{View: view}
+	w, err := findWorkload(kind, object)
+	if err != nil {
+		return state{}, err
+	}
+	paused, err := w.isPaused(object)
+	if err != nil {
+		return state{}, err
+	}
+	if paused {
+		field := w.fieldPath(w.kind.Paused...)
+		note := fmt.Sprintf("%s is true", field)
+		if len(w.at) == 0 {
+			note = fmt.Sprintf("paused; regatta rollout resume %s/%s lets it go on", kind.Names[0], object.GetName())
+		}
+		s.notes = append(s.notes, note)
+	}
+	for _, c := range view.Conditions {
+		if troubles[c.Type] == c.Status && c.Status != "" {
+			s.notes = append(s.notes, describeCondition(c))
+		}
+	}
+	s.endless = whyEndless(w, view, object)
+	return s, nil
+}
+
+func describeCondition(c kinds.Condition) string {
+	text := strings.Join(strings.Fields(c.Message), " ")
+	if c.Type == kruise.UpdateHeld {
+		return "held: " + text
+	}
+	return c.Type + ": " + text
+}
+
+// whyEndless tells why a rollout does not complete by itself, or why that cannot be seen; "" for most.
+func whyEndless(w workload, v kinds.View, object *unstructured.Unstructured) string {
+	if field := w.onDelete(object); field != nil {
+		return fmt.Sprintf("%s is OnDelete: a pod is updated when a client deletes it", field)
+	}
+	selector := w.fieldPath("spec", "updateStrategy", "selector")
+	switch w.kind.GroupKind() {
+	case sidecarSet:
+		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type")
+		if strategy == string(kruise.NotUpdateSidecarSetStrategyType) {
+			return "spec.updateStrategy.type is NotUpdate: running pods keep the containers that they have"
+		}
+	case advancedDaemon:
+		selector = w.fieldPath("spec", "updateStrategy", "rollingUpdate", "selector")
+	}
+	if _, limited, _ := unstructured.NestedMap(object.Object, selector...); limited && v.Observed && !v.IsComplete() {
+		return fmt.Sprintf("%s limits the update to some pods, and the status does not count these", selector)
+	}
+	return ""
+}
+
+// describeProgress is the state in a line.
+func (s state) describeProgress() string {
+	if !s.Observed {
+		return "the controller has not seen the change yet"
+	}
+	counted := s.View // more pods may have the revision than have to
+	counted.Updated, counted.Done = min(s.Updated, s.Target), min(s.Done, s.Target)
+	text := counted.ProgressText()
+	if s.Pods != s.Wanted {
+		text += fmt.Sprintf("; there are %d pods, and %d are wanted", s.Pods, s.Wanted)
+	}
+	return strings.Join(append([]string{text}, s.notes...), "; ")
+}
+
+// describeCompletion is the state of a complete rollout in a line.
+func (s state) describeCompletion() string {
+	text := fmt.Sprintf("%d of %d pods are updated and available", s.Done, s.Wanted)
+	if s.Target < s.Wanted {
+		text += fmt.Sprintf("; the partition lets %d pods keep their revision", s.Wanted-s.Target)
+	}
+	return text
+}
+
+// readView reads the counts of a rollout. It is that of package kinds for the kinds of that package.
+func readView(kind edit.Kind, object *unstructured.Unstructured) (kinds.View, error) {
+	if w, ok := kinds.FindByGroupKind(kind.GroupKind()); ok {
+		typed, err := w.Read(object)
+		if err != nil {
+			return kinds.View{}, err
+		}
+		return w.View(typed), nil
+	}
+	switch kind.GroupKind() {
+	case sidecarSet:
+		return decodeView(object, viewSidecarSet)
+	case unitedDeployment:
+		return decodeView(object, viewUnitedDeployment)
+	case deployment:
+		return decodeView(object, viewDeployment)
+	case nativeSet:
+		return decodeView(object, viewStatefulSet)
+	case nativeDaemon:
+		return decodeView(object, viewDaemonSet)
+	}
+	return kinds.View{}, fmt.Errorf("a %s has no rollout", kind.Kind)
+}
+
+// decodeView reads the counts of an object of a type.
+func decodeView[T any](object *unstructured.Unstructured, view func(*T) kinds.View) (kinds.View, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return kinds.View{}, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return view(typed), nil
+}
+
+// viewSidecarSet counts pods that are ready in place of those that are available: the status has no others.
+func viewSidecarSet(set *kruise.SidecarSet) kinds.View {
+	s, matched := &set.Status, int(set.Status.MatchedPods)
+	kept, err := budget.ResolvePartition(set.Spec.UpdateStrategy.Partition, matched)
+	if err != nil {
+		kept = matched // as the manager does: no pod is updated until the partition can be read
+	}
+	v := kinds.View{
+		Selector: set.Spec.Selector, Wanted: matched, Target: matched - min(max(kept, 0), matched),
+		Observed: s.ObservedGeneration >= set.Generation, Pods: matched, Available: int(s.ReadyPods),
+		Updated: int(s.UpdatedPods), Done: int(s.UpdatedReadyPods), UpdateRevision: s.LatestRevision,
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, kinds.Condition{
+			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+// viewUnitedDeployment counts pods that are ready in place of those that are available: the status has no others.
+func viewUnitedDeployment(d *kruise.UnitedDeployment) kinds.View {
+	s := &d.Status
+	wanted := wantedOfSubsets(d)
+	v := kinds.View{
+		Selector: d.Spec.Selector, Wanted: wanted, Target: max(wanted-keptOfSubsets(d), 0),
+		Observed: s.ObservedGeneration >= d.Generation, Pods: int(s.Replicas), Available: int(s.ReadyReplicas),
+		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedReadyReplicas), UpdateRevision: s.UpdatedRevision,
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, kinds.Condition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+// wantedOfSubsets is how many pods a UnitedDeployment is to have. It may leave that to its subsets, each of which
+// has a number of its own then.
+func wantedOfSubsets(d *kruise.UnitedDeployment) int {
+	if d.Spec.Replicas != nil || len(d.Spec.Topology.Subsets) == 0 {
+		return int(ptr.Deref(d.Spec.Replicas, 1))
+	}
+	own := 0
+	for _, subset := range d.Spec.Topology.Subsets {
+		if subset.Replicas == nil {
+			return 1
+		}
+		own += subset.Replicas.IntValue()
+	}
+	return own
+}
+
+// keptOfSubsets is how many pods the partitions of subsets keep at their revision. The partition in the status is
+// no measure: a policy that holds a subset raises it. Deployments have no partition.
+func keptOfSubsets(d *kruise.UnitedDeployment) int {
+	if d.Spec.UpdateStrategy.ManualUpdate == nil || d.Spec.Template.DeploymentTemplate != nil {
+		return 0
+	}
+	kept := 0
+	for _, subset := range d.Status.SubsetStatuses {
+		kept += int(min(max(d.Spec.UpdateStrategy.ManualUpdate.Partitions[subset.Name], 0), subset.Replicas))
+	}
+	return kept
+}
+
+func viewDeployment(d *appsv1.Deployment) kinds.View {
+	s, wanted := &d.Status, int(ptr.Deref(d.Spec.Replicas, 1))
+	v := kinds.View{
+		Selector: d.Spec.Selector, Wanted: wanted, Target: wanted, Observed: s.ObservedGeneration >= d.Generation,
+		Pods: int(s.Replicas), Available: int(s.AvailableReplicas), Updated: int(s.UpdatedReplicas),
+	}
+	v.Done = countDone(v)
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, kinds.Condition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+		late := c.Status == corev1.ConditionFalse && c.Reason == kruise.CloneSetProgressDeadlineExceededReason
+		if c.Type == appsv1.DeploymentProgressing && late {
+			v.Deadline = c.Message
+		}
+	}
+	return v
+}
+
+// viewStatefulSet reads the partition as an ordinal: pods with that ordinal or a higher one are updated.
+func viewStatefulSet(set *appsv1.StatefulSet) kinds.View {
+	s, wanted, start, partition := &set.Status, int(ptr.Deref(set.Spec.Replicas, 1)), 0, 0
+	if set.Spec.Ordinals != nil {
+		start = int(set.Spec.Ordinals.Start)
+	}
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = int(ptr.Deref(rolling.Partition, 0))
+	}
+	v := kinds.View{
+		Selector: set.Spec.Selector, Wanted: wanted, Target: max(start+wanted-max(partition, start), 0),
+		Observed: s.ObservedGeneration >= set.Generation, Pods: int(s.Replicas), Available: int(s.AvailableReplicas),
+		Updated: int(s.UpdatedReplicas), UpdateRevision: s.UpdateRevision,
+	}
+	v.Done = countDone(v)
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, kinds.Condition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+func viewDaemonSet(set *appsv1.DaemonSet) kinds.View {
+	s, wanted := &set.Status, int(set.Status.DesiredNumberScheduled)
+	v := kinds.View{
+		Selector: set.Spec.Selector, Wanted: wanted, Target: wanted, Observed: s.ObservedGeneration >= set.Generation,
+		Pods: int(s.CurrentNumberScheduled), Available: int(s.NumberAvailable), Updated: int(s.UpdatedNumberScheduled),
+	}
+	v.Done = countDone(v)
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, kinds.Condition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+// countDone is how many of the pods that are to be updated are updated and available, at least. The status of the
+// kinds of Kubernetes does not say it: each pod that is not available, or not there, may be one of these.
+func countDone(v kinds.View) int {
+	return max(min(v.Updated, v.Target)-max(v.Pods-v.Available, v.Wanted-v.Available, 0), 0)
+}
