@@ -5,6 +5,9 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"io"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +16,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	annotation "k8s.io/kubectl/pkg/cmd/annotate"
 	"k8s.io/kubectl/pkg/cmd/apply"
-	deletion "k8s.io/kubectl/pkg/cmd/delete"
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/label"
@@ -38,10 +40,9 @@ var inProcess = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *co
 	"annotate": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
 		return annotation.NewCmdAnnotate("kubectl", f, s)
 	},
-	"delete": deletion.NewCmdDelete,
-	"label":  label.NewCmdLabel,
-	"patch":  patch.NewCmdPatch,
-	"scale":  scale.NewCmdScale,
+	"label": label.NewCmdLabel,
+	"patch": patch.NewCmdPatch,
+	"scale": scale.NewCmdScale,
 }
 
 // kubectlFailed is what a command of kubectl ends with in place of ending the process.
@@ -52,8 +53,7 @@ var endNoProcess = sync.OnceFunc(func() {
 })
 
 // runsInProcess reports whether runKubectl can run a command: one of inProcess, after flags for the namespace. One
-// that watches goes on until its process is killed. One that reads files has to find them from another folder, but
-// for the standard input.
+// that watches goes on until its process is killed. One that reads files has to find them from another folder.
 func runsInProcess(args []string) bool {
 	for len(args) > 2 && args[0] == "-n" {
 		args = args[2:]
@@ -61,17 +61,37 @@ func runsInProcess(args []string) bool {
 	if len(args) == 0 || inProcess[args[0]] == nil {
 		return false
 	}
-	for i, arg := range args {
-		file := arg == "-f" && (i+1 == len(args) || args[i+1] != "-")
-		if arg == "-w" || strings.HasPrefix(arg, "--watch") || file || strings.HasPrefix(arg, "--filename") || arg == "-k" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "-w" || slices.ContainsFunc([]string{"--watch", "-f", "--filename", "-k", "--kustomize", "--patch-file"}, func(flag string) bool { return strings.HasPrefix(arg, flag) })
+	})
 }
 
-// runKubectl runs a command of kubectl in this process, with a standard input, and returns all that it prints.
-func runKubectl(kubeconfig, in string, args []string) (out string, err error) {
+// applyManifest runs kubectl apply with a manifest as its standard input, which kubectl reads from that of the process.
+func applyManifest(kubeconfig, namespace, manifest string) (string, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	go func() {
+		_, _ = io.WriteString(write, manifest) // it fails if kubectl does not read all of it
+		_ = write.Close()
+	}()
+	stdin.Lock()
+	defer stdin.Unlock()
+	before := os.Stdin
+	os.Stdin = read
+	defer func() {
+		os.Stdin = before
+		_ = read.Close()
+	}()
+	return runKubectl(kubeconfig, []string{"-n", namespace, "apply", "-f", "-"})
+}
+
+// stdin is held while os.Stdin is that of a command.
+var stdin sync.Mutex
+
+// runKubectl runs a command of kubectl in this process and returns all that it prints.
+func runKubectl(kubeconfig string, args []string) (out string, err error) {
 	endNoProcess()
 	var printed bytes.Buffer
 	defer func() {
@@ -88,7 +108,7 @@ func runKubectl(kubeconfig, in string, args []string) (out string, err error) {
 	flags.KubeConfig = ptr.To(kubeconfig)
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
-	streams := genericiooptions.IOStreams{In: strings.NewReader(in), Out: &printed, ErrOut: &printed}
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed}
 	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
 	for _, command := range inProcess {
 		root.AddCommand(command(factory, streams))

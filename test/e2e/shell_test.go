@@ -48,7 +48,7 @@ func newUser(ctx context.Context) *user {
 
 func (u *user) try(name string, args ...string) (string, error) {
 	if name == "kubectl" && runsInProcess(args) {
-		return runKubectl(shared.installed.Kubeconfig, "", args)
+		return runKubectl(shared.installed.Kubeconfig, args)
 	}
 	path := filepath.Join(shared.installed.Tools, name)
 	if name == "regatta" {
@@ -101,7 +101,7 @@ func (u *user) apply(manifest string) {
 }
 
 func (u *user) pipe(manifest string) (string, error) {
-	return runKubectl(shared.installed.Kubeconfig, manifest, []string{"-n", u.namespace, "apply", "-f", "-"})
+	return applyManifest(shared.installed.Kubeconfig, u.namespace, manifest)
 }
 
 // why asks regatta why.
