@@ -21,11 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/invariant"
+	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
@@ -249,7 +251,7 @@ func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 	for _, p := range pods {
 		if p.Verdict == explain.Moved {
 			moved := before[p.Subject.Name]
-			_, moved.InPlace = s.cluster.podsByName()[p.Subject.Name]
+			moved.InPlace = isKept(s.cluster.findPod(p.Subject.Name))
 			step.Moved = append(step.Moved, moved)
 		}
 	}
@@ -266,6 +268,15 @@ func (s *Simulation) runRound(ctx context.Context, r *Report) Step {
 		s.timer = s.retryTime(step.Refused)
 	}
 	return step
+}
+
+// isKept reports whether a pod is to stay: it exists, and its deletion is neither requested nor prepared.
+func isKept(pod *corev1.Pod) bool {
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return false
+	}
+	_, condemned := pod.Labels[kruise.SpecifiedDeleteKey]
+	return !condemned && lifecycle.PodState(pod) != kruise.LifecycleStatePreparingDelete
 }
 
 func (s *Simulation) finishReport(r Report, how string) Report {

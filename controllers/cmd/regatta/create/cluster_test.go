@@ -80,8 +80,13 @@ func (s *shop) expect(t *testing.T, want, command string) {
 // expectFailure types a command that must print nothing and fail.
 func (s *shop) expectFailure(t *testing.T, want, command string) {
 	t.Helper()
-	if printed, message, code := runCreate(t, s.kubeconfig, splitWords(command)...); message != want || code != exit.Failed || printed != "" {
-		t.Errorf("create %s printed %q and ended with %d %s\nwant %s", command, printed, code, message, want)
+	s.expectError(t, exit.Failed, want, command)
+}
+
+func (s *shop) expectError(t *testing.T, wantCode int, want, command string) {
+	t.Helper()
+	if printed, message, code := runCreate(t, s.kubeconfig, splitWords(command)...); message != want || code != wantCode || printed != "" {
+		t.Errorf("create %s printed %q and ended with %d %s\nwant %d %s", command, printed, code, message, wantCode, want)
 	}
 }
 
@@ -400,11 +405,11 @@ func TestWhatTheAPIServerRefusesIsSaidWithTheObject(t *testing.T) {
 	s.expectFailure(t, `creating BroadcastJob clean in namespace other: namespaces "other" not found`, "bcj clean --image x -n other")
 	invalid := `BroadcastJob.apps.kruise.io "clean" is invalid: spec.completionPolicy.type: Unsupported value: "Never": refused`
 	strict := refuseWith(t, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, invalid)
-	s.expectFailure(t, "creating BroadcastJob clean in namespace default: "+invalid, "bcj clean --image x --server "+strict)
+	s.expectError(t, exit.Refused, "creating BroadcastJob clean in namespace default: "+invalid, "bcj clean --image x --server "+strict)
 	without := refuseWith(t, http.StatusNotFound, "", "")
 	s.expectFailure(t, "creating BroadcastJob clean: the cluster has no broadcastjobs.apps.kruise.io", "bcj clean --image x --server "+without)
 	nobody := s.as(t, "nobody")
-	nobody.expectFailure(t, `creating SidecarSet a: sidecarsets.apps.kruise.io is forbidden: User "nobody" cannot create resource `+
+	nobody.expectError(t, exit.Refused, `creating SidecarSet a: sidecarsets.apps.kruise.io is forbidden: User "nobody" cannot create resource `+
 		`"sidecarsets" in API group "apps.kruise.io" at the cluster scope`, "sidecarset a --selector a=b --image x")
 	nobody.expectFailure(t, `reading Pod web-0: pods "web-0" is forbidden: User "nobody" cannot get resource "pods" in API group "" `+
 		`in the namespace "default"`, "crr --pod web-0 --containers app")

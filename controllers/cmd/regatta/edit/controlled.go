@@ -13,7 +13,7 @@ import (
 )
 
 // RefuseControlled returns an error if a UnitedDeployment controls the object. The UnitedDeployment writes the
-// template, the replicas and the partition of its subsets, so that a change of them would not last.
+// spec of its subsets, so that a change of it would not last.
 func (o *Object) RefuseControlled() error {
 	owner := metav1.GetControllerOf(o.Live)
 	if owner == nil || owner.Kind != "UnitedDeployment" {

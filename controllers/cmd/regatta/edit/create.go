@@ -21,6 +21,7 @@ import (
 // select objects.
 func (o *Options) AddCreateFlags(cmd *cobra.Command) {
 	o.Cluster.AddFlags(cmd.Flags())
+	o.warnings = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.StringVar(&o.dryRun, "dry-run", dryRunNone,
 		"none, client or server: print the object and do not create it; server has the API server check it")
@@ -71,5 +72,5 @@ func describeCreateError(err error, kind Kind, object *unstructured.Unstructured
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return fmt.Errorf("creating %s: the cluster has no %s", described, kind.GroupResource())
 	}
-	return fmt.Errorf("creating %s%s: %w", described, in, err)
+	return asRefusal(fmt.Errorf("creating %s%s: %w", described, in, err))
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 )
 
@@ -61,6 +62,8 @@ func (o *Options) Read(ctx context.Context, objects dynamic.Interface, reference
 		}
 		live, err := client.Get(ctx, r.Name, metav1.GetOptions{})
 		switch {
+		case isUnserved(err):
+			return nil, fmt.Errorf("the cluster has no %s", r.Kind.GroupVersionResource)
 		case apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("there is no %s%s", r.Kind.Describe(r.Name), in)
 		case err != nil:
@@ -72,7 +75,7 @@ func (o *Options) Read(ctx context.Context, objects dynamic.Interface, reference
 }
 
 // ForEach reads the objects that references name and does something with each. An error about one object
-// does not keep the others from it.
+// does not keep the others from it; the highest of their exit codes is that of all.
 func (o *Options) ForEach(ctx context.Context, references []Reference, do func(*Object) error) error {
 	if err := o.ValidateFlags(); err != nil {
 		return err
@@ -86,12 +89,20 @@ func (o *Options) ForEach(ctx context.Context, references []Reference, do func(*
 		return err
 	}
 	var failed []error
+	worst := exit.Fine
 	for _, object := range found {
-		if err := do(object); err != nil {
-			failed = append(failed, err)
+		err := do(object)
+		if err == nil {
+			continue
 		}
+		code := exit.Error{Code: exit.Failed}
+		errors.As(err, &code)
+		failed, worst = append(failed, err), max(worst, code.Code)
 	}
-	return errors.Join(failed...)
+	if len(failed) == 0 {
+		return nil
+	}
+	return exit.Error{Code: worst, Err: errors.Join(failed...)}
 }
 
 // listSelected reads the selected objects of a kind.
@@ -114,6 +125,28 @@ func (o *Options) listSelected(ctx context.Context, kind Kind, client dynamic.Re
 
 // ErrUnchanged is the error of a change that changes nothing.
 var ErrUnchanged = errors.New("nothing changes")
+
+// isUnserved reports whether an error says that the API server does not have the resource.
+func isUnserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// refuseReplaced returns an error if an object was deleted and another one was created by its name.
+func refuseReplaced(object *Object, newest *unstructured.Unstructured) error {
+	if newest.GetUID() != object.Live.GetUID() {
+		return exit.RefusalError(fmt.Errorf("%s was deleted, and another one was created by its name", object))
+	}
+	return nil
+}
+
+// asRefusal gives an error of the API server the exit code of a refusal if an admission webhook, a policy, a quota or
+// the permissions of the user refuse the write, or the object would not be valid.
+func asRefusal(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return exit.RefusalError(err)
+	}
+	return err
+}
 
 // Change is a change of an object. It gets a copy. A change that finds the object as it should be
 // returns ErrUnchanged.
@@ -153,13 +186,18 @@ func (o *Options) ApplyChange(ctx context.Context, object *Object, change Change
 			changed = want
 			return nil
 		}
-		changed, err = object.client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: o.fieldManager, DryRun: o.serverDryRun()})
+		changed, err = object.client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
+			FieldManager: o.fieldManager, DryRun: o.serverDryRun(), FieldValidation: metav1.FieldValidationStrict,
+		})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
 		newest, errRead := object.client.Get(ctx, live.GetName(), metav1.GetOptions{})
 		if errRead != nil {
 			return errRead
+		}
+		if errReplaced := refuseReplaced(object, newest); errReplaced != nil {
+			return errReplaced
 		}
 		live = newest
 		return err
@@ -170,7 +208,7 @@ func (o *Options) ApplyChange(ctx context.Context, object *Object, change Change
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s was deleted", object)
 	case err != nil:
-		return nil, fmt.Errorf("changing %s: %w", object, err)
+		return nil, asRefusal(fmt.Errorf("changing %s: %w", object, err))
 	}
 	return changed, nil
 }

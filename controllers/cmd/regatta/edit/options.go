@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
@@ -40,19 +42,26 @@ type Options struct {
 	fieldManager string
 	print        *genericclioptions.PrintFlags
 
-	previews bool
-	preview  Preview
-	notes    func() io.Writer
+	// warnings is where what an API server warns of, and what a reader of a preview has to know, is written to.
+	warnings         func() io.Writer
+	previews         bool
+	preview          Preview
+	managerNamespace string
 }
 
 // NewOptions makes the flags of a command that changes objects of these kinds.
 func NewOptions(allowed []Kind) *Options {
-	return &Options{Cluster: target.NewCluster(), Allowed: allowed, dryRun: dryRunNone, print: genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme)}
+	return &Options{
+		Cluster: target.NewCluster(), Allowed: allowed, dryRun: dryRunNone,
+		print:    genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme),
+		warnings: func() io.Writer { return os.Stderr },
+	}
 }
 
 // AddFlags adds the flags to a command.
 func (o *Options) AddFlags(cmd *cobra.Command) {
 	o.Cluster.AddFlags(cmd.Flags())
+	o.warnings = cmd.ErrOrStderr
 	f := cmd.Flags()
 	f.StringVarP(&o.selector, "selector", "l", "", "change the objects of a kind that have these labels, such as app=web")
 	f.BoolVar(&o.all, "all", false, "change all objects of a kind in the namespace")
@@ -154,6 +163,7 @@ func (o *Options) OpenClient() (dynamic.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.WarningHandler = rest.NewWarningWriter(o.warnings(), rest.WarningWriterOptions{Deduplicate: true})
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)

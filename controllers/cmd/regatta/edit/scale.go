@@ -34,6 +34,9 @@ func (o *Options) ApplyScale(
 		if errRead != nil {
 			return errRead
 		}
+		if errReplaced := refuseReplaced(object, newest); errReplaced != nil {
+			return errReplaced
+		}
 		live = newest
 		return err
 	})
@@ -43,7 +46,7 @@ func (o *Options) ApplyScale(
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s was deleted", object)
 	case err != nil:
-		return nil, fmt.Errorf("scaling %s: %w", object, err)
+		return nil, asRefusal(fmt.Errorf("scaling %s: %w", object, err))
 	}
 	return changed, nil
 }

@@ -68,6 +68,7 @@ func (r objectReader) listAll(ctx context.Context, resource schema.GroupVersionR
 		page, err := r.client.Resource(resource).Namespace(namespace).List(ctx, options)
 		switch {
 		case apierrors.IsNotFound(err):
+			fmt.Fprintf(r.notes, "warning: the cluster has no %s, so the preview knows none\n", resource)
 			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)

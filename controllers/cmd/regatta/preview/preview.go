@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/preflight"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -62,6 +64,10 @@ func (o Options) SimulateRollout(ctx context.Context, config *rest.Config, chang
 	if err != nil {
 		return err
 	}
+	if hasNoPods(changed, objects) {
+		_, err := fmt.Fprintln(out, "no pod changes: there is none")
+		return err
+	}
 	source := simulate.Source{Applied: changed, Objects: objects, Namespace: changed.GetNamespace(), Replicas: -1, Gates: gates}
 	fleet, warnings, err := source.LoadFleet(ctx, o.Builtin, o.Now)
 	if err != nil {
@@ -69,6 +75,9 @@ func (o Options) SimulateRollout(ctx context.Context, config *rest.Config, chang
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(notes, "warning:", w)
+	}
+	if n := countNotReady(fleet.Pods); n > 0 {
+		fmt.Fprintf(notes, "warning: %s not ready now; the preview assumes that pods become ready\n", map[bool]string{true: "1 pod is", false: fmt.Sprintf("%d pods are", n)}[n == 1])
 	}
 	readyAfter := typicalReadyTime(fleet.Pods)
 	run, err := simulation.New(o.Builtin, set, fleet, o.Now, simulation.WithReadyAfter(readyAfter), simulation.WithPatience(patience), simulation.WithSeed(1), simulation.WithGates(gates))
@@ -83,23 +92,47 @@ func (o Options) SimulateRollout(ctx context.Context, config *rest.Config, chang
 	if _, err := fmt.Fprintln(out, summarizeReport(report, readyAfter)); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	if err := (simulate.Text{Report: report, By: "zone"}).WriteReport(out); err != nil {
+	var text strings.Builder
+	if err := (simulate.Text{Report: report, By: "zone"}).WriteReport(&text); err != nil {
 		return fmt.Errorf("printing: %w", err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(out, edit.EscapeText(strings.TrimSuffix(line, "\n"))); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
 	}
 	return nil
 }
 
-// loadBundles returns the bundles that decide about a namespace: those of the platform and its own.
+// hasNoPods is true if none of the objects is a pod that a workload controls.
+func hasNoPods(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "Pod" && metav1.IsControlledBy(o, workload)
+	})
+}
+
+// countNotReady counts the pods that are not ready.
+func countNotReady(pods []*corev1.Pod) int {
+	n := 0
+	for _, p := range pods {
+		if !availability.HasReadyCondition(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// loadBundles returns the bundles that decide about a namespace, canaries among them: those of the platform and its own.
 func (o Options) loadBundles(ctx context.Context, config *rest.Config, namespace string) (bundle.Set, error) {
 	platform, err := shipped.NewBundles(config, o.ManagerNamespace)
 	if err != nil {
 		return nil, err
 	}
-	set, err := platform.EnforcedBundles(ctx)
+	set, err := platform.DecidingBundles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own, err := platform.OfNamespace(namespace).EnforcedBundles(ctx)
+	own, err := platform.OfNamespace(namespace).DecidingBundles(ctx)
 	return append(set, own...), err
 }
 
@@ -148,7 +181,9 @@ func summarizeReport(r simulation.Report, readyAfter time.Duration) string {
 	}
 	what := fmt.Sprintf("%s would change in place, %s would be recreated", countPods(inPlace), countPods(recreated))
 	switch {
-	case inPlace+recreated == 0 && r.End.How == simulation.Done:
+	case inPlace+recreated == 0 && r.End.How == simulation.Stuck:
+		return "no pod changes, since the rollout waits"
+	case inPlace+recreated == 0:
 		return "no pod changes"
 	case recreated == 0:
 		what = countPods(inPlace) + " would change in place"
@@ -187,11 +222,10 @@ func typicalReadyTime(pods []*corev1.Pod) time.Duration {
 	return max(took[len(took)/2].Round(time.Second), time.Second)
 }
 
-// New makes the preview of commands that change workloads. The rollout begins when the command runs, and
-// the manager is where the chart installs it.
+// New makes the preview of commands that change workloads. The rollout begins when the command runs.
 func New(builtin fs.FS) edit.Preview {
-	return func(ctx context.Context, config *rest.Config, changed *unstructured.Unstructured, out, notes io.Writer) error {
-		o := Options{Builtin: builtin, ManagerNamespace: "kruise-system", Now: time.Now().UTC().Truncate(time.Second)}
+	return func(ctx context.Context, config *rest.Config, manager string, changed *unstructured.Unstructured, out, notes io.Writer) error {
+		o := Options{Builtin: builtin, ManagerNamespace: manager, Now: time.Now().UTC().Truncate(time.Second)}
 		return o.SimulateRollout(ctx, config, changed, out, notes)
 	}
 }

@@ -112,14 +112,15 @@ func (o *approveOptions) approveObserved(cmd *cobra.Command, objects dynamic.Int
 			*wanted = name
 		case *wanted != name:
 			return exit.RefusalError(fmt.Errorf("the newest revision of %s is %s, and not %s; look at it before you approve it",
-				object, name, *wanted))
+				object, edit.EscapeText(name), edit.EscapeText(*wanted)))
 		}
 		return nil
 	}
 	if err := check(object.Live); err != nil {
 		return err
 	}
-	return o.Write(cmd.Context(), cmd.OutOrStdout(), object, "approved revision "+*wanted, func(live *unstructured.Unstructured) error {
+	done := "approved revision " + edit.EscapeText(*wanted)
+	return o.Write(cmd.Context(), cmd.OutOrStdout(), object, done, func(live *unstructured.Unstructured) error {
 		if err := check(live); err != nil {
 			return err
 		}
@@ -151,5 +152,5 @@ func (o *approveOptions) findApproved(
 		return r.name, nil
 	}
 	return "", exit.RefusalError(fmt.Errorf("%s has no revision %s, which its status names; its revisions are %s",
-		object, name, joinRevisions(h.all)))
+		object, edit.EscapeText(name), joinRevisions(h.all)))
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -150,6 +151,12 @@ func (s *shop) createSample(t *testing.T, word string) {
 			_ = s.DeleteAllOf(ctx, &appsv1.ReplicaSet{}, client.InNamespace(namespace))
 		}
 	})
+}
+
+// waitForNextSecond waits until an object that is made has a later time of creation than those before: the API server
+// writes it in seconds.
+func waitForNextSecond() {
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 20*time.Millisecond)))
 }
 
 // change merges fields into an object.

@@ -78,6 +78,12 @@ func TestPauseAndResume(t *testing.T) {
 		s.wants(t, "resume clone -l tier=gold", 0, "cloneset.apps.kruise.io/other resumed\n", "")
 		s.wants(t, "resume clone/web -o name", 0, "cloneset.apps.kruise.io/web\n", "")
 	})
+	t.Run("a subset of a UnitedDeployment", func(t *testing.T) {
+		s.CreateObjects(t, strings.Replace(samples["clone"], "name: web}", "name: part, ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, name: all, uid: u, controller: true}]}", 1))
+		want := "CloneSet part is of UnitedDeployment all, which would undo the change; change the UnitedDeployment instead"
+		s.wants(t, "pause clone/part", 1, "", want)
+		s.wants(t, "resume clone/part", 1, "", want)
+	})
 	t.Run("a set that only clients update", func(t *testing.T) {
 		s.change(t, samples["asts"], "spec: {updateStrategy: {type: OnDelete, rollingUpdate: null}}")
 		s.wants(t, "pause asts/web", 1, "", `statefulsets.apps.kruise.io "web" cannot be paused: spec.updateStrategy.type is OnDelete, so only clients update its pods`)
@@ -122,6 +128,17 @@ func TestRestart(t *testing.T) {
 			}
 		})
 	}
+	t.Run("after a time that is to come", func(t *testing.T) {
+		field := "spec: {template: {metadata: {annotations: {" + inplace.RestartedAtKey + `: "%s"}}}}`
+		s.change(t, samples["clone"], fmt.Sprintf(field, "2999-01-01T00:00:00Z"))
+		s.wants(t, "restart clone/web", 0, "cloneset.apps.kruise.io/web restarted\n", "")
+		if got := s.ReadField(t, samples["clone"], "spec.template.metadata.annotations"); got != inplace.RestartedAtKey+": \"2999-01-01T00:00:01Z\"\nnote: \"1\"\n" {
+			t.Errorf("the annotations are %s", got)
+		}
+		s.change(t, samples["clone"], fmt.Sprintf(field, "9999-12-31T23:59:59Z"))
+		s.wants(t, "restart clone/web", 1, "", "changing CloneSet web: annotation "+inplace.RestartedAtKey+" of the pod template is 9999-12-31T23:59:59Z, and no later time can be written; remove the annotation before the restart")
+		s.change(t, samples["clone"], "spec: {template: {metadata: {annotations: {"+inplace.RestartedAtKey+": null}}}}")
+	})
 	t.Run("in place", func(t *testing.T) {
 		for _, word := range []string{"clone", "asts", "ads"} {
 			s.wants(t, "restart "+word+"/web --in-place", 0, printed[word]+" restarts in place\n", "follow the restart with: kubectl get crr -n default -w\n")
@@ -148,6 +165,22 @@ func TestRestart(t *testing.T) {
 		s.wants(t, words, 1, "", "a SidecarSet has no pod template, so it cannot be restarted; to restart containers of a pod, create a ContainerRecreateRequest for the pod")
 	}
 	s.wants(t, "restart ads sidecarset", 3, "", "there is no Advanced DaemonSet sidecarset in namespace default")
+}
+
+func TestARestartIsLaterThanTheOneBefore(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 600e6, time.UTC)
+	for present, want := range map[string]string{
+		"": "2026-11-28T12:00:00Z", "yesterday": "2026-11-28T12:00:00Z", "2026-11-28T11:59:59Z": "2026-11-28T12:00:00Z",
+		"2026-11-28T12:00:00Z": "2026-11-28T12:00:01Z", "2026-11-28T12:00:00.9Z": "2026-11-28T12:00:01Z",
+		"2026-11-28T11:59:59.9Z":    "2026-11-28T12:00:00Z",
+		"2026-11-28T14:00:00+02:00": "2026-11-28T14:00:01+02:00", "2026-11-28T13:00:00+02:00": "2026-11-28T12:00:00Z",
+		"2027-01-01T00:00:00Z": "2027-01-01T00:00:01Z", "9999-12-31T23:59:59Z": "",
+	} {
+		got, err := chooseRestartTime(present, now)
+		if got != want || (err == nil) != (want != "") || err != nil && exit.Code(err) != exit.Refused {
+			t.Errorf("after %s it is %s, want %s: %v", present, got, want, err)
+		}
+	}
 }
 
 func TestApprove(t *testing.T) {

@@ -162,6 +162,7 @@ func (f *feed) pollExplanation(ctx context.Context) {
 	defer f.mu.Unlock()
 	f.silence = err
 	if err == nil {
+		escapeAnswer(&reply.Answer)
 		f.answer = &reply.Answer
 	}
 }
@@ -187,6 +188,7 @@ func (f *feed) takeSnapshot() (snapshot, error) {
 		f.last = object
 	}
 	s.state = ptr.To(f.kind.View(f.last))
+	escapeTexts(&s.state.Strategy, &s.state.Deadline)
 	s.gone = f.objects.HasSynced() && len(f.objects.GetStore().List()) == 0
 	s.revisions = revisionsOf(listObjects[*corev1.Pod](f.pods), f.last.GetUID(), s.state.UpdateRevision)
 	s.events = eventsOf(listObjects[*corev1.Event](f.events), f.kind.Group)

@@ -69,10 +69,10 @@ func (f follower) watchFrom(ctx context.Context, live *unstructured.Unstructured
 			switch {
 			case !open || !ok || event.Type == watch.Error:
 				return false, nil
+			case event.Type == watch.Bookmark: // has a resource version only
+				continue
 			case event.Type == watch.Deleted || next.GetUID() != live.GetUID():
 				return false, errDeleted
-			case event.Type == watch.Bookmark:
-				continue
 			}
 			if done, err := f.look(next); done || err != nil {
 				return done, err

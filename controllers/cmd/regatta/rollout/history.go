@@ -23,9 +23,8 @@ import (
 
 type historyOptions struct {
 	*edit.Options
-	revision         string
-	managerNamespace string
-	form             *output.Form
+	revision string
+	form     *output.Form
 }
 
 func historyCommand() *cobra.Command {
@@ -52,7 +51,7 @@ and -o json print the ControllerRevisions, or the ReplicaSets of a Deployment.`,
 	}
 	o.Cluster.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&o.revision, "revision", "", "number or name of the revision to print")
-	addManagerNamespace(cmd, &o.managerNamespace)
+	o.AddManagerNamespaceFlag(cmd)
 	o.form.AddTo(cmd)
 	edit.AddCompletion(cmd, o.Cluster, o.Allowed, false)
 	return cmd
@@ -63,7 +62,7 @@ func (o *historyOptions) runHistory(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	h, err := readHistory(cmd.Context(), objects, object.Kind, object.Live, o.managerNamespace)
+	h, err := readHistory(cmd.Context(), objects, object.Kind, object.Live, o.ManagerNamespace())
 	if err != nil {
 		return err
 	}
@@ -134,8 +133,8 @@ func (h *workloadHistory) describeTable(now time.Time) string {
 		if r == update {
 			states = append(states, "update")
 		}
-		cause := strings.Join(strings.Fields(r.cause), " ")
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", r.number, r.name, duration.HumanDuration(max(now.Sub(r.created), 0)),
+		cause := joinLines(r.cause)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", r.number, edit.EscapeText(r.name), duration.HumanDuration(max(now.Sub(r.created), 0)),
 			cmp.Or(strings.Join(states, ","), "<none>"), cmp.Or(cause, "<none>"))
 	}
 	_ = table.Flush()
@@ -143,7 +142,7 @@ func (h *workloadHistory) describeTable(now time.Time) string {
 		fmt.Fprintf(&out, "The controller has not seen the newest change of %s yet.\n", name)
 	}
 	if field, manager := findLastWriter(h.object, h.findNewest().fields); manager != nil {
-		fmt.Fprintf(&out, "%s was last written by %s", field, manager.Manager)
+		fmt.Fprintf(&out, "%s was last written by %s", field, joinLines(manager.Manager))
 		if manager.Time != nil {
 			fmt.Fprintf(&out, " at %s", manager.Time.UTC().Format(time.RFC3339))
 		}

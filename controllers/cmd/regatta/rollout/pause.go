@@ -61,6 +61,9 @@ func newPauseCommand(cmd *cobra.Command, pause bool) *cobra.Command {
 
 // setPaused pauses or resumes an object that is not in that state yet.
 func setPaused(cmd *cobra.Command, o *edit.Options, object *edit.Object, pause bool) error {
+	if err := object.RefuseControlled(); err != nil {
+		return err
+	}
 	paused, err := readPaused(object.Kind.Paused, object.Live)
 	switch {
 	case err != nil:

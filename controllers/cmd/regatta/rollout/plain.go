@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
@@ -78,7 +77,7 @@ func (l *lines) nextLines(s snapshot, last bool) []string {
 	}
 	for _, err := range []error{s.silence, s.blind} {
 		if err != nil {
-			once("warning: " + strings.ReplaceAll(err.Error(), "\n", " "))
+			once("warning: " + joinLines(err.Error()))
 		}
 	}
 	if last && p.IsComplete() {

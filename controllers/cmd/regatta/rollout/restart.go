@@ -119,12 +119,33 @@ func (o *restartOptions) restartPods(cmd *cobra.Command, object *edit.Object, no
 		}
 		changed = live
 		annotations := slices.Concat(template, edit.Path{"metadata", "annotations"})
-		return setAnnotation(live, annotations, inplace.RestartedAtKey, now.Format(time.RFC3339))
+		// A value of another type is an error of setAnnotation.
+		present, _, _ := unstructured.NestedString(live.Object, slices.Concat(annotations, edit.Path{inplace.RestartedAtKey})...)
+		at, err := chooseRestartTime(present, now)
+		if err != nil {
+			return err
+		}
+		return setAnnotation(live, annotations, inplace.RestartedAtKey, at)
 	})
 	if err == nil {
 		printWarnings(cmd.ErrOrStderr(), object, whyPodsStay(object, changed))
 	}
 	return err
+}
+
+// chooseRestartTime chooses the time of a restart. It must be later than the present one, which may be of a clock that is
+// ahead: otherwise the manager does not restart the pods.
+func chooseRestartTime(present string, now time.Time) (string, error) {
+	before, err := time.Parse(time.RFC3339, present)
+	if err != nil || before.Before(now.Truncate(time.Second)) {
+		return now.Format(time.RFC3339), nil
+	}
+	next := before.Add(time.Second).Format(time.RFC3339)
+	if at, err := time.Parse(time.RFC3339, next); err != nil || !at.After(before) { // after the year 9999
+		return "", exit.RefusalError(fmt.Errorf("annotation %s of the pod template is %s, and no later time can be written; "+
+			"remove the annotation before the restart", inplace.RestartedAtKey, edit.EscapeText(present)))
+	}
+	return next, nil
 }
 
 // refuseRestart refuses an object whose pods would not be recreated.

@@ -14,7 +14,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -66,7 +65,7 @@ func (r *recordedRevision) String() string {
 	if r == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%d (%s)", r.number, r.name)
+	return fmt.Sprintf("%d (%s)", r.number, edit.EscapeText(r.name))
 }
 
 // setFields writes the fields of the revision into a workload.
@@ -103,50 +102,9 @@ func (r *recordedRevision) setFields(kind edit.Kind, object *unstructured.Unstru
 
 // isIn is true if the fields of a workload mean the same as those of the revision.
 func (r *recordedRevision) isIn(kind edit.Kind, object *unstructured.Unstructured) bool {
-	if r.damage != nil {
-		return false
-	}
-	live := make([]recordedField, len(r.fields))
-	for i, f := range r.fields {
-		value, _, err := unstructured.NestedFieldNoCopy(object.Object, f.path...)
-		if err != nil {
-			return false
-		}
-		live[i] = recordedField{f.path, value}
-	}
-	return haveEqualMeaning(kind, r.fields, live)
+	recorded, live, err := r.decodeBoth(kind, object)
+	return err == nil && recorded.hasEqualTypes(live) && recorded.hasEqualRest(live)
 }
-
-// haveEqualMeaning compares fields as the types that the controllers read, in which a missing field is the same
-// as an empty one.
-func haveEqualMeaning(kind edit.Kind, a, b []recordedField) bool {
-	x, errX := decodeFields(kind, a)
-	y, errY := decodeFields(kind, b)
-	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
-}
-
-// decodeFields makes the type of fields from their values.
-func decodeFields(kind edit.Kind, fields []recordedField) (any, error) {
-	values := map[string]any{}
-	for _, f := range fields {
-		if f.value != nil && f.isCompared() {
-			values[f.path[len(f.path)-1]] = f.value
-		}
-	}
-	var typed any
-	switch kind.GroupKind() {
-	case sidecarSet:
-		typed = &kruise.SidecarSetSpec{}
-	case unitedDeployment:
-		typed = &kruise.UnitedDeploymentSpec{}
-	default:
-		typed = &appsv1.ReplicaSetSpec{}
-	}
-	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(values, typed)
-}
-
-// isCompared is false for a field that names the revision and is no part of it.
-func (f recordedField) isCompared() bool { return f.path[len(f.path)-1] != "customVersion" }
 
 // describeFields is the value of the revision for printing: the template, or the fields of a SidecarSet.
 func (r *recordedRevision) describeFields(kind edit.Kind) (any, error) {
@@ -209,10 +167,30 @@ func (h *workloadHistory) findByName(name string) *recordedRevision {
 	return nil
 }
 
+// markPresent returns the revisions with the fields that the workload has now. If no revision has a field that the types
+// lack, the controller does not record such fields, so that they do not distinguish revisions.
+func (h *workloadHistory) markPresent() map[*recordedRevision]bool {
+	equalTypes, equal, recordsRest := map[*recordedRevision]bool{}, map[*recordedRevision]bool{}, false
+	for _, r := range h.all {
+		recorded, live, err := r.decodeBoth(h.kind, h.object)
+		if err != nil {
+			continue
+		}
+		recordsRest = recordsRest || len(recorded.unknown) > 0
+		equalTypes[r] = recorded.hasEqualTypes(live)
+		equal[r] = equalTypes[r] && recorded.hasEqualRest(live)
+	}
+	if recordsRest {
+		return equal
+	}
+	return equalTypes
+}
+
 // findPresent finds the newest revision with the fields that the workload has now; nil if there is none.
 func (h *workloadHistory) findPresent() *recordedRevision {
+	present := h.markPresent()
 	for _, r := range slices.Backward(h.all) {
-		if r.isIn(h.kind, h.object) {
+		if present[r] {
 			return r
 		}
 	}
@@ -222,8 +200,9 @@ func (h *workloadHistory) findPresent() *recordedRevision {
 // findBefore finds the newest revision with other fields than the workload has now; nil if there is none. Until the
 // controller has seen a change, the newest revision is the one before the change.
 func (h *workloadHistory) findBefore() *recordedRevision {
+	present := h.markPresent()
 	for _, r := range slices.Backward(h.all) {
-		if !r.isIn(h.kind, h.object) {
+		if !present[r] {
 			return r
 		}
 	}

@@ -14,9 +14,11 @@ import (
 // --preview; without it the commands do not have the flag.
 func NewCommand(preview edit.Preview) *cobra.Command {
 	cmd := &cobra.Command{Use: "rollout", Short: "Follow, stop, undo, approve and start rollouts"}
-	cmd.AddCommand(
+	for _, below := range []*cobra.Command{
 		watchCommand(), statusCommand(), historyCommand(), undoCommand(preview), abortCommand(preview),
 		pauseCommand(), resumeCommand(), restartCommand(preview), approveCommand(observation),
-	)
+	} {
+		cmd.AddCommand(escapeErrors(below))
+	}
 	return cmd
 }

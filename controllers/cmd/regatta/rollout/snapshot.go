@@ -54,7 +54,7 @@ func revisionsOf(pods []*corev1.Pod, owner types.UID, newest string) []revision 
 		r := counted[name]
 		if r == nil {
 			// With a feature gate on, the label of pods has only the hash.
-			r = &revision{name: name, newest: name == newest || strings.HasSuffix(newest, "-"+name)}
+			r = &revision{name: joinLines(name), newest: name == newest || strings.HasSuffix(newest, "-"+name)}
 			counted[name] = r
 		}
 		r.pods++
@@ -105,12 +105,12 @@ func eventsOf(all []*corev1.Event, group string) []event {
 		}
 		g := byReason[e.Reason]
 		if g == nil {
-			g = &event{reason: e.Reason, warning: e.Type == corev1.EventTypeWarning}
+			g = &event{reason: joinLines(e.Reason), warning: e.Type == corev1.EventTypeWarning}
 			byReason[e.Reason] = g
 		}
 		g.count += max(int(e.Count), 1)
 		if !at.Before(g.at) {
-			g.at, g.message = at, strings.TrimPrefix(e.Message, "(combined from similar events): ")
+			g.at, g.message = at, joinLines(strings.TrimPrefix(e.Message, "(combined from similar events): "))
 		}
 	}
 	out := make([]event, 0, len(byReason))

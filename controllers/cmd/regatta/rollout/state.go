@@ -81,7 +81,7 @@ func readState(kind edit.Kind, object *unstructured.Unstructured) (state, error)
 }
 
 func describeCondition(c kinds.Condition) string {
-	text := strings.Join(strings.Fields(c.Message), " ")
+	text := joinLines(c.Message)
 	if c.Type == kruise.UpdateHeld {
 		return "held: " + text
 	}

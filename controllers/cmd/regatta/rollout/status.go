@@ -20,21 +20,11 @@ import (
 // silence is for how long rollout status tolerates that the API server does not answer.
 const silence = time.Minute
 
-// defaultManagerNamespace is the namespace of the manager unless the chart was installed elsewhere.
-const defaultManagerNamespace = "kruise-system"
-
-// addManagerNamespace adds the flag with the namespace of the manager.
-func addManagerNamespace(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "manager-namespace", defaultManagerNamespace,
-		"the namespace of the manager, in which the revisions of SidecarSets are")
-}
-
 type statusOptions struct {
 	*edit.Options
-	watch            bool
-	timeout          time.Duration
-	revision         int64
-	managerNamespace string
+	watch    bool
+	timeout  time.Duration
+	revision int64
 }
 
 func statusCommand() *cobra.Command {
@@ -65,7 +55,7 @@ than an image changes are updated when a client recreates them.`,
 	f.BoolVarP(&o.watch, "watch", "w", true, "wait until the rollout is complete; false prints its state once")
 	f.DurationVar(&o.timeout, "timeout", 0, "fail after this time; 0 waits without a limit")
 	f.Int64Var(&o.revision, "revision", 0, "fail if the newest revision has another number than this one; 0 takes any")
-	addManagerNamespace(cmd, &o.managerNamespace)
+	o.AddManagerNamespaceFlag(cmd)
 	edit.AddCompletion(cmd, o.Cluster, o.Allowed, false)
 	return cmd
 }
@@ -142,7 +132,7 @@ func (o *statusOptions) runStatus(cmd *cobra.Command, args []string) error {
 func (o *statusOptions) checkRevision(
 	ctx context.Context, objects dynamic.Interface, kind edit.Kind, live *unstructured.Unstructured,
 ) error {
-	h, err := readHistory(ctx, objects, kind, live, o.managerNamespace)
+	h, err := readHistory(ctx, objects, kind, live, o.ManagerNamespace())
 	if err != nil {
 		return err
 	}
@@ -184,7 +174,7 @@ func (p *statusPrinter) printState(live *unstructured.Unstructured) (bool, error
 	case s.IsComplete():
 		return true, p.printLine(printedName(p.object) + " is rolled out: " + s.describeCompletion())
 	case s.Observed && s.Deadline != "":
-		return false, exit.RefusalError(fmt.Errorf("%s: %s (%s)", p.object, s.Deadline, s.ProgressText()))
+		return false, exit.RefusalError(fmt.Errorf("%s: %s (%s)", p.object, joinLines(s.Deadline), s.ProgressText()))
 	case s.describeProgress() == p.before:
 		return false, nil
 	}
@@ -193,7 +183,7 @@ func (p *statusPrinter) printState(live *unstructured.Unstructured) (bool, error
 }
 
 func (p *statusPrinter) printLine(line string) error {
-	if _, err := fmt.Fprintln(p.out, line); err != nil {
+	if _, err := fmt.Fprintln(p.out, edit.EscapeText(line)); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

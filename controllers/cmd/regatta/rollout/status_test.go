@@ -296,6 +296,23 @@ func TestAnObjectIsReadAgainWhenAWatchEnds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("but not at a bookmark", func(t *testing.T) {
+		_, f, live := fakeSets(t, func() (watch.Interface, error) {
+			w := watch.NewFakeWithChanSize(2, false)
+			bookmark := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet"}}
+			bookmark.SetResourceVersion("7")
+			w.Action(watch.Bookmark, bookmark)
+			changed := &unstructured.Unstructured{Object: map[string]any{}}
+			changed.SetUID("u")
+			w.Modify(changed)
+			return w, nil
+		})
+		looks := 0
+		f.look = func(*unstructured.Unstructured) (bool, error) { looks++; return looks == 2, nil }
+		if err := f.followObject(t.Context(), live); err != nil || looks != 2 {
+			t.Errorf("%d looks: %v", looks, err)
+		}
+	})
 	t.Run("the object is gone by then", func(t *testing.T) {
 		objects, f, live := fakeSets(t, closed)
 		f.look = func(*unstructured.Unstructured) (bool, error) {

@@ -24,8 +24,7 @@ import (
 // undoOptions are the flags of undo and abort.
 type undoOptions struct {
 	*edit.Options
-	toRevision       string
-	managerNamespace string
+	toRevision string
 }
 
 func undoCommand(preview edit.Preview) *cobra.Command {
@@ -64,9 +63,11 @@ func abortCommand(preview edit.Preview) *cobra.Command {
 		Long: `Abort writes the template of the last revision that all pods had (status.currentRevision)
 into a workload whose rollout is not complete, as regatta rollout undo does. For a
 Deployment, a SidecarSet and a DaemonSet of Kubernetes, whose status has no such revision,
-it goes back to the revision before the newest.
+it goes back to the revision before the newest. Their rollout counts as complete when no pod
+has an older revision than the template, whether the pods are available or not.
 
-If there is nothing to abort it changes nothing and ends with 1.`,
+If there is nothing to abort, or a rollout back is under way already, it changes nothing and
+ends with 1.`,
 		Example: `  regatta rollout abort clone/web
   regatta rollout status clone/web --timeout 10m || regatta rollout abort clone/web`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -88,7 +89,7 @@ func (o *undoOptions) addFlags(cmd *cobra.Command, preview edit.Preview) {
 	if preview != nil {
 		o.AddPreviewFlag(cmd, preview)
 	}
-	addManagerNamespace(cmd, &o.managerNamespace)
+	o.AddManagerNamespaceFlag(cmd)
 	edit.AddCompletion(cmd, o.Cluster, o.Allowed, true)
 }
 
@@ -109,7 +110,7 @@ func (o *undoOptions) rollBackEach(cmd *cobra.Command, args []string, choose cho
 		if err := object.RefuseControlled(); err != nil {
 			return err
 		}
-		h, err := readHistory(cmd.Context(), objects, object.Kind, object.Live, o.managerNamespace)
+		h, err := readHistory(cmd.Context(), objects, object.Kind, object.Live, o.ManagerNamespace())
 		if err != nil {
 			return err
 		}
@@ -143,15 +144,7 @@ func chooseAbort(h *workloadHistory) (*recordedRevision, error) {
 	name := h.kind.Describe(h.object.GetName())
 	current, _ := statusRevisions(h.kind, h.object)
 	if current == "" {
-		s, err := readState(h.kind, h.object)
-		if err != nil {
-			return nil, err
-		}
-		if s.Target = s.Wanted; s.IsComplete() { // with a partition the rollout is not complete
-			return nil, exit.RefusalError(fmt.Errorf("there is nothing to abort: the rollout of %s is complete (%s)",
-				name, s.ProgressText()))
-		}
-		return h.chooseBefore()
+		return h.chooseBeforeNewest()
 	}
 	isSet := h.kind.GroupKind() == advancedSet || h.kind.GroupKind() == nativeSet
 	if field := (workload{kind: h.kind}).onDelete(h.object); field != nil && isSet {
@@ -162,12 +155,64 @@ func chooseAbort(h *workloadHistory) (*recordedRevision, error) {
 	switch {
 	case r == nil:
 		return nil, exit.RefusalError(fmt.Errorf("%s has no revision %s, which status.currentRevision names; its revisions are %s",
-			name, current, joinRevisions(h.all)))
-	case r.isIn(h.kind, h.object):
+			name, edit.EscapeText(current), joinRevisions(h.all)))
+	case h.markPresent()[r]:
 		return nil, exit.RefusalError(fmt.Errorf("there is nothing to abort: %s has the template of revision %s, "+
 			"the last one that all pods had; regatta rollout undo goes back to the one before", name, r))
 	}
 	return r, nil
+}
+
+// chooseBeforeNewest chooses the revision before the newest one, for a workload whose status does not name the last one
+// that all pods had. It refuses while that may be the wrong way.
+func (h *workloadHistory) chooseBeforeNewest() (*recordedRevision, error) {
+	name := h.kind.Describe(h.object.GetName())
+	v, err := readView(h.kind, h.object)
+	if err != nil {
+		return nil, err
+	}
+	if v.Observed && v.Pods <= v.Updated {
+		return nil, exit.RefusalError(fmt.Errorf("there is nothing to abort: no pod of %s has an older revision than its template; "+
+			"regatta rollout undo goes back to the revision before", name))
+	}
+	if err := h.refuseRolloutBack(); err != nil {
+		return nil, err
+	}
+	if !v.Observed {
+		return nil, exit.RefusalError(fmt.Errorf("the controller has not seen the newest change of %s yet, "+
+			"so whether its rollout is complete is not known; try again", name))
+	}
+	return h.chooseBefore()
+}
+
+// refuseRolloutBack returns an error unless the template is that of the newest revision: a rollout back is under way
+// then, and the revision before leads to what was aborted. The times of creation tell the newest revision. The numbers
+// do not: controllers give an earlier revision a new number when a workload goes back to it.
+func (h *workloadHistory) refuseRolloutBack() error {
+	var present, other *recordedRevision
+	name, isPresent := h.kind.Describe(h.object.GetName()), h.markPresent()
+	for _, r := range h.all {
+		last := &other
+		if isPresent[r] {
+			last = &present
+		}
+		if *last == nil || r.created.After((*last).created) {
+			*last = r
+		}
+	}
+	const advice = "to go to another revision, name it with regatta rollout undo --to-revision"
+	switch {
+	case present == nil:
+		return exit.RefusalError(fmt.Errorf("no revision has the template of %s: its controller has not recorded it yet; try again; %s",
+			name, advice))
+	case other == nil || other.created.Before(present.created):
+		return nil
+	case other.created.Equal(present.created):
+		return exit.RefusalError(fmt.Errorf("revisions %s and %s of %s were created at the same time, "+
+			"so which of them to abort is not known; %s", present, other, name, advice))
+	}
+	return exit.RefusalError(fmt.Errorf("a rollout back is under way already: %s has the template of revision %s, "+
+		"which is older than revision %s; %s", name, present, other, advice))
 }
 
 // rollBack writes the fields of a revision into an object, and says what keeps pods from following.
@@ -219,10 +264,11 @@ func copyChangeCause(from, to *unstructured.Unstructured) {
 	to.SetAnnotations(annotations)
 }
 
-// printWarnings prints what a user should know beside the output.
+// printWarnings prints what a user should know beside the output. The change is made, whether a warning can be printed or
+// not.
 func printWarnings(out io.Writer, object *edit.Object, warnings []string) {
 	for _, w := range warnings {
-		fmt.Fprintf(out, "warning: %s: %s\n", object, w) // the change is made, whether the warning can be printed or not
+		fmt.Fprintf(out, "warning: %s: %s\n", object, edit.EscapeText(w))
 	}
 }
 

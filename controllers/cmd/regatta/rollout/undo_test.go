@@ -18,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/test/terminal"
 )
 
@@ -173,6 +174,25 @@ func TestUndoOfOtherThings(t *testing.T) {
 			t.Errorf("it is %s", got)
 		}
 	})
+	t.Run("a field that the types of this build lack", func(t *testing.T) {
+		s.createSample(t, "clone")
+		s.record(t, "clone") // without the field
+		s.change(t, samples["clone"], "spec: {template: {spec: {futureField: {mode: new}}}}")
+		s.record(t, "clone")
+		if got := s.ReadField(t, samples["clone"], "spec.template.spec.futureField"); got != "mode: new\n" {
+			t.Fatalf("it is %s", got)
+		}
+		if got := s.typed(t, "undo clone/web"); got.Code != 1 || !strings.HasPrefix(got.Err, "CloneSet web has no revision to go back to") {
+			t.Errorf("%+v", got)
+		}
+		s.wants(t, "undo clone/web --to-revision 1", 0, "cloneset.apps.kruise.io/web rolled back\n", "")
+		if got := s.ReadField(t, samples["clone"], "spec.template.spec.futureField"); got != "null\n" {
+			t.Errorf("it is %s", got)
+		}
+		if got := s.typed(t, "undo clone/web --to-revision 1"); got.Code != 0 || !strings.Contains(got.Out, "skipped rollback") {
+			t.Errorf("%+v", got)
+		}
+	})
 	s.createSample(t, "clone")
 	s.record(t, "clone")
 	s.setImage(t, "clone", "web:2")
@@ -238,22 +258,56 @@ func statusOf(current, update string, updated int) string {
 func TestAbort(t *testing.T) {
 	s := newShop(t)
 	s.createNamespace(t, "kruise-system")
+	const advice = "; to go to another revision, name it with regatta rollout undo --to-revision"
+	unavailable := strings.NewReplacer(" availableReplicas: 10", " availableReplicas: 9", "numberAvailable: 10", "numberAvailable: 9",
+		" readyPods: 10", " readyPods: 9", "updatedReadyPods: 10", "updatedReadyPods: 9")
 	for _, word := range words() {
 		t.Run(word, func(t *testing.T) {
 			s.createSample(t, word)
+			name, namesCurrent := kindOf(t, word).Describe("web"), !slices.Contains([]string{"deployment", "daemonset", "sidecarset"}, word)
 			first := s.record(t, word)
+			if !namesCurrent {
+				waitForNextSecond()
+			}
 			s.setImage(t, word, "web:2")
+			if !namesCurrent {
+				s.wants(t, "abort "+word+"/web", 1, "", "no revision has the template of "+name+": its controller has not recorded it yet; try again"+advice)
+			}
 			second := s.record(t, word)
+			if !namesCurrent {
+				s.wants(t, "abort "+word+"/web", 1, "", "the controller has not seen the newest change of "+name+" yet, so whether its rollout is complete is not known; try again")
+			}
 			s.setStatus(t, samples[word], statusOf(first, second, 4))
 			s.wants(t, "abort "+word+"/web", 0, printed[word]+" rolled back to revision 1\n", "")
-			s.record(t, word)
-			s.setStatus(t, samples[word], statusOf(first, first, 10))
-			name := kindOf(t, word).Describe("web")
-			want := fmt.Sprintf("there is nothing to abort: %s has the template of revision 3 (%s), the last one that all pods had; regatta rollout undo goes back to the one before", name, first)
-			if slices.Contains([]string{"deployment", "daemonset", "sidecarset"}, word) {
-				want = fmt.Sprintf("there is nothing to abort: the rollout of %s is complete (10 of 10 pods are updated, 10 of them available)", name)
+			spec := s.read(t, samples[word]).Object["spec"]
+			again := fmt.Sprintf("a rollout back is under way already: %s has the template of revision 1 (%s), which is older than revision 2 (%s)"+advice, name, first, second)
+			if namesCurrent {
+				again = fmt.Sprintf("there is nothing to abort: %s has the template of revision 1 (%s), the last one that all pods had; regatta rollout undo goes back to the one before", name, first)
 			}
-			s.wants(t, "abort "+word+"/web", 1, "", want)
+			s.wants(t, "abort "+word+"/web", 1, "", again) // before the controller has seen the first one
+			s.setStatus(t, samples[word], statusOf(first, second, 4))
+			s.wants(t, "abort "+word+"/web", 1, "", again)
+			s.record(t, word)
+			s.setStatus(t, samples[word], statusOf(first, first, 6))
+			again = strings.Replace(again, "revision 1 (", "revision 3 (", 1)
+			s.wants(t, "abort "+word+"/web", 1, "", again)
+			if diff := cmp.Diff(spec, s.read(t, samples[word]).Object["spec"]); diff != "" {
+				t.Errorf("the second abort changes the spec (-was +is)\n%s", diff)
+			}
+			want := again
+			if !namesCurrent {
+				want = "there is nothing to abort: no pod of " + name + " has an older revision than its template; regatta rollout undo goes back to the revision before"
+			}
+			complete := statusOf(first, first, 10)
+			for _, status := range []string{complete, unavailable.Replace(complete), strings.Replace(complete, "desiredNumberScheduled: 10", "desiredNumberScheduled: 12", 1)} {
+				s.setStatus(t, samples[word], status)
+				s.wants(t, "abort "+word+"/web", 1, "", want)
+			}
+			if word == "deployment" {
+				s.change(t, samples[word], "spec: {replicas: 12}")
+				s.setStatus(t, samples[word], complete)
+				s.wants(t, "abort deployment/web", 1, "", want)
+			}
 		})
 	}
 	t.Run("a revision that is gone", func(t *testing.T) {
@@ -272,9 +326,143 @@ func TestAbort(t *testing.T) {
 		s.createSample(t, "sidecarset")
 		s.record(t, "sidecarset")
 		s.change(t, samples["sidecarset"], "spec: {updateStrategy: {partition: 6}}")
+		waitForNextSecond()
 		s.setImage(t, "sidecarset", "web:9")
 		s.setStatus(t, samples["sidecarset"], statusOf("", s.record(t, "sidecarset"), 4))
 		s.wants(t, "abort sidecarset/web", 0, "sidecarset.apps.kruise.io/web rolled back to revision 1\n",
 			"warning: SidecarSet web: spec.updateStrategy.partition is 6: up to 6 of 10 pods keep their revision; `regatta partition sidecarset/web 0` lets them follow\n")
 	})
+}
+
+// recordedAs reads a revision of the workload with UID u.
+func recordedAs(t *testing.T, word, fields string) *recordedRevision {
+	t.Helper()
+	revision := terminal.ParseObject(t, "{apiVersion: apps/v1, kind: X, "+strings.TrimPrefix(fields, "{"))
+	revision.SetOwnerReferences([]metav1.OwnerReference{{UID: "u"}})
+	owner := &unstructured.Unstructured{Object: map[string]any{}}
+	owner.SetUID("u")
+	r := newRevision(kindOf(t, word), owner, revision)
+	if r == nil || r.damage != nil {
+		t.Fatalf("it is %+v", r)
+	}
+	return r
+}
+
+func TestAbortRefusesIfItIsNotKnownWhichRevisionIsTheNewest(t *testing.T) {
+	template := "{spec: {containers: [{name: main, image: 'web:%d'}]}}"
+	made := func(number int, at string) *recordedRevision {
+		return recordedAs(t, "deployment", fmt.Sprintf("{metadata: {name: web-%d, creationTimestamp: %s, annotations: {%s: '%d'}}, spec: {template: "+template+"}}",
+			number, at, deploymentRevisionKey, number, number))
+	}
+	early, late := "'2026-11-28T10:00:00Z'", "'2026-11-28T10:00:01Z'"
+	const advice = "; to go to another revision, name it with regatta rollout undo --to-revision"
+	for _, tc := range []struct {
+		name, first, second string
+		template            int
+		want                string
+	}{
+		{"the later one", early, late, 2, ""},
+		{"both at once", late, late, 2, "revisions 2 (web-2) and 1 (web-1) of Deployment of Kubernetes web were created at the same time, so which of them to abort is not known" + advice},
+		{"without times", "null", "null", 2, "revisions 2 (web-2) and 1 (web-1) of Deployment of Kubernetes web were created at the same time, so which of them to abort is not known" + advice},
+		{"the earlier one, though it has the higher number", late, early, 2, "a rollout back is under way already: Deployment of Kubernetes web has the template of revision 2 (web-2), which is older than revision 1 (web-1)" + advice},
+		{"none of them", early, late, 3, "no revision has the template of Deployment of Kubernetes web: its controller has not recorded it yet; try again" + advice},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			live := withFields(t, "deployment", "{spec: {template: "+fmt.Sprintf(template, tc.template)+"}, status: {replicas: 10, updatedReplicas: 4}}")
+			r, err := chooseAbort(&workloadHistory{kind: kindOf(t, "deployment"), object: live, all: []*recordedRevision{made(1, tc.first), made(2, tc.second)}})
+			if tc.want == "" {
+				if err != nil || r.number != 1 {
+					t.Errorf("it is %v, %v", r, err)
+				}
+				return
+			}
+			if err == nil || err.Error() != tc.want || exit.Code(err) != exit.Refused {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAFinishedRolloutIsNotAborted(t *testing.T) {
+	const containers = "containers: [{name: main, image: 'web:%d'}]"
+	for word, of := range map[string]struct {
+		revision, spec string
+		finished       []string
+		unfinished     string
+	}{
+		"deployment": {
+			"{metadata: {name: web-%[1]d, creationTimestamp: '2026-11-28T10:00:0%[1]dZ', annotations: {deployment.kubernetes.io/revision: '%[1]d'}}, spec: {template: {spec: {%[2]s}}}}",
+			"template: {spec: {%s}}",
+			[]string{
+				"{replicas: 10, updatedReplicas: 10, availableReplicas: 9}", "{replicas: 8, updatedReplicas: 8, availableReplicas: 8}",
+				"{replicas: 12, updatedReplicas: 12, availableReplicas: 10}",
+			},
+			"{replicas: 11, updatedReplicas: 10, availableReplicas: 10}",
+		},
+		"daemonset": {
+			"{metadata: {name: web-%[1]d, creationTimestamp: '2026-11-28T10:00:0%[1]dZ'}, revision: %[1]d, data: {spec: {template: {spec: {%[2]s}}}}}",
+			"template: {spec: {%s}}",
+			[]string{
+				"{desiredNumberScheduled: 10, currentNumberScheduled: 10, updatedNumberScheduled: 10, numberAvailable: 9}",
+				"{desiredNumberScheduled: 12, currentNumberScheduled: 10, updatedNumberScheduled: 10, numberAvailable: 10}",
+			},
+			"{desiredNumberScheduled: 10, currentNumberScheduled: 10, updatedNumberScheduled: 9, numberAvailable: 10}",
+		},
+		"sidecarset": {
+			"{metadata: {name: web-%[1]d, creationTimestamp: '2026-11-28T10:00:0%[1]dZ'}, revision: %[1]d, data: {spec: {%[2]s}}}",
+			"%s, volumes: []",
+			[]string{"{matchedPods: 10, updatedPods: 10, readyPods: 9, updatedReadyPods: 9}"},
+			"{matchedPods: 10, updatedPods: 9, readyPods: 10, updatedReadyPods: 9}",
+		},
+	} {
+		choose := func(status string) (*recordedRevision, error) {
+			h := &workloadHistory{kind: kindOf(t, word)}
+			for number := 1; number <= 2; number++ {
+				h.all = append(h.all, recordedAs(t, word, fmt.Sprintf(of.revision, number, fmt.Sprintf(containers, number))))
+			}
+			h.object = withFields(t, word, "{spec: {"+fmt.Sprintf(of.spec, fmt.Sprintf(containers, 2))+"}, status: "+status+"}")
+			return chooseAbort(h)
+		}
+		for _, status := range of.finished {
+			r, err := choose(status)
+			want := "there is nothing to abort: no pod of " + kindOf(t, word).Describe("web") + " has an older revision than its template; regatta rollout undo goes back to the revision before"
+			if err == nil || err.Error() != want || exit.Code(err) != exit.Refused {
+				t.Errorf("%s %s: %v, %v", word, status, r, err)
+			}
+		}
+		if r, err := choose(of.unfinished); err != nil || r.number != 1 {
+			t.Errorf("%s: %v, %v", word, r, err)
+		}
+	}
+}
+
+func TestRevisionsDifferInFieldsThatTheTypesLack(t *testing.T) {
+	template := "{metadata: {creationTimestamp: null}, spec: {containers: [{name: main, image: 'web:1', resources: {limits: {cpu: 1000m}}%s}]}}"
+	made := func(number int, field string) *recordedRevision {
+		return recordedAs(t, "clone", fmt.Sprintf("{metadata: {name: web-%d}, revision: %d, data: {spec: {template: "+template+"}}}", number, number, field))
+	}
+	for _, tc := range []struct {
+		name, first, second, live string
+		present, before           string
+		isInFirst, isInSecond     bool
+	}{
+		{"none has one", "", "", "", "2 (web-2)", "none", true, true},
+		{"with one and without", "", ", future: 1", ", future: 1", "2 (web-2)", "1 (web-1)", false, true},
+		{"without and with one", ", future: 1", "", "", "2 (web-2)", "1 (web-1)", false, true},
+		{"other values", ", future: {a: [x, y]}", ", future: {a: [x, z]}", ", future: {a: [x, z]}", "2 (web-2)", "1 (web-1)", false, true},
+		{"empty values", "", ", future: false", "", "1 (web-1)", "2 (web-2)", true, false},
+		{"nulls are no values", "", ", future: null", ", future: null", "2 (web-2)", "none", true, true},
+		{"another form of a value that the types have", ", future: 1", ", future: 1, env: []", ", future: 1, command: null", "2 (web-2)", "none", true, true},
+		{"the revisions have none", "", "", ", future: 1", "2 (web-2)", "none", false, false},
+		{"a difference that the types have too", ", future: 1", ", future: 1, tty: true", ", future: 1, tty: true", "2 (web-2)", "1 (web-1)", false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			kind, live := kindOf(t, "clone"), withFields(t, "clone", "{spec: {template: "+fmt.Sprintf(template, tc.live)+"}}")
+			h := &workloadHistory{kind: kind, object: live, all: []*recordedRevision{made(1, tc.first), made(2, tc.second)}}
+			want := fmt.Sprint(tc.present, tc.before, tc.isInFirst, tc.isInSecond)
+			if got := fmt.Sprint(h.findPresent().String(), h.findBefore().String(), h.all[0].isIn(kind, live), h.all[1].isIn(kind, live)); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -242,7 +243,7 @@ func (st styles) renderDecided(s seen, room int) section {
 			continue
 		}
 		for _, l := range strings.Split(err.Error(), "\n") {
-			sec.lines = append(sec.lines, st.bad.Render(truncateLine(l, room)))
+			sec.lines = append(sec.lines, st.bad.Render(truncateLine(edit.EscapeText(l), room)))
 		}
 	}
 	return sec

@@ -304,14 +304,14 @@ func describeVariables(c container) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("reading %s: %w", at, err)
 			}
-			fmt.Fprintf(&out, "%s=%s\n", entry.name, value)
+			fmt.Fprintf(&out, "%s=%s\n", edit.EscapeText(entry.name), edit.EscapeText(value))
 			continue
 		}
 		from := &corev1.EnvVarSource{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source, from); err != nil {
 			return "", fmt.Errorf("reading %s.valueFrom: %w", at, err)
 		}
-		fmt.Fprintf(&out, "# %s from %s\n", entry.name, env.GetEnvVarRefString(from))
+		fmt.Fprintf(&out, "# %s from %s\n", edit.EscapeText(entry.name), edit.EscapeText(env.GetEnvVarRefString(from)))
 	}
 	return out.String(), nil
 }

@@ -407,7 +407,7 @@ func checkDryRun(t *testing.T, s *terminal.Terminal) {
 	types(t, s, "image deploy/web main=nginx:2 -o jsonpath={.spec.template.spec.containers[0].image}", terminal.Result{Out: "nginx:2"})
 	// The API server checks a dry run of its own.
 	types(t, s, "resources deploy/web -c log --limits cpu=1 --requests cpu=2 --dry-run=server", terminal.Result{
-		Err: `changing Deployment of Kubernetes web: Deployment.apps "web" is invalid: spec.template.spec.containers[1].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`, Code: exit.Failed,
+		Err: `changing Deployment of Kubernetes web: Deployment.apps "web" is invalid: spec.template.spec.containers[1].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`, Code: exit.Refused,
 	})
 }
 

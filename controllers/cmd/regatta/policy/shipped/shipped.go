@@ -158,9 +158,8 @@ func (b *Bundles) listBundles(ctx context.Context) ([]v1alpha1.AnyPolicyBundle, 
 }
 
 // loadRevision reads a stored revision.
-func (b *Bundles) loadRevision(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact) (*bundle.Bundle, error) {
+func (b *Bundles) loadRevision(ctx context.Context, of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact, opts ...bundle.Option) (*bundle.Bundle, error) {
 	namespace := b.manager
-	var opts []bundle.Option
 	if ns := of.GetNamespace(); ns != "" {
 		namespace = ns
 		opts = append(opts, bundle.AsTenant(ns))
@@ -181,6 +180,41 @@ func (b *Bundles) OfNamespace(namespace string) *Bundles {
 	own := *b
 	own.namespace = namespace
 	return &own
+}
+
+// DecidingBundles are the bundles that the managers run: those that are enforced, canaries in their namespaces, and
+// those that are withheld, whose decisions are refused or held.
+func (b *Bundles) DecidingBundles(ctx context.Context) (bundle.Set, error) {
+	all, err := b.listBundles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out bundle.Set
+	add := func(of v1alpha1.AnyPolicyBundle, a *v1alpha1.PolicyArtifact, opts ...bundle.Option) error {
+		if a == nil {
+			return nil
+		}
+		if a.Mode == v1alpha1.PolicyModeCanary {
+			opts = append(opts, bundle.AsCanary(a.Namespaces...))
+		}
+		found, err := b.loadRevision(ctx, of, a, opts...)
+		if err != nil {
+			return err
+		}
+		out = append(out, found)
+		return nil
+	}
+	for _, of := range all {
+		status := of.GetStatus()
+		candidate := status.Candidate
+		if candidate != nil && candidate.Mode != v1alpha1.PolicyModeCanary { // a shadow decides nothing
+			candidate = nil
+		}
+		if err := errors.Join(add(of, status.Active), add(of, candidate), add(of, status.Withheld, bundle.AsWithheld())); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // EnforcedBundles are the bundles of the platform that decide everywhere, by name.
