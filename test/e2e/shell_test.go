@@ -47,7 +47,7 @@ func newUser(ctx context.Context) *user {
 }
 
 func (u *user) try(name string, args ...string) (string, error) {
-	if name == "kubectl" && runsInProcess(args) {
+	if name == "kubectl" && isRepeated(args) {
 		return runKubectl(shared.installed.Kubeconfig, args)
 	}
 	path := filepath.Join(shared.installed.Tools, name)
@@ -101,7 +101,11 @@ func (u *user) apply(manifest string) {
 }
 
 func (u *user) pipe(manifest string) (string, error) {
-	return applyManifest(shared.installed.Kubeconfig, u.namespace, manifest)
+	command := exec.CommandContext(u.ctx, filepath.Join(shared.installed.Tools, "kubectl"), "-n", u.namespace, "apply", "-f", "-")
+	command.Env = shared.installed.Env(shared.programs)
+	command.Stdin = strings.NewReader(manifest)
+	out, err := command.CombinedOutput()
+	return string(out), err
 }
 
 // why asks regatta why.

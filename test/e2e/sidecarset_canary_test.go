@@ -90,7 +90,7 @@ spec:
 			}
 			set := "sidecarsets." + version + ".apps.kruise.io"
 			apply(u, in(tutorial("1165-sidecarset.yaml")))
-			Expect(u.kubectl("get", set, "test-sidecarset")).To(MatchRegexp(`NAME +MATCHED +UPDATED +READY +AGE\ntest-sidecarset +0 +0 +0 `))
+			Eventually(u.kubectl).WithArguments("get", set, "test-sidecarset").Should(MatchRegexp(`NAME +MATCHED +UPDATED +READY +AGE\ntest-sidecarset +0 +0 +0 `))
 			u.apply(pods)
 			Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 4 4"))
 			Expect(running(u, "sidecar1", all)).To(Equal("[busybox:latest True:4]"))
