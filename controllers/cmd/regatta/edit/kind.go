@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -171,6 +172,12 @@ func JoinArguments(allowed []Kind, separator, last string) string {
 
 // UsageArguments is how the objects of some kinds are named in the usage line of a command.
 func UsageArguments(allowed []Kind) string { return "(" + JoinArguments(allowed, " | ", " | ") + ")" }
+
+// DescribeKinds tells in a help text how objects of some kinds are named.
+func DescribeKinds(allowed []Kind) string {
+	const columns = 96
+	return ansi.Wordwrap("KIND/NAME is "+JoinArguments(allowed, ", ", " or ")+".", columns, "")
+}
 
 // findKind is the kind that a word of the command line names, among those that are allowed.
 func findKind(word string, allowed []Kind) (Kind, error) {

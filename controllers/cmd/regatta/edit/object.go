@@ -22,9 +22,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 )
 
-// pageSize is how many objects are read in one request.
-const pageSize = 500
-
 // Object is an object as the cluster has it.
 type Object struct {
 	Kind Kind
@@ -107,20 +104,15 @@ func (o *Options) ForEach(ctx context.Context, references []Reference, do func(*
 
 // listSelected reads the selected objects of a kind.
 func (o *Options) listSelected(ctx context.Context, kind Kind, client dynamic.ResourceInterface) ([]*Object, error) {
-	var out []*Object
-	options := metav1.ListOptions{LabelSelector: o.selector, Limit: pageSize}
-	for {
-		page, err := client.List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("listing objects of kind %s: %w", describeKind(kind), err)
-		}
-		for i := range page.Items {
-			out = append(out, &Object{kind, &page.Items[i], client})
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return out, nil
-		}
+	found, err := ListAll(ctx, client, o.selector)
+	if err != nil {
+		return nil, fmt.Errorf("listing objects of kind %s: %w", describeKind(kind), err)
 	}
+	out := make([]*Object, len(found))
+	for i, live := range found {
+		out[i] = &Object{kind, live, client}
+	}
+	return out, nil
 }
 
 // ErrUnchanged is the error of a change that changes nothing.
@@ -171,32 +163,38 @@ func (o *Options) Write(ctx context.Context, w io.Writer, object *Object, done s
 // ApplyChange changes an object and returns it as the cluster has it then. With --dry-run it returns what
 // the object would become.
 func (o *Options) ApplyChange(ctx context.Context, object *Object, change Change) (*unstructured.Unstructured, error) {
-	live := object.Live
-	var changed *unstructured.Unstructured
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return object.writeLatest(ctx, "changing", func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		want := live.DeepCopy()
 		if err := change(want); err != nil {
-			return err
+			return nil, err
 		}
 		patch, err := mergePatch(live, want)
-		if err != nil {
-			return err
+		if err != nil || o.dryRun == dryRunClient {
+			return want, err
 		}
-		if o.dryRun == dryRunClient {
-			changed = want
-			return nil
-		}
-		changed, err = object.client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
+		return object.client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{
 			FieldManager: o.fieldManager, DryRun: o.serverDryRun(), FieldValidation: metav1.FieldValidationStrict,
 		})
-		if !apierrors.IsConflict(err) {
+	})
+}
+
+// writeLatest calls a function that writes an object, with the object as it was read, and again with the newest one as
+// long as another client has written it meanwhile. It returns what the function returns. doing is what errors say.
+func (o *Object) writeLatest(
+	ctx context.Context, doing string, write func(live *unstructured.Unstructured) (*unstructured.Unstructured, error),
+) (*unstructured.Unstructured, error) {
+	live := o.Live
+	var written *unstructured.Unstructured
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var err error
+		if written, err = write(live); !apierrors.IsConflict(err) {
 			return err
 		}
-		newest, errRead := object.client.Get(ctx, live.GetName(), metav1.GetOptions{})
+		newest, errRead := o.client.Get(ctx, live.GetName(), metav1.GetOptions{})
 		if errRead != nil {
 			return errRead
 		}
-		if errReplaced := refuseReplaced(object, newest); errReplaced != nil {
+		if errReplaced := refuseReplaced(o, newest); errReplaced != nil {
 			return errReplaced
 		}
 		live = newest
@@ -206,11 +204,11 @@ func (o *Options) ApplyChange(ctx context.Context, object *Object, change Change
 	case errors.Is(err, ErrUnchanged):
 		return nil, err
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s was deleted", object)
+		return nil, fmt.Errorf("%s was deleted", o)
 	case err != nil:
-		return nil, asRefusal(fmt.Errorf("changing %s: %w", object, err))
+		return nil, asRefusal(fmt.Errorf("%s %s: %w", doing, o, err))
 	}
-	return changed, nil
+	return written, nil
 }
 
 // mergePatch is the difference of two states of an object, for that state only: it has the resource

@@ -4,14 +4,11 @@ package edit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 )
 
 // ApplyScale sets spec.replicas of an object through its subresource scale and returns the object as the
@@ -20,35 +17,12 @@ import (
 func (o *Options) ApplyScale(
 	ctx context.Context, object *Object, replicas int32, check func(*unstructured.Unstructured) error,
 ) (*unstructured.Unstructured, error) {
-	live := object.Live
-	var changed *unstructured.Unstructured
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return object.writeLatest(ctx, "scaling", func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if err := check(live); err != nil {
-			return err
+			return nil, err
 		}
-		var err error
-		if changed, err = o.writeScale(ctx, object, live, replicas); !apierrors.IsConflict(err) {
-			return err
-		}
-		newest, errRead := object.client.Get(ctx, live.GetName(), metav1.GetOptions{})
-		if errRead != nil {
-			return errRead
-		}
-		if errReplaced := refuseReplaced(object, newest); errReplaced != nil {
-			return errReplaced
-		}
-		live = newest
-		return err
+		return o.writeScale(ctx, object, live, replicas)
 	})
-	switch {
-	case errors.Is(err, ErrUnchanged):
-		return nil, err
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s was deleted", object)
-	case err != nil:
-		return nil, asRefusal(fmt.Errorf("scaling %s: %w", object, err))
-	}
-	return changed, nil
 }
 
 // writeScale sets the replicas of one state of an object.

@@ -6,6 +6,7 @@ package exit
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +33,14 @@ func RefusalError(err error) error { return withExitCode(Refused, err) }
 
 // UsageError gives an error the code of a command that was mistyped.
 func UsageError(err error) error { return withExitCode(Usage, err) }
+
+// UsageErrorf makes an error of a command that was mistyped.
+func UsageErrorf(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
+
+// RefusalErrorf makes an error of a refusal.
+func RefusalErrorf(format string, args ...any) error {
+	return RefusalError(fmt.Errorf(format, args...))
+}
 
 func withExitCode(code int, err error) error {
 	if err == nil {

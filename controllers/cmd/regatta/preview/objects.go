@@ -16,10 +16,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 )
-
-// pageSize is how many objects are read in one request.
-const pageSize = 500
 
 // readFleet reads the objects that a rollout in a namespace depends on: those that dumps of a fleet have.
 func (r objectReader) readFleet(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
@@ -62,24 +60,15 @@ func (r objectReader) readFleet(ctx context.Context, namespace string) ([]*unstr
 // listAll reads all objects of a resource, of all namespaces if namespace is empty. A resource that the cluster
 // does not have has no objects.
 func (r objectReader) listAll(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := r.client.Resource(resource).Namespace(namespace).List(ctx, options)
-		switch {
-		case apierrors.IsNotFound(err):
-			fmt.Fprintf(r.notes, "warning: the cluster has no %s, so the preview knows none\n", resource)
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
-		}
-		for i := range page.Items {
-			out = append(out, &page.Items[i])
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return out, nil
-		}
+	found, err := edit.ListAll(ctx, r.client.Resource(resource).Namespace(namespace), "")
+	switch {
+	case apierrors.IsNotFound(err):
+		fmt.Fprintf(r.notes, "warning: the cluster has no %s, so the preview knows none\n", resource)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 	}
+	return found, nil
 }
 
 // readyTime is how long a pod took from its start on a node to being ready, if it shows that.

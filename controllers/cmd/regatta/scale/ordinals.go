@@ -3,6 +3,8 @@
 package scale
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"cmp"
 	"fmt"
 	"slices"
@@ -71,7 +73,7 @@ func (s *scaleDown) chooseOrdinals(
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, chosenPods{}, refusalErrorf("%s; no pod is deleted", strings.Join(wrong, ", "))
+		return nil, chosenPods{}, exit.RefusalErrorf("%s; no pod is deleted", strings.Join(wrong, ", "))
 	}
 	return numbers, chosen, nil
 }

@@ -40,7 +40,7 @@ updated.
 A UnitedDeployment has a number for each subset, which --subset sets. An object is refused whose
 strategy ignores the partition, such as OnDelete.
 
-` + describeKinds(p.Allowed),
+` + edit.DescribeKinds(p.Allowed),
 		Example: `  regatta partition clone/web 80%
   regatta partition asts/db 2
   regatta partition ud/web --subset zone-a=0 --subset zone-b=5`,
@@ -58,7 +58,7 @@ func (p *partitioning) runPartition(cmd *cobra.Command, args []string) error {
 		return p.runSubsets(cmd, args)
 	}
 	if len(args) < 2 {
-		return usageErrorf("want KIND/NAME... and then the partition, or --subset for a UnitedDeployment")
+		return exit.UsageErrorf("want KIND/NAME... and then the partition, or --subset for a UnitedDeployment")
 	}
 	last := len(args) - 1
 	value, err := parsePartition(args[last])
@@ -73,9 +73,9 @@ func (p *partitioning) runPartition(cmd *cobra.Command, args []string) error {
 		_, isPercentage := value.(string)
 		switch name := strings.TrimSpace(r.Kind.Describe(r.Name)); {
 		case isUnitedDeployment(r.Kind):
-			return usageErrorf("%s has a partition for each subset; want --subset NAME=VALUE in place of %s", name, args[last])
+			return exit.UsageErrorf("%s has a partition for each subset; want --subset NAME=VALUE in place of %s", name, args[last])
 		case isPercentage && !r.Kind.PartitionPercent:
-			return usageErrorf("%s takes no percentage as its partition; want a number in place of %s", name, args[last])
+			return exit.UsageErrorf("%s takes no percentage as its partition; want a number in place of %s", name, args[last])
 		}
 	}
 	set := func(kind edit.Kind, object *unstructured.Unstructured) error {
@@ -97,7 +97,7 @@ func (p *partitioning) runSubsets(cmd *cobra.Command, args []string) error {
 	for _, r := range references {
 		if !isUnitedDeployment(r.Kind) {
 			name := strings.TrimSpace(r.Kind.Describe(r.Name))
-			return usageErrorf("%s has no subsets; want its partition in place of --subset", name)
+			return exit.UsageErrorf("%s has no subsets; want its partition in place of --subset", name)
 		}
 	}
 	var done []string
@@ -135,7 +135,7 @@ func parsePartition(text string) (any, error) {
 	n, err := strconv.ParseUint(digits, 10, 31)
 	switch {
 	case err != nil || n > limit:
-		return nil, usageErrorf("the partition is %q; want a number of pods such as 3, or a percentage from 0%% to 100%%", text)
+		return nil, exit.UsageErrorf("the partition is %q; want a number of pods such as 3, or a percentage from 0%% to 100%%", text)
 	case isPercentage:
 		return fmt.Sprintf("%d%%", n), nil
 	}
@@ -155,10 +155,10 @@ func parseSubsets(pairs []string) ([]subsetPartition, error) {
 		name, text, _ := strings.Cut(pair, "=")
 		n, err := strconv.ParseUint(text, 10, 31)
 		if name == "" || err != nil {
-			return nil, usageErrorf("--subset is %q; want NAME=VALUE, and a number of pods as the value", pair)
+			return nil, exit.UsageErrorf("--subset is %q; want NAME=VALUE, and a number of pods as the value", pair)
 		}
 		if slices.ContainsFunc(out, func(s subsetPartition) bool { return s.name == name }) {
-			return nil, usageErrorf("--subset has %s twice; name each subset once", name)
+			return nil, exit.UsageErrorf("--subset has %s twice; name each subset once", name)
 		}
 		out = append(out, subsetPartition{name, int64(n)})
 	}
@@ -202,7 +202,7 @@ func refuseIgnored(object *unstructured.Unstructured, within edit.Path) error {
 	}
 	switch kind {
 	case string(kruise.OnDeleteCloneSetUpdateStrategyType): // the same word for all kinds
-		return refusalErrorf("%s is %s, so a partition has no effect: a pod is updated when it is deleted; "+
+		return exit.RefusalErrorf("%s is %s, so a partition has no effect: a pod is updated when it is deleted; "+
 			"set RollingUpdate first", at, kind)
 	case string(kruise.NotUpdateSidecarSetStrategyType):
 		policyAt := edit.Path{"spec", "injectionStrategy", "revision", "policy"}
@@ -211,7 +211,7 @@ func refuseIgnored(object *unstructured.Unstructured, within edit.Path) error {
 			return fmt.Errorf("reading %s: %w", policyAt, err)
 		}
 		if policy != string(kruise.PartialSidecarSetInjectRevisionPolicy) { // which gives the partition to new pods
-			return refusalErrorf("%s is %s, so a partition has no effect: running pods are not updated; "+
+			return exit.RefusalErrorf("%s is %s, so a partition has no effect: running pods are not updated; "+
 				"set RollingUpdate first", at, kind)
 		}
 	}
@@ -229,7 +229,7 @@ func setSubsetPartitions(kind edit.Kind, object *unstructured.Unstructured, subs
 	}
 	for _, s := range subsets {
 		if !slices.Contains(names, s.name) {
-			return refusalErrorf("spec.topology.subsets has no %s; it has %s", s.name, cmp.Or(strings.Join(names, ", "), "none"))
+			return exit.RefusalErrorf("spec.topology.subsets has no %s; it has %s", s.name, cmp.Or(strings.Join(names, ", "), "none"))
 		}
 		at := edit.Path{"spec", "updateStrategy", "manualUpdate", "partitions", s.name}
 		if err := setNumber(object, s.partition, at); err != nil {
@@ -247,7 +247,7 @@ func refuseIgnoredBySubsets(kind edit.Kind, object *unstructured.Unstructured) e
 		return fmt.Errorf("reading %s: %w", at, err)
 	}
 	if update != "" && update != string(kruise.ManualUpdateStrategyType) {
-		return refusalErrorf("%s is %s, so the partitions have no effect; set %s first", at, update, kruise.ManualUpdateStrategyType)
+		return exit.RefusalErrorf("%s is %s, so the partitions have no effect; set %s first", at, update, kruise.ManualUpdateStrategyType)
 	}
 	podSpec, err := kind.PodSpecPath(object)
 	if err != nil {
@@ -255,7 +255,7 @@ func refuseIgnoredBySubsets(kind edit.Kind, object *unstructured.Unstructured) e
 	}
 	template := podSpec[:3] // such as spec.template.cloneSetTemplate
 	if template[2] == "deploymentTemplate" {
-		return refusalErrorf("the subsets are Deployments by %s, which have no partition; use a cloneSetTemplate", template)
+		return exit.RefusalErrorf("the subsets are Deployments by %s, which have no partition; use a cloneSetTemplate", template)
 	}
 	return refuseIgnored(object, append(template[:3:3], "spec", "updateStrategy"))
 }

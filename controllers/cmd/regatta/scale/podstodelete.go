@@ -3,6 +3,8 @@
 package scale
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"context"
 	"fmt"
 	"slices"
@@ -93,7 +95,7 @@ func (s *scaleDown) choosePods(
 		}
 	}
 	if len(wrong) > 0 {
-		return chosenPods{}, refusalErrorf("%s; no pod is deleted", strings.Join(wrong, ", "))
+		return chosenPods{}, exit.RefusalErrorf("%s; no pod is deleted", strings.Join(wrong, ", "))
 	}
 	return chosen, nil
 }

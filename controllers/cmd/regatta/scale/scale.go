@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +36,7 @@ func NewCommand() *cobra.Command {
 --resource-version it scales only an object that is in that state, and ends with 1 otherwise.
 A subset of a UnitedDeployment is refused: scale the UnitedDeployment.
 
-` + describeKinds(s.Allowed),
+` + edit.DescribeKinds(s.Allowed),
 		Example: `  regatta scale clone/web --replicas 10
   regatta scale asts/db --current-replicas 3 --replicas 5`,
 		RunE: s.runScale,
@@ -55,16 +54,16 @@ A subset of a UnitedDeployment is refused: scale the UnitedDeployment.
 func (s *scaling) runScale(cmd *cobra.Command, args []string) error {
 	switch {
 	case s.replicas < 0 || s.replicas > math.MaxInt32:
-		return usageErrorf("--replicas is %d; want a number from 0 to %d", s.replicas, math.MaxInt32)
+		return exit.UsageErrorf("--replicas is %d; want a number from 0 to %d", s.replicas, math.MaxInt32)
 	case s.current < noCondition:
-		return usageErrorf("--current-replicas is %d; want 0 or more, or -1 for no condition", s.current)
+		return exit.UsageErrorf("--current-replicas is %d; want 0 or more, or -1 for no condition", s.current)
 	}
 	references, err := s.ParseReferences(args)
 	if err != nil {
 		return exit.UsageError(err)
 	}
 	if s.version != "" && (len(references) > 1 || references[0].Name == "") {
-		return usageErrorf("--resource-version is that of one object; name one object")
+		return exit.UsageErrorf("--resource-version is that of one object; name one object")
 	}
 	return s.ForEach(cmd.Context(), references, func(object *edit.Object) error {
 		if err := object.RefuseControlled(); err != nil {
@@ -86,7 +85,7 @@ func (s *scaling) runScale(cmd *cobra.Command, args []string) error {
 // checkConditions refuses an object that is not in the state that the flags ask for.
 func (s *scaling) checkConditions(kind edit.Kind, live *unstructured.Unstructured) error {
 	if version := live.GetResourceVersion(); s.version != "" && version != s.version {
-		return refusalErrorf("metadata.resourceVersion is %s; --resource-version is %s", version, s.version)
+		return exit.RefusalErrorf("metadata.resourceVersion is %s; --resource-version is %s", version, s.version)
 	}
 	if s.current == noCondition {
 		return nil
@@ -96,9 +95,9 @@ func (s *scaling) checkConditions(kind edit.Kind, live *unstructured.Unstructure
 	case err != nil:
 		return err
 	case !found:
-		return refusalErrorf("spec.replicas is not set; --current-replicas is %d", s.current)
+		return exit.RefusalErrorf("spec.replicas is not set; --current-replicas is %d", s.current)
 	case replicas != s.current:
-		return refusalErrorf("spec.replicas is %d; --current-replicas is %d", replicas, s.current)
+		return exit.RefusalErrorf("spec.replicas is %d; --current-replicas is %d", replicas, s.current)
 	}
 	return nil
 }
@@ -118,19 +117,3 @@ func readReplicas(kind edit.Kind, object *unstructured.Unstructured) (int64, boo
 
 // isUnitedDeployment is true for the kind whose objects have subsets.
 func isUnitedDeployment(kind edit.Kind) bool { return kind.Kind == "UnitedDeployment" }
-
-// describeKinds tells in a help text how objects of some kinds are named.
-func describeKinds(allowed []edit.Kind) string {
-	const columns = 96
-	return ansi.Wordwrap("KIND/NAME is "+edit.JoinArguments(allowed, ", ", " or ")+".", columns, "")
-}
-
-// usageErrorf is an error about the arguments.
-func usageErrorf(format string, args ...any) error {
-	return exit.UsageError(fmt.Errorf(format, args...))
-}
-
-// refusalErrorf is an error about a change that the object does not allow.
-func refusalErrorf(format string, args ...any) error {
-	return exit.RefusalError(fmt.Errorf(format, args...))
-}

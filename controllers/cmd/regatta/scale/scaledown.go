@@ -85,13 +85,13 @@ func (s *scaleDown) parseReference(args []string) ([]edit.Reference, error) {
 		all.Allowed = edit.SelectKinds(func(edit.Kind) bool { return true })
 		if others, errOthers := all.ParseReferences(args); errOthers == nil {
 			described := strings.TrimSpace(others[0].Kind.Describe(others[0].Name))
-			return nil, usageErrorf("%s cannot be scaled down by given pods, since a pod of it that is deleted is replaced; want %s",
+			return nil, exit.UsageErrorf("%s cannot be scaled down by given pods, since a pod of it that is deleted is replaced; want %s",
 				described, edit.JoinArguments(s.Allowed, ", ", " or "))
 		}
 		return nil, exit.UsageError(err)
 	}
 	if len(references) > 1 || references[0].Name == "" {
-		return nil, usageErrorf("--pods are those of one object; name one object")
+		return nil, exit.UsageErrorf("--pods are those of one object; name one object")
 	}
 	return references, nil
 }
@@ -101,14 +101,14 @@ func parsePods(names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-			return nil, usageErrorf("--pods has %q, which is not the name of a pod: %s", name, wrong[0])
+			return nil, exit.UsageErrorf("--pods has %q, which is not the name of a pod: %s", name, wrong[0])
 		}
 		if !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	if len(out) == 0 {
-		return nil, usageErrorf("--pods is empty; name the pods to delete")
+		return nil, exit.UsageErrorf("--pods is empty; name the pods to delete")
 	}
 	return out, nil
 }
@@ -170,7 +170,7 @@ func (s *scaleDown) changeObject(
 	}
 	left := replicas - int64(len(chosen.counted))
 	if left < 0 {
-		return chosenPods{}, refusalErrorf("spec.replicas is %d and cannot be lowered by %d pods", replicas, len(chosen.counted))
+		return chosenPods{}, exit.RefusalErrorf("spec.replicas is %d and cannot be lowered by %d pods", replicas, len(chosen.counted))
 	}
 	if err := unstructured.SetNestedField(object.Object, left, "spec", "replicas"); err != nil {
 		return chosenPods{}, fmt.Errorf("writing spec.replicas: %w", err)

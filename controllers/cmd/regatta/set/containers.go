@@ -3,6 +3,8 @@
 package set
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"fmt"
 	"path"
 	"strings"
@@ -39,7 +41,7 @@ func readContainers(object *unstructured.Unstructured, podSpec edit.Path) ([]con
 		}
 	}
 	if len(out) == 0 {
-		return nil, refusalErrorf("%s has no containers", podSpec)
+		return nil, exit.RefusalErrorf("%s has no containers", podSpec)
 	}
 	return out, nil
 }
@@ -97,7 +99,7 @@ func (p *pattern) addTo(flags *pflag.FlagSet) {
 // validateFlag checks the flag before the cluster is asked.
 func (p pattern) validateFlag() error {
 	if _, err := path.Match(string(p), ""); err != nil || p == "" {
-		return usageErrorf("--containers is %q; want the name of a container, with * for any part of it", string(p))
+		return exit.UsageErrorf("--containers is %q; want the name of a container, with * for any part of it", string(p))
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (p pattern) selectContainers(all []container) ([]container, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, refusalErrorf("--containers is %q, which matches no container; there are %s", string(p), joinNames(all))
+		return nil, exit.RefusalErrorf("--containers is %q, which matches no container; there are %s", string(p), joinNames(all))
 	}
 	return out, nil
 }

@@ -44,7 +44,7 @@ With --list, the command prints the variables as they would be and writes nothin
 
 ` + templateText + `
 
-` + describeKinds(o.Allowed),
+` + edit.DescribeKinds(o.Allowed),
 		Example: `  regatta set env clone/web LOG_LEVEL=debug TRACE-
   regatta set env ads/agent --containers 'agent*' --from secret/agent --prefix AGENT_
   regatta set env asts/db --list`,
@@ -67,7 +67,7 @@ With --list, the command prints the variables as they would be and writes nothin
 func (o *envOptions) runEnv(cmd *cobra.Command, args []string) error {
 	references, pairs, ok := env.SplitEnvironmentFromResources(args)
 	if !ok {
-		return usageErrorf("name the objects first, and then KEY=VALUE or KEY-")
+		return exit.UsageErrorf("name the objects first, and then KEY=VALUE or KEY-")
 	}
 	change, err := parseVariables(append(o.pairs, pairs...))
 	if err != nil {
@@ -101,11 +101,11 @@ func (o *envOptions) validateFlags(cmd *cobra.Command, change *envChange) error 
 	case err != nil:
 		return fmt.Errorf("reading --output: %w", err)
 	case o.list && output != "":
-		return usageErrorf("--list and --output exclude each other")
+		return exit.UsageErrorf("--list and --output exclude each other")
 	case len(o.keys) > 0 && o.from == "":
-		return usageErrorf("--keys are those of a ConfigMap or Secret; name it with --from")
+		return exit.UsageErrorf("--keys are those of a ConfigMap or Secret; name it with --from")
 	case !o.list && o.from == "" && len(change.set)+len(change.remove) == 0:
-		return usageErrorf("there is no variable to change; want KEY=VALUE, KEY-, --from or --list")
+		return exit.UsageErrorf("there is no variable to change; want KEY=VALUE, KEY-, --from or --list")
 	}
 	if err := o.ValidateFlags(); err != nil {
 		return err
@@ -137,7 +137,7 @@ type envChange struct {
 func parseVariables(pairs []string) (*envChange, error) {
 	for _, pair := range pairs {
 		if pair == "-" {
-			return nil, usageErrorf("- names no variable; want KEY=VALUE, or KEY- to remove one")
+			return nil, exit.UsageErrorf("- names no variable; want KEY=VALUE, or KEY- to remove one")
 		}
 	}
 	set, remove, _, err := env.ParseEnv(pairs, strings.NewReader(""))
@@ -164,10 +164,10 @@ func (e *envChange) prefixNames(prefix string) error {
 	for i := range e.set {
 		v := newVariable(prefix+e.set[i].name, e.set[i].fields)
 		if wrong := validation.IsEnvVarName(v.name); len(wrong) > 0 {
-			return usageErrorf("%q is not the name of a variable: %s", v.name, wrong[0])
+			return exit.UsageErrorf("%q is not the name of a variable: %s", v.name, wrong[0])
 		}
 		if seen[v.name] {
-			return usageErrorf("variable %s is set twice, or set and removed; name it once", v.name)
+			return exit.UsageErrorf("variable %s is set twice, or set and removed; name it once", v.name)
 		}
 		seen[v.name] = true
 		e.set[i] = v
@@ -209,7 +209,7 @@ func (e *envChange) applyToContainer(c container) error {
 		want := e.findVariable(entry.name)
 		switch same := want != nil && isSameVariable(entry.fields, want.fields); {
 		case want != nil && !same && !e.overwrite:
-			return refusalErrorf("variable %s of container %s has another value, and --overwrite is false", entry.name, c.name)
+			return exit.RefusalErrorf("variable %s of container %s has another value, and --overwrite is false", entry.name, c.name)
 		case done[entry.name]: // removed, or given once more
 			changed = true
 			continue

@@ -3,6 +3,8 @@
 package set
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"context"
 	"fmt"
 	"io"
@@ -35,7 +37,7 @@ func parseSource(text string) (envSource, error) {
 		source.kind, source.resource, source.field = "Secret", "secrets", "secretKeyRef"
 	}
 	if source.kind == "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return envSource{}, usageErrorf("--from is %q; want configmap/NAME or secret/NAME", text)
+		return envSource{}, exit.UsageErrorf("--from is %q; want configmap/NAME or secret/NAME", text)
 	}
 	return source, nil
 }
@@ -89,14 +91,14 @@ func (o *envOptions) readKeys(ctx context.Context, source envSource) ([]string, 
 	}
 	present := slices.Sorted(maps.Keys(data))
 	if len(present) == 0 {
-		return nil, refusalErrorf("%s %s has no keys in data", source.kind, source.name)
+		return nil, exit.RefusalErrorf("%s %s has no keys in data", source.kind, source.name)
 	}
 	if len(o.keys) == 0 {
 		return present, nil
 	}
 	for _, key := range o.keys {
 		if !slices.Contains(present, key) {
-			return nil, refusalErrorf("%s %s has no key %q; it has %s", source.kind, source.name, key, strings.Join(present, ", "))
+			return nil, exit.RefusalErrorf("%s %s has no key %q; it has %s", source.kind, source.name, key, strings.Join(present, ", "))
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(o.keys))), nil

@@ -3,6 +3,8 @@
 package set
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"strings"
 	"unicode"
 
@@ -26,7 +28,7 @@ An object that lacks a named container is left as it is.
 
 ` + templateText + `
 
-` + describeKinds(o.Allowed),
+` + edit.DescribeKinds(o.Allowed),
 		Example: `  regatta set image clone/web main=nginx:1.27
   regatta set image sidecarset/proxy envoy=envoy:1.31 init=envoy-init:1.31
   regatta set image asts --all '*=registry.example.com/db:7' --dry-run=server`,
@@ -58,13 +60,13 @@ func splitImages(args []string) (references, pairs []string, err error) {
 		case isPair:
 			pairs = append(pairs, arg)
 		case len(pairs) > 0:
-			return nil, nil, usageErrorf("%q comes after an image; name the objects first and then CONTAINER=IMAGE", arg)
+			return nil, nil, exit.UsageErrorf("%q comes after an image; name the objects first and then CONTAINER=IMAGE", arg)
 		default:
 			references = append(references, arg)
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, nil, usageErrorf("there is no image to set; want CONTAINER=IMAGE")
+		return nil, nil, exit.UsageErrorf("there is no image to set; want CONTAINER=IMAGE")
 	}
 	return references, pairs, nil
 }
@@ -80,19 +82,19 @@ func parseImages(pairs []string) ([]newImage, error) {
 		name, image, _ := strings.Cut(pair, "=")
 		switch {
 		case name != anyContainer && len(validation.IsDNS1123Label(name)) > 0:
-			return nil, usageErrorf("%q in %q is not the name of a container; want CONTAINER=IMAGE", name, pair)
+			return nil, exit.UsageErrorf("%q in %q is not the name of a container; want CONTAINER=IMAGE", name, pair)
 		case image == "":
-			return nil, usageErrorf("the image of container %s is empty; want CONTAINER=IMAGE", name)
+			return nil, exit.UsageErrorf("the image of container %s is empty; want CONTAINER=IMAGE", name)
 		case strings.ContainsFunc(image, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-			return nil, usageErrorf("the image of container %s is %q; an image has no spaces", name, image)
+			return nil, exit.UsageErrorf("the image of container %s is %q; an image has no spaces", name, image)
 		case seen[name]:
-			return nil, usageErrorf("container %s has two images; name each container once", name)
+			return nil, exit.UsageErrorf("container %s has two images; name each container once", name)
 		}
 		seen[name] = true
 		out = append(out, newImage{name, image})
 	}
 	if seen[anyContainer] && len(out) > 1 {
-		return nil, usageErrorf("*=IMAGE is of all containers; name no other container next to it")
+		return nil, exit.UsageErrorf("*=IMAGE is of all containers; name no other container next to it")
 	}
 	return out, nil
 }
@@ -111,7 +113,7 @@ func setImages(object *unstructured.Unstructured, podSpec edit.Path, images []ne
 			}
 		}
 		if !found {
-			return refusalErrorf("there is no container %s; there are %s", want.container, joinNames(all))
+			return exit.RefusalErrorf("there is no container %s; there are %s", want.container, joinNames(all))
 		}
 	}
 	return nil

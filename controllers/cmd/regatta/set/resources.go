@@ -3,6 +3,8 @@
 package set
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"fmt"
 	"strings"
 
@@ -27,7 +29,7 @@ named stay as they are. A quantity of 0 is set and removes nothing.
 
 ` + templateText + `
 
-` + describeKinds(o.Allowed),
+` + edit.DescribeKinds(o.Allowed),
 		Example: `  regatta set resources clone/web --limits cpu=1,memory=1Gi --requests cpu=200m,memory=1Gi
   regatta set resources sidecarset/proxy -c envoy --requests cpu=100m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +65,7 @@ type newQuantity struct {
 // parseResources reads the values of --limits and --requests.
 func parseResources(limits, requests string) ([]newQuantity, error) {
 	if limits == "" && requests == "" {
-		return nil, usageErrorf("there is nothing to set; want --limits or --requests, such as --limits cpu=1,memory=1Gi")
+		return nil, exit.UsageErrorf("there is nothing to set; want --limits or --requests, such as --limits cpu=1,memory=1Gi")
 	}
 	var out []newQuantity
 	for _, flag := range []struct{ field, text string }{{"limits", limits}, {"requests", requests}} {
@@ -74,19 +76,19 @@ func parseResources(limits, requests string) ([]newQuantity, error) {
 		for _, pair := range strings.Split(flag.text, ",") {
 			name, text, found := strings.Cut(pair, "=")
 			if !found {
-				return nil, usageErrorf("--%s has %q; want NAME=QUANTITY, such as cpu=1", flag.field, pair)
+				return nil, exit.UsageErrorf("--%s has %q; want NAME=QUANTITY, such as cpu=1", flag.field, pair)
 			}
 			if !isContainerResource(name) {
-				return nil, usageErrorf("--%s has %q, which is not the name of a resource; want cpu, memory, ephemeral-storage, "+
+				return nil, exit.UsageErrorf("--%s has %q, which is not the name of a resource; want cpu, memory, ephemeral-storage, "+
 					"hugepages-SIZE or a name with a domain such as example.com/gpu", flag.field, name)
 			}
 			if seen[name] {
-				return nil, usageErrorf("--%s has %s twice; name it once", flag.field, name)
+				return nil, exit.UsageErrorf("--%s has %s twice; name it once", flag.field, name)
 			}
 			seen[name] = true
 			quantity, err := resource.ParseQuantity(text)
 			if err != nil || quantity.Sign() < 0 {
-				return nil, usageErrorf("--%s has %q for %s; want a quantity of 0 or more, such as 500m or 1Gi", flag.field, text, name)
+				return nil, exit.UsageErrorf("--%s has %q for %s; want a quantity of 0 or more, such as 500m or 1Gi", flag.field, text, name)
 			}
 			out = append(out, newQuantity{flag.field, name, quantity})
 		}
@@ -119,7 +121,7 @@ func setResources(object *unstructured.Unstructured, podSpec edit.Path, names pa
 	}
 	for _, c := range selected {
 		if c.fields["resourcesPolicy"] != nil { // of a container of a SidecarSet
-			return refusalErrorf("%s.resourcesPolicy computes the resources of container %s; "+
+			return exit.RefusalErrorf("%s.resourcesPolicy computes the resources of container %s; "+
 				"remove it, or select other containers with --containers", c.path, c.name)
 		}
 		for _, w := range want {

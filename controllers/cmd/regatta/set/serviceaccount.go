@@ -3,6 +3,8 @@
 package set
 
 import (
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,16 +31,16 @@ service account exists. A SidecarSet has none: its containers use the one of the
 
 ` + templateText + `
 
-` + describeKinds(o.Allowed),
+` + edit.DescribeKinds(o.Allowed),
 		Example: `  regatta set serviceaccount clone/web web
   regatta set sa ads --all node-reader`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageErrorf("want KIND/NAME... and then the name of a service account")
+				return exit.UsageErrorf("want KIND/NAME... and then the name of a service account")
 			}
 			last := len(args) - 1
 			if wrong := validation.IsDNS1123Subdomain(args[last]); len(wrong) > 0 {
-				return usageErrorf("%q is not the name of a service account; write it after the objects: %s", args[last], wrong[0])
+				return exit.UsageErrorf("%q is not the name of a service account; write it after the objects: %s", args[last], wrong[0])
 			}
 			set := func(object *unstructured.Unstructured, podSpec edit.Path) error {
 				return setServiceAccount(object, podSpec, args[last])

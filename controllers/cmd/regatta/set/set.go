@@ -4,9 +4,6 @@
 package set
 
 import (
-	"fmt"
-
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -32,12 +29,6 @@ leaves all other fields as they are.`,
 // kindsWithPodSpec are the kinds whose objects have a pod spec.
 func kindsWithPodSpec() []edit.Kind {
 	return edit.SelectKinds(func(k edit.Kind) bool { return len(k.PodSpecs) > 0 })
-}
-
-// describeKinds tells in a help text how objects of some kinds are named.
-func describeKinds(allowed []edit.Kind) string {
-	const columns = 96
-	return ansi.Wordwrap("KIND/NAME is "+edit.JoinArguments(allowed, ", ", " or ")+".", columns, "")
 }
 
 // templateText is the part of the help texts about objects with more than one pod template.
@@ -66,14 +57,4 @@ func changePodSpecs(cmd *cobra.Command, o *edit.Options, references []string, do
 			return change(u, podSpec)
 		})
 	})
-}
-
-// usageErrorf is an error about the arguments.
-func usageErrorf(format string, args ...any) error {
-	return exit.UsageError(fmt.Errorf(format, args...))
-}
-
-// refusalErrorf is an error about a change that the object does not allow.
-func refusalErrorf(format string, args ...any) error {
-	return exit.RefusalError(fmt.Errorf(format, args...))
 }
