@@ -106,7 +106,7 @@ var _ = Describe("a WorkloadSpread", func() {
 			return u.kubectl("get", "ws", "web", "-o", "jsonpath={"+c+".status} {"+c+".reason} {"+c+".message}")
 		}
 		Eventually(condition).Should(MatchRegexp(`^False NoNodes No node has the labels .*: second\.$`))
-		Expect(subsets(u, "web")).To(Equal(map[string]int{"first": 2, "second": 1}))
+		Expect(subsets(u, "web")).To(Equal(map[string]int{"first": 2, "second": 1}), func() string { return u.kubectl("get", "events", "-o", "wide") })
 		Eventually(func() map[string]int { return placed(u, "web", nodes) }).Should(Equal(map[string]int{zones[0]: 2}))
 
 		By("spelling it right: the pod that waits is as it was made, and the next one finds a node")

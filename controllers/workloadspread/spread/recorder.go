@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,9 +59,22 @@ type Recorder struct {
 type pendingRecord struct {
 	ctx context.Context
 	// write changes the spread as it is now, and reports whether it changed anything.
-	write func(context.Context, *kruise.WorkloadSpread) (bool, error)
+	write recordFunc
+	// undo, if it is not nil, takes back what was written for a caller that has left, whose pod is therefore refused.
+	undo recordFunc
+	// isUndo is true for a record that is an undo itself. It comes before the callers that wait, which see its place free.
+	isUndo bool
+	// ended is true once the caller has left or has its answer, whichever came first.
+	ended atomic.Bool
 	done  chan struct{}
 	err   error
+}
+
+// giveAnswer gives the caller its answer. It returns false if the caller has left.
+func (c *pendingRecord) giveAnswer() bool {
+	stays := c.ended.CompareAndSwap(false, true)
+	close(c.done)
+	return stays
 }
 
 // Option changes a Recorder.
@@ -103,7 +117,13 @@ func (b *Recorder) Create(ctx context.Context, cached *kruise.WorkloadSpread, po
 		return placeNext(cached, version, name, replicas), nil
 	}
 	var at *Place
-	err = b.coalesceWrite(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
+	undo := func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
+		if at == nil || at.UID == "" { // a pod with a name has one record, which the next request for it relies on
+			return false, nil
+		}
+		return b.dropRecord(ctx, w, version, at.UID)
+	}
+	err = b.coalesceWrite(ctx, cached, undo, func(ctx context.Context, w *kruise.WorkloadSpread) (changed bool, err error) {
 		limits, replicas, err := b.currentLimits(ctx, w)
 		if err != nil {
 			return false, err
@@ -168,6 +188,24 @@ func (b *Recorder) placeNewPod(ctx context.Context, w *kruise.WorkloadSpread, ve
 	return at, true
 }
 
+// dropRecord drops the record of a pod that is not created after all.
+func (b *Recorder) dropRecord(ctx context.Context, w *kruise.WorkloadSpread, version, key string) (bool, error) {
+	for _, part := range w.Status.VersionedSubsetStatuses[version] {
+		if _, known := part.CreatingPods[key]; !known {
+			continue
+		}
+		limits, _, err := b.currentLimits(ctx, w)
+		if err != nil {
+			return false, err
+		}
+		s := *part.DeepCopy()
+		delete(s.CreatingPods, key)
+		setSubsetStatus(w, version, limits, s)
+		return true, nil
+	}
+	return false, nil
+}
+
 func statusOfCopy(w *kruise.WorkloadSpread, version, name string) *kruise.WorkloadSpreadSubsetStatus {
 	s := statusOf(w, version, name)
 	return s.DeepCopy()
@@ -224,7 +262,7 @@ func (b *Recorder) currentLimits(ctx context.Context, w *kruise.WorkloadSpread) 
 // Delete records the deletion of a pod, so that another pod can take its place (WS-04).
 func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, pod *corev1.Pod, mark *Mark) error {
 	version := b.version.PodVersion(cached, pod)
-	err := b.coalesceWrite(ctx, cached, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
+	err := b.coalesceWrite(ctx, cached, nil, func(ctx context.Context, w *kruise.WorkloadSpread) (bool, error) {
 		i := subsetIndex(w, mark.Subset)
 		if i < 0 {
 			return false, nil
@@ -251,26 +289,46 @@ func (b *Recorder) Delete(ctx context.Context, cached *kruise.WorkloadSpread, po
 // change reports whether it changed anything; it is called again if another client has written meanwhile.
 // The error is a 404 if the spread is gone.
 func (b *Recorder) ChangeStatus(ctx context.Context, w *kruise.WorkloadSpread, change func(*kruise.WorkloadSpread) bool) error {
-	return b.coalesceWrite(ctx, w, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
+	return b.coalesceWrite(ctx, w, nil, func(_ context.Context, now *kruise.WorkloadSpread) (bool, error) {
 		return now.UID == w.UID && change(now), nil
 	})
 }
 
-// coalesceWrite writes the status together with other waiting callers.
-func (b *Recorder) coalesceWrite(ctx context.Context, w *kruise.WorkloadSpread, write func(context.Context, *kruise.WorkloadSpread) (bool, error)) error {
-	c := &pendingRecord{ctx: ctx, write: write, done: make(chan struct{})}
+// recordFunc changes a spread as it is now, and reports whether it changed anything.
+type recordFunc func(context.Context, *kruise.WorkloadSpread) (bool, error)
+
+// coalesceWrite writes the status together with other waiting callers. If ctx ends first, undo is written later, so that
+// the refused request leaves nothing; nil if there is nothing to undo.
+func (b *Recorder) coalesceWrite(ctx context.Context, w *kruise.WorkloadSpread, undo, write recordFunc) error {
+	c := &pendingRecord{ctx: ctx, write: write, undo: undo, done: make(chan struct{})}
 	b.callers.EnqueueCaller(client.ObjectKeyFromObject(w), c)
 	select {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
-		return fmt.Errorf("recording a pod in WorkloadSpread %s: %w", w.Name, ctx.Err())
 	}
+	if !c.ended.CompareAndSwap(false, true) { // the answer came at the same time
+		<-c.done
+		return c.err
+	}
+	return fmt.Errorf("recording a pod in WorkloadSpread %s: %w", w.Name, ctx.Err())
+}
+
+// compareUndos orders undos before callers.
+func compareUndos(a, b *pendingRecord) int {
+	switch {
+	case a.isUndo && !b.isUndo:
+		return -1
+	case b.isUndo && !a.isUndo:
+		return 1
+	}
+	return 0
 }
 
 // writeBatch serves a batch with one read of the spread. The callers change it one after the other, so each sees the changes of
 // those before it.
 func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, batch []*pendingRecord) {
+	slices.SortStableFunc(batch, compareUndos)
 	for try := 1; ; try++ {
 		batch = slices.DeleteFunc(batch, func(c *pendingRecord) bool { return c.ctx.Err() != nil })
 		w := &kruise.WorkloadSpread{}
@@ -289,7 +347,8 @@ func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, bat
 				changed = changed || did
 			}
 		}
-		if err == nil && changed {
+		wrote := err == nil && changed
+		if wrote {
 			err = b.client.Status().Update(ctx, w)
 		}
 		if apierrors.IsConflict(err) && try < tries {
@@ -297,15 +356,25 @@ func (b *Recorder) writeBatch(ctx context.Context, key types.NamespacedName, bat
 			continue
 		}
 		if apierrors.IsConflict(err) {
-			err = errContended
+			err, wrote = errContended, false
 		}
-		for _, c := range batch {
-			if err != nil {
-				c.err = err
-			}
-			close(c.done)
-		}
+		b.answerCallers(key, batch, wrote, err)
 		return
+	}
+}
+
+// answerCallers gives each caller of a batch its answer: the error, if it is not nil. wrote is true if the status may have
+// been written; what was written for callers that have left, or that get an error, is taken back.
+func (b *Recorder) answerCallers(key types.NamespacedName, batch []*pendingRecord, wrote bool, err error) {
+	for _, c := range batch {
+		if err != nil {
+			c.err = err
+		}
+		failed := c.err != nil // perhaps only the response was lost
+		if left := !c.giveAnswer(); wrote && (left || failed) && c.undo != nil {
+			// If the undo fails, the record ends by its age.
+			b.callers.EnqueueCaller(key, &pendingRecord{ctx: context.Background(), write: c.undo, isUndo: true, done: make(chan struct{})})
+		}
 	}
 }
 
@@ -316,7 +385,7 @@ func failWaiting(batch []*pendingRecord, err error) {
 		case <-c.done:
 		default:
 			c.err = err
-			close(c.done)
+			c.giveAnswer()
 		}
 	}
 }
