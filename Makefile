@@ -136,6 +136,7 @@ generate: ## Write everything that is generated
 	$(GO) tool controller-gen object paths=./controllers/api/...
 	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
 	$(GO) run ./charts/generate
+	$(GO) run ./charts/integrations/argocd/generate
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
 	$(GO) run ./policies/docs/gen
@@ -162,9 +163,9 @@ verify: ## Fail when something is not formatted, does not lint or is generated s
 	@$(GO) run ./test/lint/names
 	@$(MAKE) --no-print-directory lint
 	$(GO) mod verify >/dev/null
-	@before="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files policies | sha256sum)"; \
+	@before="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies | sha256sum)"; \
 	$(MAKE) --no-print-directory generate >/dev/null; \
-	after="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files policies | sha256sum)"; \
-	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files policies; exit 1; fi
+	after="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies | sha256sum)"; \
+	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; exit 1; fi
 	@if [ -n "$(CRD_COMPAT)" ]; then \
 	  echo "Comparing the CRDs with those that OpenKruise's users have"; $(CRD_COMPAT) charts/kruise/files/crds; fi

@@ -1,0 +1,1 @@
+return listActions(obj, describeJob(obj), {pause = whyNotPauseJob, resume = whyNotResumeJob})

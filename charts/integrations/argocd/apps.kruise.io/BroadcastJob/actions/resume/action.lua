@@ -1,0 +1,1 @@
+return setPaused(obj, {"spec"}, false, whyNotResumeJob(obj, describeJob(obj)))

@@ -1,0 +1,1 @@
+return approveRevision(obj, nameRevision(obj))

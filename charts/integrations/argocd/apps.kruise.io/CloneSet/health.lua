@@ -1,0 +1,1 @@
+return judgeRollout(obj, addSigns(obj, countPods(obj, describeStrategy(obj))))

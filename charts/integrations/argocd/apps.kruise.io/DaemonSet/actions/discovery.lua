@@ -1,0 +1,7 @@
+return listActions(obj, countPods(obj, describeStrategy(obj)), {
+  approve = whyNotApprove,
+  pause = whyNotPause,
+  promote = whyNotPromote,
+  restart = whyNotRestart,
+  resume = whyNotResume,
+})

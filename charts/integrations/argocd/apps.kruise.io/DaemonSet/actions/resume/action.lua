@@ -1,0 +1,2 @@
+local w = describeStrategy(obj)
+return setPaused(obj, w.path, false, whyNotResume(obj, w))

@@ -1,0 +1,1 @@
+return setPaused(obj, {"spec"}, true, whyNotPauseJob(obj, describeJob(obj)))

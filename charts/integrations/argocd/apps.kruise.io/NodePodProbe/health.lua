@@ -1,0 +1,3 @@
+return judgeController(obj)
+  or newHealth("Healthy", "Pods with probes: " .. #readTable(obj, "spec", "podProbes") .. ", with results: "
+    .. #readTable(obj, "status", "podProbeStatuses") .. ".")

@@ -1,0 +1,1 @@
+return judgeObserved(obj) or newHealth("Healthy", "Probed pods: " .. readNumber(obj, "status", "matchedPods") .. ".")

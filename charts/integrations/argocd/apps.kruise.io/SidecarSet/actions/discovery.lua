@@ -1,0 +1,6 @@
+return listActions(obj, countPods(obj, describeStrategy(obj)), {
+  approve = whyNotApprove,
+  pause = whyNotPause,
+  promote = whyNotPromote,
+  resume = whyNotResume,
+})

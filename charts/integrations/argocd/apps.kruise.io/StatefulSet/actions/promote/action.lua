@@ -1,0 +1,1 @@
+return promoteRollout(obj, describeStrategy(obj))

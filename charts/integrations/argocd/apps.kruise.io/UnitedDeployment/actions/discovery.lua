@@ -1,0 +1,5 @@
+return listActions(obj, countPods(obj, describeStrategy(obj)), {
+  approve = whyNotApprove,
+  promote = whyNotPromote,
+  restart = whyNotRestart,
+})

@@ -1,0 +1,1 @@
+return restartPods(obj, describeStrategy(obj))

@@ -1,0 +1,1 @@
+return judgeBundle(obj)

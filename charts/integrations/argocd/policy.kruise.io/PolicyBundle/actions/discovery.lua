@@ -1,0 +1,1 @@
+return listActions(obj, nil, {promote = whyNotPromoteBundle})
