@@ -74,7 +74,7 @@ test: verify test-unit test-e2e ## All that CI runs
 # Packages that are tested without the race detector, which makes tests up to five times slower: those whose tests evaluate
 # policies, render charts or run commands; those that run nothing in parallel; and kinds of workloads whose goroutines are those
 # of the loop that CloneSets and SidecarSets are tested with. Their property tests draw in full, the others an eighth.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(create|edit|policy|preflight|preview|reference|root|scale|set|support)|advancedcronjob|containerrecreaterequest|daemonset|docs/site|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|workloadspread)(/|$$)
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(create|edit|migrate|pods|policy|preflight|preview|reference|root|scale|set|support)|advancedcronjob|containerrecreaterequest|daemonset|docs/site|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|workloadspread)(/|$$)
 # No checks of conversions of unsafe pointers, which come with the race detector: there are none.
 RACEFLAGS := -race -gcflags=all=-d=checkptr=0
 # A program with the race detector sleeps for a second before it ends, for goroutines that it did not wait for.

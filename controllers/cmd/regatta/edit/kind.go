@@ -187,7 +187,7 @@ func findKind(word string, allowed []Kind) (Kind, error) {
 			continue
 		}
 		if !slices.ContainsFunc(allowed, func(a Kind) bool { return a.GroupVersionResource == k.GroupVersionResource }) {
-			return Kind{}, fmt.Errorf("this command has nothing to do with a %s; want %s", describeKind(k), want)
+			return Kind{}, fmt.Errorf("this command is not for objects of kind %s; want %s", describeKind(k), want)
 		}
 		return k, nil
 	}

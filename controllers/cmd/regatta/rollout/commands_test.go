@@ -255,7 +255,7 @@ func TestApprove(t *testing.T) {
 		s.wants(t, "approve clone/web", 1, "", "the status of CloneSet web names no revision")
 	})
 	for words, want := range map[string]string{
-		"approve clone/web --annotation -": `--annotation is "-": `, "approve deployment/web": "this command has nothing to do with a Deployment of Kubernetes",
+		"approve clone/web --annotation -": `--annotation is "-": `, "approve deployment/web": "this command is not for objects of kind Deployment of Kubernetes",
 	} {
 		if got := s.typed(t, words); got.Code != 2 || !strings.HasPrefix(got.Err, want) {
 			t.Errorf("%s: %+v", words, got)

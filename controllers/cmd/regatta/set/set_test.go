@@ -282,8 +282,8 @@ func checkMistyped(t *testing.T, s *terminal.Terminal) {
 		"resources clone/web --limits cpu=1 -c [a":  `--containers is "[a"; want the name of a container, with * for any part of it`,
 		"serviceaccount clone/web":                  "want KIND/NAME... and then the name of a service account",
 		"serviceaccount clone/web clone/b":          `"clone/b" is not the name of a service account; write it after the objects: ` + subdomainRule,
-		"serviceaccount sidecarset/proxy robot":     "this command has nothing to do with a SidecarSet; want " + templates,
-		"serviceaccount clone/a sidecarset/p robot": "this command has nothing to do with a SidecarSet; want " + templates,
+		"serviceaccount sidecarset/proxy robot":     "this command is not for objects of kind SidecarSet; want " + templates,
+		"serviceaccount clone/a sidecarset/p robot": "this command is not for objects of kind SidecarSet; want " + templates,
 		"nothing": `unknown command "nothing" for "regatta set"; regatta set --help lists them`,
 	} {
 		t.Run(line, func(t *testing.T) {
