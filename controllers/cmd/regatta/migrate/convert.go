@@ -18,8 +18,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
-// replicasKey is an annotation of both workloads as long as the migration lasts: how many pods there are to be.
-const replicasKey = "migrate.regatta.sh/replicas"
+// labelKey is an annotation of a workload that a migration created: the label that it added to the selector.
+const labelKey = "migrate.regatta.sh/label"
 
 // convertWorkload returns a workload of the other kind with the template of a source, and with replicas 0. The label
 // tells its pods from those of the source. If there is a target already, it keeps its selector.
@@ -32,20 +32,24 @@ func convertWorkload(source, target workload, label string) (workload, error) {
 	if exists {
 		selector = target.podSelector().DeepCopy()
 	} else {
+		delete(selector.MatchLabels, source.object.GetAnnotations()[labelKey]) // an earlier migration added it
 		metav1.AddLabelToSelector(selector, label, strings.ToLower(target.kind))
 	}
 	out := target.copyObject()
 	if !exists {
 		out.object.SetNamespace(source.object.GetNamespace())
 		out.object.SetName(source.object.GetName())
-		out.object.SetLabels(maps.Clone(source.object.GetLabels()))
-		out.object.SetAnnotations(keepAnnotations(source.object.GetAnnotations()))
+		out.object.SetLabels(keepOwn(source.object.GetLabels()))
+		annotations := keepOwn(source.object.GetAnnotations())
+		annotations[labelKey] = label
+		out.object.SetAnnotations(annotations)
 	}
 	template := source.podTemplate().DeepCopy()
 	if value, ok := template.Labels[label]; ok && value != strings.ToLower(deployment) && value != strings.ToLower(cloneSet) {
 		return workload{}, fmt.Errorf("label %s of the template of %s is %q already; choose another --label", label, source, value)
 	}
 	delete(template.Labels, label)
+	delete(template.Labels, source.object.GetAnnotations()[labelKey])
 	for key, value := range selector.MatchLabels {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 	}
@@ -63,14 +67,18 @@ func convertWorkload(source, target workload, label string) (workload, error) {
 			return workload{}, errSameKind
 		}
 		to.Spec.Selector, to.Spec.Template = selector, *template
-		convertToCloneSet(from, &to.Spec)
+		if !exists { // what is there keeps its strategy
+			convertToCloneSet(from, &to.Spec)
+		}
 	case *appsv1.Deployment:
 		from, ok := source.object.(*kruise.CloneSet)
 		if !ok {
 			return workload{}, errSameKind
 		}
 		to.Spec.Selector, to.Spec.Template = selector, *template
-		convertToDeployment(from, &to.Spec)
+		if !exists {
+			convertToDeployment(from, &to.Spec)
+		}
 	}
 	out.setReplicas(0)
 	return out, nil
@@ -83,10 +91,8 @@ func convertToCloneSet(from *appsv1.Deployment, to *kruise.CloneSetSpec) {
 	to.MinReadySeconds = from.Spec.MinReadySeconds
 	to.RevisionHistoryLimit = from.Spec.RevisionHistoryLimit
 	to.ProgressDeadlineSeconds = from.Spec.ProgressDeadlineSeconds
-	rolling := &kruise.RollingUpdateCloneSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType, Paused: from.Spec.Paused}
-	if from.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		rolling.MaxUnavailable = ptr.To(intstr.FromString("100%"))
-	} else if r := from.Spec.Strategy.RollingUpdate; r != nil {
+	rolling := &kruise.RollingUpdateCloneSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
+	if r := from.Spec.Strategy.RollingUpdate; r != nil {
 		rolling.MaxUnavailable, rolling.MaxSurge = r.MaxUnavailable, r.MaxSurge
 	}
 	to.UpdateStrategy = kruise.CloneSetUpdateStrategy{Type: kruise.RollingUpdateCloneSetUpdateStrategyType, RollingUpdate: rolling}
@@ -97,25 +103,33 @@ func convertToDeployment(from *kruise.CloneSet, to *appsv1.DeploymentSpec) {
 	to.MinReadySeconds = from.Spec.MinReadySeconds
 	to.RevisionHistoryLimit = from.Spec.RevisionHistoryLimit
 	to.ProgressDeadlineSeconds = from.Spec.ProgressDeadlineSeconds
+	if to.ProgressDeadlineSeconds == nil && from.Spec.MinReadySeconds >= defaultProgressDeadline { // a Deployment wants more than minReadySeconds
+		to.ProgressDeadlineSeconds = ptr.To(from.Spec.MinReadySeconds + defaultProgressDeadline)
+	}
 	to.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType}
 	r := from.Spec.UpdateStrategy.RollingUpdate
 	if r == nil {
 		return
 	}
-	to.Paused = r.Paused
-	rolling := &appsv1.RollingUpdateDeployment{MaxUnavailable: r.MaxUnavailable, MaxSurge: r.MaxSurge}
+	rolling := &appsv1.RollingUpdateDeployment{MaxUnavailable: r.MaxUnavailable, MaxSurge: ptr.To(ptr.Deref(r.MaxSurge, intstr.FromInt32(0)))}
 	if isZero(rolling.MaxUnavailable) && isZero(rolling.MaxSurge) {
 		rolling.MaxUnavailable = ptr.To(intstr.FromInt32(1)) // a Deployment refuses 0 for both
 	}
 	to.Strategy.RollingUpdate = rolling
 }
 
+// defaultProgressDeadline is the default of progressDeadlineSeconds of Deployments.
+const defaultProgressDeadline = 600
+
 func isZero(n *intstr.IntOrString) bool {
 	return n != nil && strings.TrimSuffix(n.String(), "%") == "0"
 }
 
-// listLostFields returns the fields of a CloneSet that a Deployment has no place for. A Deployment loses none.
+// listLostFields returns the fields of a source that the other kind has no place for.
 func listLostFields(source workload) (lost []string) {
+	if d, ok := source.object.(*appsv1.Deployment); ok && d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return []string{"spec.strategy.type Recreate"}
+	}
 	set, ok := source.object.(*kruise.CloneSet)
 	if !ok {
 		return nil
@@ -130,6 +144,9 @@ func listLostFields(source workload) (lost []string) {
 	add(s.Lifecycle != nil, "spec.lifecycle")
 	add(s.ScaleStrategy.MaxUnavailable != nil, "spec.scaleStrategy.maxUnavailable")
 	add(len(s.ScaleStrategy.PodsToDelete) > 0, "spec.scaleStrategy.podsToDelete")
+	add(s.ScaleStrategy.EnablePVCReuse, "spec.scaleStrategy.enablePVCReuse")
+	add(s.ScaleStrategy.ExcludePreparingDelete, "spec.scaleStrategy.excludePreparingDelete")
+	add(s.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType, "spec.updateStrategy.type OnDelete")
 	if r := s.UpdateStrategy.RollingUpdate; r != nil {
 		add(r.PodUpdatePolicy != "" && r.PodUpdatePolicy != kruise.RecreatePodUpdatePolicyType, "spec.updateStrategy.rollingUpdate.podUpdatePolicy")
 		add(r.InPlaceUpdateStrategy != nil, "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy")
@@ -139,14 +156,30 @@ func listLostFields(source workload) (lost []string) {
 	return lost
 }
 
-// keepAnnotations returns the annotations that the target gets: all but those that tools and controllers keep about the source.
-func keepAnnotations(all map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if key == "kubectl.kubernetes.io/last-applied-configuration" || strings.HasPrefix(key, "deployment.kubernetes.io/") || key == replicasKey {
-			continue
-		}
-		out[key] = all[key]
+// foreignPrefixes and foreignKeys are labels and annotations by which tools and controllers know an object of their own.
+var (
+	foreignPrefixes = []string{
+		"deployment.kubernetes.io/", "meta.helm.sh/", "helm.sh/", "argocd.argoproj.io/", "objectset.rio.cattle.io/",
+		"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "migrate.regatta.sh/",
 	}
+	foreignKeys = []string{"kubectl.kubernetes.io/last-applied-configuration", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"}
+)
+
+// keepOwn returns the labels or annotations that the target gets: all but those by which a tool would take it for the source.
+func keepOwn(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range all {
+		foreign := slices.Contains(foreignKeys, key) || slices.ContainsFunc(foreignPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		if !foreign {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// keepAll returns a copy that is not nil.
+func keepAll(all map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, all)
 	return out
 }

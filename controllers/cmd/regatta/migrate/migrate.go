@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +42,7 @@ type options struct {
 	preview      bool
 	deleteSource bool
 	timeout      time.Duration
+	stableFor    time.Duration
 	form         *output.Form
 	poll         time.Duration
 }
@@ -68,15 +69,19 @@ before are available at any time, as far as this depends on the command.
 
 The pods of the two have different values of a label (--label), which only the selectors of
 the two workloads use. Services, PodDisruptionBudgets and NetworkPolicies select the pods
-of both; the command refuses to begin if one of them would not. HorizontalPodAutoscalers
-are paused meanwhile: they scale a name that no object has. Then they scale the new
-workload. A PodUnavailableBudget that names the old workload gets a twin for the new one.
+of both; the command refuses to begin if one of them would not. It does not read the peers
+in rules of NetworkPolicies, nor VerticalPodAutoscalers. Labels and annotations by which Helm,
+Argo CD and other tools know the old workload are not copied. A HorizontalPodAutoscaler is paused meanwhile: it scales a name
+that no object has. Then it scales the new workload. A PodUnavailableBudget that names the
+old workload gets a twin for the new one.
 
 A migration that was interrupted goes on when the command runs again. It goes back when the
-command gets the new workload. The old workload stays with 0 pods unless --delete-source is
-set. The command ends with 1 if it may not begin, or if nothing moves for --timeout.
+command gets the new workload. A second run takes over from the first one. If a template is
+changed meanwhile, the command stops. The old workload stays with 0 pods unless
+--delete-source is set. The command ends with 1 if it may not begin, if someone else scales
+the old workload, or if nothing moves for --timeout.
 
-With --preview it prints what it would do. With -o yaml it prints the manifest of the new
+With --preview it prints what it would do, and ends with 1 if it would not begin. With -o yaml it prints the manifest of the new
 workload, for a repository, and does nothing else.`,
 		Example: `  regatta migrate deployment/web --preview
   regatta migrate deployment/web --step 25%
@@ -96,6 +101,7 @@ workload, for a repository, and does nothing else.`,
 	f.BoolVar(&o.preview, "preview", false, "print what the command would do, and change nothing")
 	f.BoolVar(&o.deleteSource, "delete-source", false, "delete the old workload at the end")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "fail if no pod moves for this time; 0 waits without a limit")
+	f.DurationVar(&o.stableFor, "stable-for", 5*time.Second, "how long new pods must be available before old ones go, besides minReadySeconds")
 	cmd.MarkFlagsMutuallyExclusive("preview", "output")
 	edit.AddCompletion(cmd, o.Cluster, o.Allowed, false)
 	return exit.FailOnPrintError(cmd)
@@ -131,6 +137,7 @@ type migration struct {
 	out       io.Writer
 	poll      time.Duration
 	timeout   time.Duration
+	stableFor time.Duration
 }
 
 func (m *migration) printLine(format string, args ...any) {
@@ -157,15 +164,20 @@ func (o *options) runMigrate(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.form.String() != output.Text:
 		return o.printTarget(m, p)
-	case o.preview:
-		_, err := fmt.Fprint(m.out, p)
-		return err
+	case p.moved && o.preview:
+		m.printLine("The pods of %s have moved to %s already.", p.source, p.target)
+		return nil
+	case p.moved:
+		return m.finishMoved(ctx, p)
+	}
+	if _, err := fmt.Fprint(m.out, p); err != nil {
+		return fmt.Errorf("printing: %w", err)
 	}
 	if err := p.checkReferences(); err != nil {
 		return exit.RefusalError(err)
 	}
-	if _, err := fmt.Fprint(m.out, p); err != nil {
-		return fmt.Errorf("printing: %w", err)
+	if o.preview {
+		return nil
 	}
 	return m.carryOut(ctx, p)
 }
@@ -175,8 +187,11 @@ func (o *options) validateFlags() error {
 	if errs := validation.IsQualifiedName(o.label); len(errs) > 0 {
 		return fmt.Errorf("--label is %q: %s", o.label, strings.Join(errs, "; "))
 	}
-	if o.timeout < 0 {
-		return errors.New("--timeout must not be negative")
+	if o.timeout < 0 || o.stableFor < 0 {
+		return errors.New("--timeout and --stable-for must not be negative")
+	}
+	if o.timeout > 0 && o.stableFor > o.timeout {
+		return fmt.Errorf("--stable-for is %s, longer than --timeout, which is %s", o.stableFor, o.timeout)
 	}
 	_, err := o.resolveStep(1)
 	return err
@@ -209,7 +224,7 @@ func (o *options) newMigration(out io.Writer) (*migration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &migration{client: client.WithFieldOwner(c, "regatta"), namespace: about.Namespace, out: out, poll: o.poll, timeout: o.timeout}, nil
+	return &migration{client: client.WithFieldOwner(c, "regatta"), namespace: about.Namespace, out: out, poll: o.poll, timeout: o.timeout, stableFor: o.stableFor}, nil
 }
 
 // buildPlan reads the cluster and decides what to do. It changes nothing.
@@ -221,21 +236,21 @@ func (o *options) buildPlan(ctx context.Context, m *migration, about edit.Refere
 	if source.object.GetUID() == "" {
 		return nil, fmt.Errorf("there is no %s %s in namespace %s", about.Kind.Kind, about.Name, m.namespace)
 	}
-	if owner := metav1.GetControllerOf(source.object); owner != nil {
-		return nil, exit.RefusalErrorf("%s is of %s %s, which would undo the change", source, owner.Kind, owner.Name)
-	}
 	found, err := m.readWorkload(ctx, otherKind(about.Kind), about.Name)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOwners(source, found); err != nil {
+		return nil, exit.RefusalError(err)
+	}
 	p := &plan{source: source, target: found, exists: found.object.GetUID() != "", deleteSource: o.deleteSource, lost: listLostFields(source)}
-	if p.total, p.resumed, err = readTotal(source, found); err != nil {
+	if err := p.findUnfinished(); err != nil {
 		return nil, err
 	}
 	if p.step, err = o.resolveStep(p.total); err != nil {
 		return nil, exit.UsageError(err)
 	}
-	if !p.resumed {
+	if p.converted && !p.moved {
 		if err := m.waitObserved(ctx, source); err != nil {
 			return nil, err
 		}
@@ -250,10 +265,81 @@ func (o *options) buildPlan(ctx context.Context, m *migration, about edit.Refere
 	return p, err
 }
 
+// findUnfinished finds a migration that an earlier run began, in either direction, and how many pods there are to be.
+func (p *plan) findUnfinished() error {
+	begun, err := readRecord(p.source)
+	if err != nil {
+		return err
+	}
+	also, err := readRecord(p.target)
+	if err != nil {
+		return err
+	}
+	s, t := p.source.countPods(), counts{}
+	if p.exists {
+		t = p.target.countPods()
+	}
+	p.total = s.desired
+	if begun == nil && s.desired == 0 && s.existing == 0 && t.desired > 0 {
+		p.moved, p.total = true, t.desired
+		return nil
+	}
+	if p.converted = t.desired == 0 && t.existing == 0 || begun == nil && also == nil; p.converted {
+		// The replicas of the source were recorded if pods moved and the target was deleted, or has lost them.
+		if begun != nil && (also != nil || begun.To == p.target.kind) {
+			p.total, p.resumed = max(p.total, begun.Replicas), true
+		}
+		return nil
+	}
+	// Both have pods, or only the target has. A run that was cut off may have recorded itself in one of the two.
+	p.resumed = true
+	for _, r := range []*record{begun, also} {
+		if r != nil {
+			p.total = max(p.total, r.Replicas)
+		}
+	}
+	if err := checkTemplate(p.source); err != nil {
+		return err
+	}
+	if begun == nil || begun.To == p.target.kind {
+		return checkTemplate(p.target)
+	}
+	return nil // the way back, to the template that the target has
+}
+
+// checkOwners refuses workloads that another object writes, or that are being deleted.
+func checkOwners(all ...workload) error {
+	for _, w := range all {
+		if owner := metav1.GetControllerOf(w.object); owner != nil {
+			return fmt.Errorf("%s is of %s %s, which would undo the change", w, owner.Kind, owner.Name)
+		}
+		if w.object.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("%s is being deleted", w)
+		}
+	}
+	return nil
+}
+
 // checkSource refuses a migration that cannot begin as the workloads are.
 func checkSource(source, found workload) error {
 	if err := source.checkRollout(); err != nil {
 		return err
+	}
+	for _, w := range []workload{source, found} {
+		if w.object.GetUID() == "" {
+			continue
+		}
+		if err := w.checkPartition(); err != nil {
+			return err
+		}
+		if w.isPaused() {
+			return fmt.Errorf("the rollout of %s is paused; resume it first, with regatta rollout resume %s", w, w.commandArgument())
+		}
+	}
+	c := source.countPods()
+	if d, ok := source.object.(*appsv1.Deployment); ok && d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && (c.desired > 0 || c.existing > 0) {
+		return fmt.Errorf("spec.strategy.type of %s is Recreate, so that pods of two revisions never run together, and a migration has pods of both workloads; "+
+			"change it if they may, or scale %s to 0 first", source, source)
 	}
 	for _, field := range listLostFields(source) {
 		if field == "spec.volumeClaimTemplates" {
@@ -264,28 +350,9 @@ func checkSource(source, found workload) error {
 		return nil
 	}
 	if c := found.countPods(); c.desired > 0 || c.existing > 0 {
-		return fmt.Errorf("%s exists and has %s, and no migration is under way; delete it or scale it to 0", found, countPods(max(c.desired, c.existing)))
+		return fmt.Errorf("%s exists and has %s, and no migration between the two is under way; if its pods may go, scale it to 0 first", found, countPods(max(c.desired, c.existing)))
 	}
 	return nil
-}
-
-// readTotal returns how many pods there are to be: as many as the source had when the migration began, in either
-// direction, or more if the source was scaled up since. resumed is true if the target has the annotation of an earlier run.
-func readTotal(source, found workload) (total int, resumed bool, err error) {
-	total = source.countPods().desired
-	for _, w := range []workload{source, found} {
-		text, ok := w.object.GetAnnotations()[replicasKey]
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < 0 {
-			return 0, false, fmt.Errorf("annotation %s of %s is %q; want the number of pods that there are to be", replicasKey, w, edit.EscapeText(text))
-		}
-		total = max(total, int(n))
-	}
-	_, resumed = found.object.GetAnnotations()[replicasKey]
-	return total, resumed, nil
 }
 
 // readWorkload reads a workload; an empty one if there is none.
@@ -327,10 +394,27 @@ func (p *plan) checkReferences() error {
 	if len(p.losing) > 0 {
 		return fmt.Errorf("these would not select the pods of %s: %s; change their selectors, or choose another --label", p.target, strings.Join(p.losing, ", "))
 	}
+	if len(p.gaining) > 0 {
+		return fmt.Errorf("these would select the pods of %s and do not select those of %s: %s; change their selectors, or choose another --label", p.target, p.source, strings.Join(p.gaining, ", "))
+	}
 	if len(p.naming) > 0 {
 		return fmt.Errorf("these name %s and would not apply to the new pods: %s; delete them, or create some for %s and delete these", p.source, strings.Join(p.naming, ", "), p.target)
 	}
+	if len(p.blocking) > 0 {
+		return fmt.Errorf("these would refuse the deletion of the last pods of %s: %s; use maxUnavailable, or a percentage", p.source, strings.Join(p.blocking, ", "))
+	}
+	if len(p.autoscalers) > 1 {
+		return fmt.Errorf("there are %d HorizontalPodAutoscalers of %s and %s, want one at most: %s", len(p.autoscalers), p.source, p.target, joinAutoscalers(p.autoscalers))
+	}
 	return nil
+}
+
+func joinAutoscalers(all []autoscalingv2.HorizontalPodAutoscaler) string {
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // printTarget prints the manifest of the target with all pods.
@@ -344,7 +428,7 @@ func (o *options) printTarget(m *migration, p *plan) error {
 	delete(fields, "status")
 	unstructured.RemoveNestedField(fields, "spec", "template", "metadata", "creationTimestamp")
 	out := &unstructured.Unstructured{Object: fields}
-	annotations := keepAnnotations(out.GetAnnotations())
+	annotations := keepOwn(out.GetAnnotations())
 	clean := map[string]any{"name": out.GetName(), "namespace": out.GetNamespace()}
 	if err := unstructured.SetNestedMap(fields, clean, "metadata"); err != nil {
 		return fmt.Errorf("printing %s: %w", p.target, err)

@@ -126,7 +126,7 @@ func newScene(t *testing.T) (*terminal.Terminal, *controllers) {
 
 func migrate(t *testing.T, user *terminal.Terminal, args ...string) terminal.Result {
 	t.Helper()
-	return user.TypeCommand(t, newCommand(5*time.Millisecond), args...)
+	return user.TypeCommand(t, newCommand(5*time.Millisecond), append(args, "--stable-for=15ms")...)
 }
 
 func want(t *testing.T, got terminal.Result, code int, parts ...string) {
@@ -157,11 +157,11 @@ func TestPodsMoveAndComeBack(t *testing.T) {
 
 	got := migrate(t, user, "deployment/web", "--preview", "--step", "2")
 	want(t, got, exit.Fine, `Move 3 pods from Deployment web to CloneSet web in namespace default:
-  pause HorizontalPodAutoscaler web, so that it does not change the replicas meanwhile
   create CloneSet web with the template of Deployment web
   create PodUnavailableBudget guard-cloneset like guard, for the pods of CloneSet web
+  pause HorizontalPodAutoscaler web, so that it does not change the replicas meanwhile
   create up to 2 pods at a time, wait until they are available, then delete as many of Deployment web;
-    3 pods stay available at any time, and at most 5 exist
+    3 pods stay available at any time, and at most 5 exist besides those that terminate
   have HorizontalPodAutoscaler web scale CloneSet web
   leave Deployment web with 0 pods, for the way back: regatta migrate clone/web
 These select the pods of both: Service web, PodDisruptionBudget web.
@@ -173,7 +173,7 @@ These select the pods of both: Service web, PodDisruptionBudget web.
 	}
 
 	// No controller runs: the migration cannot go on, and says for what it waits.
-	want(t, migrate(t, user, "deployment/web", "--timeout", "50ms"), exit.Refused, "Deployment web and CloneSet web", "run the command again to go on")
+	want(t, migrate(t, user, "deployment/web", "--timeout", "50ms"), exit.Refused, "the controllers have not seen the present spec", "run the command again to go on, or go back with regatta migrate clone/web; until then HorizontalPodAutoscaler web is paused")
 	if got := scaledBy(t, user); got != "apps/v1 Deployment web.MIGRATING" {
 		t.Errorf("the autoscaler scales %s meanwhile", got)
 	}
@@ -199,9 +199,11 @@ These select the pods of both: Service web, PodDisruptionBudget web.
 	if err := user.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "guard-cloneset"}, twin); err != nil || twin.Spec.TargetReference.Kind != "CloneSet" || twin.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("the budget of the CloneSet is %+v, %v", twin.Spec, err)
 	}
-	if got := user.ReadField(t, web, "spec.replicas") + user.ReadField(t, web, "metadata.annotations"); strings.Contains(got, replicasKey) || !strings.HasPrefix(got, "0\n") {
+	if got := user.ReadField(t, web, "spec.replicas") + user.ReadField(t, web, "metadata.annotations"); strings.Contains(got, recordKey) || !strings.HasPrefix(got, "0\n") {
 		t.Errorf("the Deployment has %s", got)
 	}
+
+	want(t, migrate(t, user, "deployment/web"), exit.Fine, "The pods of Deployment web have moved to CloneSet web already.")
 
 	// Another image, and back to the Deployment that is still there.
 	set.Spec.Template.Spec.Containers[0].Image = "nginx:2"
@@ -269,10 +271,12 @@ func TestMigrationsThatMayNotBegin(t *testing.T) {
 		observed bool
 		// revised is true if the controller of the Deployment has seen it, and has updated no pod.
 		revised bool
-		change  func(*appsv1.Deployment)
-		args    []string
-		code    int
-		says    string
+		// seen is true if the controller of the Deployment has seen it, and all pods are updated.
+		seen   bool
+		change func(*appsv1.Deployment)
+		args   []string
+		code   int
+		says   string
 	}{
 		"no such workload":     {args: []string{"deployment/nothing"}, code: exit.Failed, says: "there is no Deployment nothing in namespace default"},
 		"another kind":         {args: []string{"asts/web"}, code: exit.Usage, says: "this command is not for objects of kind Advanced StatefulSet; want clone/NAME or deployment/NAME"},
@@ -293,7 +297,7 @@ func TestMigrationsThatMayNotBegin(t *testing.T) {
 		"a target with pods": {
 			objects: []string{`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web, namespace: default},
 				spec: {replicas: 2, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: other}}, spec: {containers: [{name: main, image: "nginx:1"}]}}}}`},
-			args: []string{"deployment/web"}, code: exit.Refused, says: "CloneSet web exists and has 2 pods",
+			args: []string{"deployment/web"}, code: exit.Refused, says: "CloneSet web exists and has 2 pods, and no migration between the two is under way; if its pods may go, scale it to 0 first",
 		},
 		"a rollout": {
 			change: func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "nginx:9" },
@@ -301,6 +305,34 @@ func TestMigrationsThatMayNotBegin(t *testing.T) {
 		},
 		"a label that the template has": {
 			args: []string{"deployment/web", "--label", "app"}, code: exit.Refused, says: `label app of the template of Deployment web is "web" already; choose another --label`,
+		},
+		"a second autoscaler": {
+			objects: []string{`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: early, namespace: default},
+				spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}}`},
+			args: []string{"deployment/web"}, code: exit.Refused, says: "there are 2 HorizontalPodAutoscalers of Deployment web and CloneSet web, want one at most: early, web",
+		},
+		"an object that would select the new pods only": {
+			objects: []string{`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: deny, namespace: default}, spec: {podSelector: {matchLabels: {workload: cloneset}}}}`},
+			args:    []string{"deployment/web", "--preview"}, code: exit.Refused, says: "NetworkPolicy deny (workload=cloneset)",
+		},
+		"a budget that keeps the last pods": {
+			objects: []string{`{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {name: least, namespace: default},
+				spec: {minAvailable: 2, targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`},
+			args: []string{"deployment/web"}, code: exit.Refused, says: "PodUnavailableBudget least (spec.minAvailable 2)",
+		},
+		"Recreate": {
+			change: func(d *appsv1.Deployment) {
+				d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+			},
+			seen: true, args: []string{"deployment/web"}, code: exit.Refused, says: "spec.strategy.type of Deployment web is Recreate",
+		},
+		"a paused rollout": {
+			change: func(d *appsv1.Deployment) { d.Spec.Paused = true },
+			seen:   true, args: []string{"deployment/web"}, code: exit.Refused, says: "the rollout of Deployment web is paused",
+		},
+		"a record that cannot be read": {
+			change: func(d *appsv1.Deployment) { d.Annotations[recordKey] = "3" },
+			args:   []string{"deployment/web"}, code: exit.Refused, says: "annotation migrate.regatta.sh/record of Deployment web cannot be read",
 		},
 		"an autoscaler that another tool writes": {
 			objects: []string{`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: keda, namespace: default,
@@ -357,6 +389,9 @@ func TestMigrationsThatMayNotBegin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if tc.seen {
+				c.settle(t, deployment)
+			}
 			got := migrate(t, user, tc.args...)
 			want(t, got, tc.code, tc.says)
 			for _, r := range got.Requests {
@@ -373,7 +408,7 @@ func TestTheManifestOfTheTarget(t *testing.T) {
 	user, _ := newScene(t)
 	got := migrate(t, user, "deployment/web", "-o", "yaml")
 	want(t, got, exit.Fine, "kind: CloneSet\n", "  replicas: 3\n", "      workload: cloneset\n", "    owner: shop\n")
-	for _, part := range []string{"status", "uid", "resourceVersion", "creationTimestamp", replicasKey} {
+	for _, part := range []string{"status", "uid", "resourceVersion", "creationTimestamp", recordKey} {
 		if strings.Contains(got.Out, part) {
 			t.Errorf("the manifest has %s:\n%s", part, got.Out)
 		}
@@ -411,4 +446,87 @@ func (f *failingClient) Patch(ctx context.Context, o client.Object, p client.Pat
 		return err
 	}
 	return f.Client.Patch(ctx, o, p, opts...)
+}
+
+// A change of a template, a scale-up by someone else and a second run stop a migration in the middle, and it goes back or on.
+func TestOthersStopAMigration(t *testing.T) {
+	user, c := newScene(t)
+	stop := c.run(t, 3)
+	defer stop()
+	// The command is stopped once the CloneSet has a pod.
+	half := func() {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watching := &stoppingClient{Client: user.Client, stop: cancel, when: func(o client.Object) bool {
+			set, ok := o.(*kruise.CloneSet)
+			return ok && ptr.Deref(set.Spec.Replicas, 0) == 1
+		}}
+		o := newOptions(5 * time.Millisecond)
+		o.step, o.label = "1", "workload"
+		m := &migration{client: watching, namespace: "default", out: io.Discard, poll: o.poll, timeout: time.Minute}
+		about, err := o.parseSource([]string{"deployment/web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.buildPlan(ctx, m, about)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.carryOut(ctx, p); err == nil || !strings.Contains(err.Error(), "interrupted") && !errors.Is(err, context.Canceled) {
+			t.Fatalf("the migration ended with %v", err)
+		}
+	}
+	setImage := func(o client.Object, image string) {
+		t.Helper()
+		w := newWorkload(deployment)
+		if _, ok := o.(*kruise.CloneSet); ok {
+			w = newWorkload(cloneSet)
+		}
+		for { // the controllers write too
+			if err := user.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, w.object); err != nil {
+				t.Fatal(err)
+			}
+			w.podTemplate().Spec.Containers[0].Image = image
+			if err := user.Update(t.Context(), w.object); err == nil {
+				return
+			} else if !apierrors.IsConflict(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	half()
+	setImage(&appsv1.Deployment{}, "nginx:2")
+	want(t, migrate(t, user, "deployment/web"), exit.Refused, "the template of Deployment web was changed since the migration began")
+	if got := user.ReadField(t, webSet, "spec.replicas"); got != "1\n" {
+		t.Errorf("a refused run changed the CloneSet to %s", got)
+	}
+	want(t, migrate(t, user, "clone/web"), exit.Fine, "Go on to move 3 pods from CloneSet web to Deployment web", "Deployment web has all 3 pods")
+	if got := user.ReadField(t, web, "spec.template.spec.containers"); !strings.Contains(got, "nginx:2") {
+		t.Errorf("going back undid the change of the Deployment: %s", got)
+	}
+	if c.fewest < 3 {
+		t.Errorf("%d pods were available, want 3", c.fewest)
+	}
+
+	half()
+	setImage(&kruise.CloneSet{}, "nginx:3")
+	want(t, migrate(t, user, "clone/web"), exit.Refused, "the template of CloneSet web was changed since the migration began")
+	setImage(&kruise.CloneSet{}, "nginx:2")
+	want(t, migrate(t, user, "deployment/web"), exit.Fine, "CloneSet web has all 3 pods")
+}
+
+// stoppingClient calls stop after a write of an object.
+type stoppingClient struct {
+	client.Client
+	stop func()
+	when func(client.Object) bool
+}
+
+func (s *stoppingClient) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	err := s.Client.Patch(ctx, o, p, opts...)
+	if s.when(o) {
+		s.stop()
+	}
+	return err
 }

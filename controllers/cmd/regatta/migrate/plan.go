@@ -10,13 +10,21 @@ import (
 // plan is what a migration does.
 type plan struct {
 	source, target workload
-	// exists is true if the target is there already, and resumed if an earlier run of the command began the migration.
-	exists, resumed bool
+	// exists is true if the target is there already, and converted if it is to get the template of the source.
+	exists, converted bool
+	// resumed is true if an earlier run of the command began the migration.
+	resumed bool
+	// moved is true if there is nothing to do, since the target has the pods already.
+	moved bool
 	// total is how many pods there are to be, and step how many more may exist meanwhile.
 	total, step int
 	references
 	lost         []string
 	deleteSource bool
+
+	// record is that of this run, and scaledTo the replicas that it last gave the source.
+	record   record
+	scaledTo int
 }
 
 // String describes the plan to people, a line for each thing that the migration does.
@@ -28,13 +36,10 @@ func (p *plan) String() string {
 		verb = "Go on to move"
 	}
 	line("%s %s from %s to %s in namespace %s:", verb, countPods(p.total), p.source, p.target, p.source.object.GetNamespace())
-	for _, hpa := range p.autoscalers {
-		line("  pause HorizontalPodAutoscaler %s, so that it does not change the replicas meanwhile", hpa.Name)
-	}
 	switch {
-	case p.resumed:
+	case !p.converted:
 	case p.exists:
-		line("  give %s, which has no pods, the template of %s", p.target, p.source)
+		line("  give %s, which has no pods, the template of %s; it keeps its own strategy", p.target, p.source)
 	default:
 		line("  create %s with the template of %s", p.target, p.source)
 	}
@@ -43,8 +48,11 @@ func (p *plan) String() string {
 			line("  create PodUnavailableBudget %s like %s, for the pods of %s", twinName(&p.budgets[i], p.target), p.budgets[i].Name, p.target)
 		}
 	}
+	for _, hpa := range p.autoscalers {
+		line("  pause HorizontalPodAutoscaler %s, so that it does not change the replicas meanwhile", hpa.Name)
+	}
 	line("  create up to %s at a time, wait until they are available, then delete as many of %s;", countPods(p.step), p.source)
-	line("    %s available at any time, and at most %d exist", stayOrStays(p.total), p.total+p.step)
+	line("    %s available at any time, and at most %d exist besides those that terminate", stayOrStays(p.total), p.total+p.step)
 	for _, hpa := range p.autoscalers {
 		line("  have HorizontalPodAutoscaler %s scale %s", hpa.Name, p.target)
 	}
@@ -58,9 +66,6 @@ func (p *plan) String() string {
 	}
 	if len(p.lost) > 0 {
 		line("A %s has no such fields: %s.", p.target.kind, strings.Join(p.lost, ", "))
-	}
-	if len(p.naming) > 0 {
-		line("These name %s and do not apply to the new pods: %s. Change them before.", p.source, strings.Join(p.naming, ", "))
 	}
 	return out.String()
 }

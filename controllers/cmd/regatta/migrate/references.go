@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,14 +33,17 @@ const pausedSuffix = ".MIGRATING"
 
 // references are the objects that depend on the pods of a source or on its name.
 type references struct {
+	// autoscalers scale the source, the target, or nothing since a migration paused them.
 	autoscalers []autoscalingv2.HorizontalPodAutoscaler
 	// budgets are those that name the source. They get a twin for the target, unless protected is true: a budget names it already.
 	budgets   []policy.PodUnavailableBudget
 	protected bool
 	// selecting are the objects whose selectors find the pods of both workloads, such as "Service web".
 	selecting []string
-	// losing are those whose selectors would not find the pods of the target.
-	losing []string
+	// losing are those whose selectors would not find the pods of the target, and gaining those that would find only these.
+	losing, gaining []string
+	// blocking are budgets that would refuse the deletion of pods of the source.
+	blocking []string
 	// naming are other objects that name the source.
 	naming []string
 }
@@ -65,7 +69,7 @@ func (m *migration) readAutoscalers(ctx context.Context, r *references, source, 
 	for _, hpa := range all.Items {
 		ref := &hpa.Spec.ScaleTargetRef
 		paused := ref.Name == source.object.GetName()+pausedSuffix && (refersTo(ref.APIVersion, ref.Kind, source) || refersTo(ref.APIVersion, ref.Kind, target))
-		if paused || ref.Name == source.object.GetName() && refersTo(ref.APIVersion, ref.Kind, source) {
+		if paused || ref.Name == source.object.GetName() && (refersTo(ref.APIVersion, ref.Kind, source) || refersTo(ref.APIVersion, ref.Kind, target)) {
 			r.autoscalers = append(r.autoscalers, hpa)
 			if owner := metav1.GetControllerOf(&hpa); owner != nil { // it would write the old reference again
 				r.naming = append(r.naming, fmt.Sprintf("%s %s with its HorizontalPodAutoscaler %s", owner.Kind, owner.Name, hpa.Name))
@@ -99,6 +103,8 @@ func (m *migration) readSelectors(ctx context.Context, r *references, old, repla
 	}
 	for _, s := range all {
 		switch {
+		case !s.selector.Matches(old) && s.selector.Matches(replaced):
+			r.gaining = append(r.gaining, fmt.Sprintf("%s (%s)", s.name, s.selector))
 		case !s.selector.Matches(old):
 		case s.selector.Matches(replaced):
 			r.selecting = append(r.selecting, s.name)
@@ -169,6 +175,9 @@ func (m *migration) readTargetReferences(ctx context.Context, r *references, sou
 		case ref == nil || ref.Name != source.object.GetName():
 		case refersTo(ref.APIVersion, ref.Kind, source):
 			r.budgets = append(r.budgets, b)
+			if why := describeFixedBudget(&b); why != "" {
+				r.blocking = append(r.blocking, fmt.Sprintf("PodUnavailableBudget %s (%s)", b.Name, why))
+			}
 		case refersTo(ref.APIVersion, ref.Kind, target):
 			r.protected = true
 		}
@@ -185,8 +194,20 @@ func (m *migration) readTargetReferences(ctx context.Context, r *references, sou
 	return nil
 }
 
-// pauseAutoscalers has the autoscalers of the source scale nothing.
-func (m *migration) pauseAutoscalers(ctx context.Context, all []autoscalingv2.HorizontalPodAutoscaler) error {
+// describeFixedBudget returns the field by which a budget keeps a number of pods however many there are to be; empty if it has none.
+func describeFixedBudget(b *policy.PodUnavailableBudget) string {
+	if least := b.Spec.MinAvailable; least != nil && least.Type == intstr.Int && least.IntVal > 0 {
+		return fmt.Sprintf("spec.minAvailable %d", least.IntVal)
+	}
+	if b.Spec.ProtectTotalReplicas != nil {
+		return "spec.protectTotalReplicas"
+	}
+	return ""
+}
+
+// pauseAutoscalers has the autoscalers scale nothing.
+func (m *migration) pauseAutoscalers(ctx context.Context, p *plan) error {
+	all := p.autoscalers
 	for i := range all {
 		name := all[i].Spec.ScaleTargetRef.Name
 		if strings.HasSuffix(name, pausedSuffix) {
@@ -201,7 +222,8 @@ func (m *migration) pauseAutoscalers(ctx context.Context, all []autoscalingv2.Ho
 }
 
 // moveAutoscalers has autoscalers scale the target.
-func (m *migration) moveAutoscalers(ctx context.Context, all []autoscalingv2.HorizontalPodAutoscaler, target workload) error {
+func (m *migration) moveAutoscalers(ctx context.Context, p *plan) error {
+	all, target := p.autoscalers, p.target
 	for i := range all {
 		err := m.changeScaleTarget(ctx, &all[i], func(ref *autoscalingv2.CrossVersionObjectReference) {
 			ref.APIVersion, ref.Kind, ref.Name = target.apiVersion(), target.kind, target.object.GetName()
@@ -248,7 +270,7 @@ func (m *migration) createBudgets(ctx context.Context, r references, target work
 	for i := range r.budgets {
 		of := &r.budgets[i]
 		twin := &policy.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{
-			Namespace: of.Namespace, Name: twinName(of, target), Labels: of.Labels, Annotations: keepAnnotations(of.Annotations),
+			Namespace: of.Namespace, Name: twinName(of, target), Labels: keepOwn(of.Labels), Annotations: keepOwn(of.Annotations),
 		}}
 		twin.Spec = *of.Spec.DeepCopy()
 		twin.Spec.TargetReference = &policy.TargetReference{APIVersion: target.apiVersion(), Kind: target.kind, Name: target.object.GetName()}

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,16 @@ func newWorkload(kind string) workload {
 // copyObject returns a deep copy.
 func (w workload) copyObject() workload {
 	return workload{w.kind, w.object.DeepCopyObject().(client.Object)} //nolint:forcetypeassert // it is a copy of one
+}
+
+// replaceWith takes over the fields of an object of the same kind.
+func (w workload) replaceWith(now workload) {
+	switch o := w.object.(type) {
+	case *kruise.CloneSet:
+		*o = *now.object.(*kruise.CloneSet) //nolint:forcetypeassert // it is of the same kind
+	case *appsv1.Deployment:
+		*o = *now.object.(*appsv1.Deployment) //nolint:forcetypeassert // it is of the same kind
+	}
 }
 
 // String names the workload to people.
@@ -105,13 +116,34 @@ func (w workload) countPods() counts {
 	return counts{int(ptr.Deref(d.Spec.Replicas, 1)), int(s.Replicas), int(s.AvailableReplicas), int(s.UpdatedReplicas), s.ObservedGeneration >= d.Generation}
 }
 
-// checkRollout returns an error if pods of more than one revision exist, or would after a scale-up.
-func (w workload) checkRollout() error {
+// isPaused reports whether spec has the controller update nothing.
+func (w workload) isPaused() bool {
+	if set, ok := w.object.(*kruise.CloneSet); ok {
+		return set.Spec.UpdateStrategy.RollingUpdate != nil && set.Spec.UpdateStrategy.RollingUpdate.Paused
+	}
+	return w.object.(*appsv1.Deployment).Spec.Paused //nolint:forcetypeassert // there are two kinds
+}
+
+// minReady is how long a pod must be ready to be available.
+func (w workload) minReady() time.Duration {
+	if set, ok := w.object.(*kruise.CloneSet); ok {
+		return time.Duration(set.Spec.MinReadySeconds) * time.Second
+	}
+	return time.Duration(w.object.(*appsv1.Deployment).Spec.MinReadySeconds) * time.Second //nolint:forcetypeassert // there are two kinds
+}
+
+// checkPartition returns an error if new pods would have an old revision.
+func (w workload) checkPartition() error {
 	if set, ok := w.object.(*kruise.CloneSet); ok {
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && r.Partition.String() != "0" && r.Partition.String() != "0%" {
 			return fmt.Errorf("spec.updateStrategy.rollingUpdate.partition of %s is %s; complete its rollout first, with regatta partition %s 0", w, r.Partition.String(), w.commandArgument())
 		}
 	}
+	return nil
+}
+
+// checkRollout returns an error if pods of more than one revision exist.
+func (w workload) checkRollout() error {
 	switch c := w.countPods(); {
 	case !c.observed:
 		return fmt.Errorf("the controller has not seen the present spec of %s yet; is it running?", w)
