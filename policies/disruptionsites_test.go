@@ -47,6 +47,7 @@ var disruptions = map[string]string{
 	"controllers/cmd/regatta/migrate/references.go changeScaleTarget":    commands,
 	"controllers/cmd/regatta/migrate/references.go createBudgets":        commands,
 	"controllers/cmd/regatta/migrate/run.go changeWorkload":              commands,
+	"controllers/cmd/regatta/migrate/run.go convertTarget":               commands,
 	"controllers/cmd/regatta/migrate/run.go deleteSource":                commands,
 	"controllers/cmd/regatta/migrate/run.go movePodsOnce":                commands,
 	"controllers/cmd/regatta/migrate/run.go prepareTarget":               commands,

@@ -243,7 +243,7 @@ func (o *options) buildPlan(ctx context.Context, m *migration, about edit.Refere
 	if err := checkOwners(source, found); err != nil {
 		return nil, exit.RefusalError(err)
 	}
-	p := &plan{source: source, target: found, exists: found.object.GetUID() != "", deleteSource: o.deleteSource, lost: listLostFields(source)}
+	p := &plan{source: source, target: found, exists: found.object.GetUID() != "", deleteSource: o.deleteSource, label: o.label, lost: listLostFields(source)}
 	if err := p.findUnfinished(); err != nil {
 		return nil, err
 	}

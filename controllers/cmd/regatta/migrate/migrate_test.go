@@ -126,7 +126,7 @@ func newScene(t *testing.T) (*terminal.Terminal, *controllers) {
 
 func migrate(t *testing.T, user *terminal.Terminal, args ...string) terminal.Result {
 	t.Helper()
-	return user.TypeCommand(t, newCommand(5*time.Millisecond), append(args, "--stable-for=15ms")...)
+	return user.TypeCommand(t, newCommand(20*time.Millisecond), append([]string{"--stable-for=50ms", "--timeout=20s"}, args...)...)
 }
 
 func want(t *testing.T, got terminal.Result, code int, parts ...string) {
@@ -173,7 +173,7 @@ These select the pods of both: Service web, PodDisruptionBudget web.
 	}
 
 	// No controller runs: the migration cannot go on, and says for what it waits.
-	want(t, migrate(t, user, "deployment/web", "--timeout", "50ms"), exit.Refused, "the controllers have not seen the present spec", "run the command again to go on, or go back with regatta migrate clone/web; until then HorizontalPodAutoscaler web is paused")
+	want(t, migrate(t, user, "deployment/web", "--timeout", "60ms"), exit.Refused, "the controllers have not seen the present spec", "run the command again to go on, or go back with regatta migrate clone/web; until then HorizontalPodAutoscaler web is paused")
 	if got := scaledBy(t, user); got != "apps/v1 Deployment web.MIGRATING" {
 		t.Errorf("the autoscaler scales %s meanwhile", got)
 	}
@@ -192,7 +192,7 @@ These select the pods of both: Service web, PodDisruptionBudget web.
 		t.Fatal(err)
 	}
 	if got := fmt.Sprintln(set.Labels, set.Annotations, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels, set.Spec.MinReadySeconds, set.Spec.UpdateStrategy.RollingUpdate.MaxSurge, set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy); got !=
-		"map[team:shop] map[owner:shop] map[app:web workload:cloneset] map[app:web workload:cloneset] 2 2 InPlaceIfPossible\n" {
+		"map[team:shop] map[migrate.regatta.sh/label:workload owner:shop] map[app:web workload:cloneset] map[app:web workload:cloneset] 2 2 InPlaceIfPossible\n" {
 		t.Errorf("the CloneSet has %s", got)
 	}
 	twin := &policy.PodUnavailableBudget{}

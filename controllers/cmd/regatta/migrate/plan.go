@@ -18,6 +18,8 @@ type plan struct {
 	moved bool
 	// total is how many pods there are to be, and step how many more may exist meanwhile.
 	total, step int
+	// label tells the pods of the two apart.
+	label string
 	references
 	lost         []string
 	deleteSource bool

@@ -67,21 +67,46 @@ func (m *migration) prepareTarget(ctx context.Context, p *plan) error {
 	if !p.converted {
 		return nil
 	}
+	if p.exists {
+		return m.convertTarget(ctx, p)
+	}
 	if err := writeRecord(p.target, p.record); err != nil {
 		return err
-	}
-	if p.exists {
-		if err := m.client.Update(ctx, p.target.object); err != nil {
-			return fmt.Errorf("changing %s: %w", p.target, err)
-		}
-		m.printLine("%s has the template of %s", p.target, p.source)
-		return nil
 	}
 	if err := m.client.Create(ctx, p.target.object); err != nil {
 		return fmt.Errorf("creating %s: %w", p.target, err)
 	}
 	m.printLine("%s created", p.target)
 	return nil
+}
+
+// convertTarget gives the target, which has no pods, the template of the source. If another client, such as its controller, writes it at
+// the same time, it does so again.
+func (m *migration) convertTarget(ctx context.Context, p *plan) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := m.readAgain(ctx, p.target); err != nil {
+			return err
+		}
+		if c := p.target.countPods(); c.desired > 0 || c.existing > 0 {
+			return exit.RefusalErrorf("%s has %s now; run the command again", p.target, countPods(max(c.desired, c.existing)))
+		}
+		target, err := convertWorkload(p.source, p.target, p.label)
+		if err != nil {
+			return exit.RefusalError(err)
+		}
+		if err := writeRecord(target, p.record); err != nil {
+			return err
+		}
+		if err := m.client.Update(ctx, target.object); err != nil {
+			return fmt.Errorf("changing %s: %w", target, err)
+		}
+		p.target = target
+		return nil
+	})
+	if err == nil {
+		m.printLine("%s has the template of %s", p.target, p.source)
+	}
+	return err
 }
 
 // claimWorkloads records the migration in both workloads, so that another run of the command ends. The record also has how many pods
