@@ -131,14 +131,19 @@ func hostileObjects(ctx context.Context, u *user, name string) (out []*metav1.Pa
 			}
 		}
 	}
+	// Nodes of other specs come and go, but not the one that a pod of this spec runs on.
+	nodes := map[string]bool{}
+	for _, pod := range u.pods(name) {
+		nodes[pod.Spec.NodeName] = true
+	}
 	for _, k := range hostileKinds() {
 		first := true
 		list(k.group, "v1alpha1", k.kind, func(o *metav1.PartialObjectMetadata) bool {
 			if k.spec != "" {
 				return o.Name == k.nameOf(name, u.namespace) && (o.Namespace == "" || o.Namespace == u.namespace)
 			}
-			was := first
-			first = false
+			was := first && nodes[o.Name]
+			first = first && !was
 			return was
 		})
 	}
