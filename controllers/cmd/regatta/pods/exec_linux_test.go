@@ -3,46 +3,19 @@
 package pods
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-)
 
-// openTerminal opens a terminal of 100 columns and 40 lines: what a program has, and what a person types and reads.
-func openTerminal(t *testing.T) (program, person *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no terminals here:", err)
-	}
-	t.Cleanup(func() { person.Close() })
-	fd := int(person.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program, person
-}
+	"github.com/regatta-sh/regatta/test/terminal"
+)
 
 func TestExecGivesTheCommandATerminal(t *testing.T) {
 	s := newShop(t)
 	s.createPods(t)
-	program, person := openTerminal(t)
+	program, person := terminal.OpenTTY(t, &unix.Winsize{Row: 40, Col: 100})
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)

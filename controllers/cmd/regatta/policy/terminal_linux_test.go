@@ -4,46 +4,20 @@ package policy_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/terminal"
 )
-
-// terminal opens one, and gives what a program writes to and what a person reads from.
-func terminal(t *testing.T) (program, person *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no terminals here:", err)
-	}
-	t.Cleanup(func() { person.Close() })
-	fd := int(person.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program, person
-}
 
 // What is printed on a terminal ends with the line of progress gone, and what is
 // printed elsewhere is the same as without.
 func TestSimulateTellsATerminalOfItsProgress(t *testing.T) {
 	const line = "simulate --at 2026-12-24T10:00Z --replicas 4"
-	program, person := terminal(t)
+	program, person := terminal.OpenTTY(t, nil)
 	cmd := policy.New(policies.Builtin)
 	var out strings.Builder
 	cmd.SetOut(&out)
