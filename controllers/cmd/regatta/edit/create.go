@@ -72,5 +72,5 @@ func describeCreateError(err error, kind Kind, object *unstructured.Unstructured
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return fmt.Errorf("creating %s: the cluster has no %s", described, kind.GroupResource())
 	}
-	return asRefusal(fmt.Errorf("creating %s%s: %w", described, in, err))
+	return AsRefusal(fmt.Errorf("creating %s%s: %w", described, in, err))
 }

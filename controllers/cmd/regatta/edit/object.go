@@ -131,9 +131,9 @@ func refuseReplaced(object *Object, newest *unstructured.Unstructured) error {
 	return nil
 }
 
-// asRefusal gives an error of the API server the exit code of a refusal if an admission webhook, a policy, a quota or
+// AsRefusal gives an error of the API server the exit code of a refusal if an admission webhook, a policy, a quota or
 // the permissions of the user refuse the write, or the object would not be valid.
-func asRefusal(err error) error {
+func AsRefusal(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return exit.RefusalError(err)
 	}
@@ -206,7 +206,7 @@ func (o *Object) writeLatest(
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s was deleted", o)
 	case err != nil:
-		return nil, asRefusal(fmt.Errorf("%s %s: %w", doing, o, err))
+		return nil, AsRefusal(fmt.Errorf("%s %s: %w", doing, o, err))
 	}
 	return written, nil
 }

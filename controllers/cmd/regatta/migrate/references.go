@@ -54,10 +54,14 @@ func (m *migration) readReferences(ctx context.Context, source, target workload)
 	if err := m.readAutoscalers(ctx, &r, source, target); err != nil {
 		return r, err
 	}
-	if err := m.readSelectors(ctx, &r, source.podTemplate().Labels, target.podTemplate().Labels); err != nil {
+	budgets := &policy.PodUnavailableBudgetList{}
+	if err := m.client.List(ctx, budgets, client.InNamespace(m.namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return r, fmt.Errorf("listing PodUnavailableBudgets: %w", err)
+	}
+	if err := m.readSelectors(ctx, &r, source.podTemplate().Labels, target.podTemplate().Labels, budgets); err != nil {
 		return r, err
 	}
-	return r, m.readTargetReferences(ctx, &r, source, target)
+	return r, m.readTargetReferences(ctx, &r, source, target, budgets)
 }
 
 // readAutoscalers finds the HorizontalPodAutoscalers of the source and those that the migration has paused.
@@ -96,8 +100,8 @@ type selecting struct {
 }
 
 // readSelectors finds the objects whose selectors find pods with the labels of the source.
-func (m *migration) readSelectors(ctx context.Context, r *references, old, replaced labels.Set) error {
-	all, err := m.listSelectors(ctx)
+func (m *migration) readSelectors(ctx context.Context, r *references, old, replaced labels.Set, budgets *policy.PodUnavailableBudgetList) error {
+	all, err := m.listSelectors(ctx, budgets)
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (m *migration) readSelectors(ctx context.Context, r *references, old, repla
 }
 
 // listSelectors lists the objects of the namespace that select pods by labels.
-func (m *migration) listSelectors(ctx context.Context) (out []selecting, err error) {
+func (m *migration) listSelectors(ctx context.Context, budgets *policy.PodUnavailableBudgetList) (out []selecting, err error) {
 	in := client.InNamespace(m.namespace)
 	services := &corev1.ServiceList{}
 	if err := m.client.List(ctx, services, in); err != nil {
@@ -153,10 +157,6 @@ func (m *migration) listSelectors(ctx context.Context) (out []selecting, err err
 	for i := range networks.Items {
 		failed = append(failed, add("NetworkPolicy", networks.Items[i].Name, &networks.Items[i].Spec.PodSelector))
 	}
-	budgets := &policy.PodUnavailableBudgetList{}
-	if err := m.client.List(ctx, budgets, in); err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("listing PodUnavailableBudgets: %w", err)
-	}
 	for i := range budgets.Items {
 		failed = append(failed, add("PodUnavailableBudget", budgets.Items[i].Name, budgets.Items[i].Spec.Selector))
 	}
@@ -164,12 +164,7 @@ func (m *migration) listSelectors(ctx context.Context) (out []selecting, err err
 }
 
 // readTargetReferences finds the objects that name the source.
-func (m *migration) readTargetReferences(ctx context.Context, r *references, source, target workload) error {
-	in := client.InNamespace(m.namespace)
-	budgets := &policy.PodUnavailableBudgetList{}
-	if err := m.client.List(ctx, budgets, in); err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing PodUnavailableBudgets: %w", err)
-	}
+func (m *migration) readTargetReferences(ctx context.Context, r *references, source, target workload, budgets *policy.PodUnavailableBudgetList) error {
 	for _, b := range budgets.Items {
 		switch ref := b.Spec.TargetReference; {
 		case ref == nil || ref.Name != source.object.GetName():
@@ -183,7 +178,7 @@ func (m *migration) readTargetReferences(ctx context.Context, r *references, sou
 		}
 	}
 	spreads := &kruise.WorkloadSpreadList{}
-	if err := m.client.List(ctx, spreads, in); err != nil && !meta.IsNoMatchError(err) {
+	if err := m.client.List(ctx, spreads, client.InNamespace(m.namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing WorkloadSpreads: %w", err)
 	}
 	for i := range spreads.Items {

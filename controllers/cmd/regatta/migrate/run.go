@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 )
 
@@ -50,16 +51,13 @@ func (p *plan) explainError(err error) error {
 	return out
 }
 
-// asRefusal gives an error the exit code of a refusal if a webhook, a policy, a quota or the permissions of the user refuse a write.
+// asRefusal keeps the exit code of an error that has more words now, and gives others theirs.
 func asRefusal(err error) error {
 	var coded exit.Error
 	if errors.As(err, &coded) {
 		return exit.Error{Code: coded.Code, Err: err}
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		return exit.RefusalError(err)
-	}
-	return err
+	return edit.AsRefusal(err)
 }
 
 // prepareTarget creates the target with 0 pods, or gives it the template of the source. Nothing else has changed yet if that fails.
