@@ -25,17 +25,6 @@ func testState(t *testing.T) *state.State {
 	return s
 }
 
-func TestMissingPackages(t *testing.T) {
-	wanted := []requirement{
-		{"here", func() bool { return true }},
-		{"gone", func() bool { return false }},
-		{"also-gone", func() bool { return false }},
-	}
-	if got := strings.Join(missingPackages(wanted), " "); got != "gone also-gone" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestCheckPath(t *testing.T) {
 	tests := map[string]bool{
 		"/root/.local/state/regatta": true, "/home/me/.cache": true, "/variable/lib": true, "/var/library": true,

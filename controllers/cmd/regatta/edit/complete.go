@@ -63,7 +63,7 @@ func completeKinds(allowed []Kind, typed string) []cobra.Completion {
 	for _, k := range allowed {
 		for _, name := range k.Names {
 			if strings.HasPrefix(name, strings.ToLower(typed)) {
-				out = append(out, cobra.CompletionWithDesc(name+"/", describeKind(k)))
+				out = append(out, cobra.CompletionWithDesc(name+"/", DescribeKind(k)))
 				break
 			}
 		}

@@ -187,15 +187,15 @@ func findKind(word string, allowed []Kind) (Kind, error) {
 			continue
 		}
 		if !slices.ContainsFunc(allowed, func(a Kind) bool { return a.GroupVersionResource == k.GroupVersionResource }) {
-			return Kind{}, fmt.Errorf("this command is not for objects of kind %s; want %s", describeKind(k), want)
+			return Kind{}, fmt.Errorf("this command is not for objects of kind %s; want %s", DescribeKind(k), want)
 		}
 		return k, nil
 	}
 	return Kind{}, fmt.Errorf("%q is no kind that this command changes; want %s", word, want)
 }
 
-// describeKind names a kind to people. Two groups have a StatefulSet and a DaemonSet.
-func describeKind(k Kind) string {
+// DescribeKind names a kind to people. Two groups have a StatefulSet and a DaemonSet.
+func DescribeKind(k Kind) string {
 	if k.IsNative() {
 		return k.Kind + " of Kubernetes"
 	}
@@ -206,4 +206,4 @@ func describeKind(k Kind) string {
 }
 
 // Describe names an object to people.
-func (k Kind) Describe(name string) string { return describeKind(k) + " " + name }
+func (k Kind) Describe(name string) string { return DescribeKind(k) + " " + name }

@@ -52,7 +52,7 @@ func (o *Options) Read(ctx context.Context, objects dynamic.Interface, reference
 				return nil, err
 			}
 			if len(found) == 0 {
-				return nil, fmt.Errorf("no %s%s is selected", describeKind(r.Kind), in)
+				return nil, fmt.Errorf("no %s%s is selected", DescribeKind(r.Kind), in)
 			}
 			out = append(out, found...)
 			continue
@@ -106,7 +106,7 @@ func (o *Options) ForEach(ctx context.Context, references []Reference, do func(*
 func (o *Options) listSelected(ctx context.Context, kind Kind, client dynamic.ResourceInterface) ([]*Object, error) {
 	found, err := ListAll(ctx, client, o.selector)
 	if err != nil {
-		return nil, fmt.Errorf("listing objects of kind %s: %w", describeKind(kind), err)
+		return nil, fmt.Errorf("listing objects of kind %s: %w", DescribeKind(kind), err)
 	}
 	out := make([]*Object, len(found))
 	for i, live := range found {

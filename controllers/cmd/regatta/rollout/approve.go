@@ -38,7 +38,7 @@ type approveOptions struct {
 }
 
 func approveCommand(wait time.Duration) *cobra.Command {
-	allowed := slices.DeleteFunc(rolloutKinds(), func(k edit.Kind) bool { return k.IsNative() }) // policies do not act on them
+	allowed := slices.DeleteFunc(ListKinds(), func(k edit.Kind) bool { return k.IsNative() }) // policies do not act on them
 	o := &approveOptions{Options: edit.NewOptions(allowed), wait: wait}
 	cmd := &cobra.Command{
 		Use:   "approve " + edit.UsageArguments(o.Allowed),

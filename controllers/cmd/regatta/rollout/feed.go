@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -80,27 +79,14 @@ func newFeed(ctx context.Context, core kubernetes.Interface, objects dynamic.Int
 	involved := fields.AndSelectors(
 		fields.OneTermEqualSelector("involvedObject.kind", kind.Kind), fields.OneTermEqualSelector("involvedObject.name", about.Name),
 	).String()
-	f.objects = f.newInformer("the "+kind.Kind, &unstructured.Unstructured{}, listWatch(named, labels.Everything(), objects,
+	f.objects = f.newInformer("the "+kind.Kind, &unstructured.Unstructured{}, target.NewListWatch(named, labels.Everything(), objects,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) }, resource.Watch))
 	pods, events := core.CoreV1().Pods(about.Namespace), core.CoreV1().Events(about.Namespace)
-	f.pods = f.newInformer("its pods", &corev1.Pod{}, listWatch("", selector, core,
+	f.pods = f.newInformer("its pods", &corev1.Pod{}, target.NewListWatch("", selector, core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, pods.Watch))
-	f.events = f.newInformer("its events", &corev1.Event{}, listWatch(involved, labels.Everything(), core,
+	f.events = f.newInformer("its events", &corev1.Event{}, target.NewListWatch(involved, labels.Everything(), core,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }, events.Watch))
 	return f, nil
-}
-
-func listWatch(field string, selector labels.Selector, source any,
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) cache.ListerWatcher {
-	limit := func(o metav1.ListOptions) metav1.ListOptions {
-		o.FieldSelector, o.LabelSelector = field, selector.String()
-		return o
-	}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, limit(o)) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return follow(ctx, limit(o)) },
-	}, source)
 }
 
 // newInformer keeps objects in memory, without the fields that the view does not

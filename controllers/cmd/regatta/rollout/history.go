@@ -28,7 +28,7 @@ type historyOptions struct {
 }
 
 func historyCommand() *cobra.Command {
-	o := &historyOptions{Options: edit.NewOptions(rolloutKinds()), form: output.New(output.Text, output.YAML, output.JSON)}
+	o := &historyOptions{Options: edit.NewOptions(ListKinds()), form: output.New(output.Text, output.YAML, output.JSON)}
 	cmd := &cobra.Command{
 		Use:   "history " + edit.UsageArguments(o.Allowed),
 		Short: "List the revisions of a workload, or print one",

@@ -25,7 +25,7 @@ type restartOptions struct {
 }
 
 func restartCommand(preview edit.Preview) *cobra.Command {
-	o := &restartOptions{Options: edit.NewOptions(slices.DeleteFunc(rolloutKinds(), isSidecarSet))}
+	o := &restartOptions{Options: edit.NewOptions(slices.DeleteFunc(ListKinds(), isSidecarSet))}
 	cmd := &cobra.Command{
 		Use:   "restart " + edit.UsageArguments(o.Allowed) + " [--in-place]",
 		Short: "Recreate all pods of a workload, or restart their containers in place",
@@ -68,7 +68,7 @@ func (o *restartOptions) parseReferences(args []string) ([]edit.Reference, error
 		if i > 0 && word == arg { // the name of an object
 			continue
 		}
-		if slices.ContainsFunc(rolloutKinds(), func(k edit.Kind) bool { return isSidecarSet(k) && k.IsNamed(word) }) {
+		if slices.ContainsFunc(ListKinds(), func(k edit.Kind) bool { return isSidecarSet(k) && k.IsNamed(word) }) {
 			return nil, exit.RefusalError(errors.New("a SidecarSet has no pod template, so it cannot be restarted; " +
 				"to restart containers of a pod, create a ContainerRecreateRequest for the pod"))
 		}

@@ -96,13 +96,7 @@ func eventsOf(all []*corev1.Event, group string) []event {
 		if e.InvolvedObject.GroupVersionKind().Group != group {
 			continue
 		}
-		at := e.LastTimestamp.Time
-		if at.IsZero() {
-			at = e.EventTime.Time
-		}
-		if at.IsZero() {
-			at = e.CreationTimestamp.Time
-		}
+		at := TimeOfEvent(e)
 		g := byReason[e.Reason]
 		if g == nil {
 			g = &event{reason: joinLines(e.Reason), warning: e.Type == corev1.EventTypeWarning}
@@ -124,4 +118,14 @@ func eventsOf(all []*corev1.Event, group string) []event {
 		return cmp.Compare(a.reason, b.reason)
 	})
 	return out
+}
+
+// TimeOfEvent is when an event happened last, in whichever field its reporter has set.
+func TimeOfEvent(e *corev1.Event) time.Time {
+	for _, at := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return e.CreationTimestamp.Time
 }

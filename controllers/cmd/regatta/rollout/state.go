@@ -20,13 +20,15 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
-// state is the state of a rollout of any kind.
-type state struct {
+// State is the state of a rollout of any kind.
+type State struct {
 	kinds.View
-	// notes are what holds the rollout and what fails.
-	notes []string
-	// endless is why the rollout does not complete by itself, or why the status does not show that it did.
-	endless string
+	// Paused is true if a field of the spec stops the rollout.
+	Paused bool
+	// Notes are what holds the rollout and what fails.
+	Notes []string
+	// Endless is why the rollout does not complete by itself, or why the status does not show that it did.
+	Endless string
 }
 
 // troubles are the conditions that a user should know of while a rollout is not complete: by type, the status
@@ -48,35 +50,37 @@ var troubles = map[string]corev1.ConditionStatus{
 	gatedkinds.Stalled:                               corev1.ConditionTrue,
 }
 
-// readState reads the state of a rollout from the spec and the status of an object.
-func readState(kind edit.Kind, object *unstructured.Unstructured) (state, error) {
+// ReadState reads the state of a rollout from the spec and the status of an object. It returns an error for a kind that
+// has no rollout, and for an object whose fields cannot be read.
+func ReadState(kind edit.Kind, object *unstructured.Unstructured) (State, error) {
 	view, err := readView(kind, object)
 	if err != nil {
-		return state{}, err
+		return State{}, err
 	}
-	s := state{View: view}
+	s := State{View: view}
 	w, err := findWorkload(kind, object)
 	if err != nil {
-		return state{}, err
+		return State{}, err
 	}
 	paused, err := w.isPaused(object)
 	if err != nil {
-		return state{}, err
+		return State{}, err
 	}
+	s.Paused = paused
 	if paused {
 		field := w.fieldPath(w.kind.Paused...)
 		note := fmt.Sprintf("%s is true", field)
 		if len(w.at) == 0 {
 			note = fmt.Sprintf("paused; regatta rollout resume %s/%s lets it go on", kind.Names[0], object.GetName())
 		}
-		s.notes = append(s.notes, note)
+		s.Notes = append(s.Notes, note)
 	}
 	for _, c := range view.Conditions {
 		if troubles[c.Type] == c.Status && c.Status != "" {
-			s.notes = append(s.notes, describeCondition(c))
+			s.Notes = append(s.Notes, describeCondition(c))
 		}
 	}
-	s.endless = whyEndless(w, view, object)
+	s.Endless = whyEndless(w, view, object)
 	return s, nil
 }
 
@@ -110,7 +114,7 @@ func whyEndless(w workload, v kinds.View, object *unstructured.Unstructured) str
 }
 
 // describeProgress is the state in a line.
-func (s state) describeProgress() string {
+func (s State) describeProgress() string {
 	if !s.Observed {
 		return "the controller has not seen the change yet"
 	}
@@ -120,11 +124,11 @@ func (s state) describeProgress() string {
 	if s.Pods != s.Wanted {
 		text += fmt.Sprintf("; there are %d pods, and %d are wanted", s.Pods, s.Wanted)
 	}
-	return strings.Join(append([]string{text}, s.notes...), "; ")
+	return strings.Join(append([]string{text}, s.Notes...), "; ")
 }
 
 // describeCompletion is the state of a complete rollout in a line.
-func (s state) describeCompletion() string {
+func (s State) describeCompletion() string {
 	text := fmt.Sprintf("%d of %d pods are updated and available", s.Done, s.Wanted)
 	if s.Target < s.Wanted {
 		text += fmt.Sprintf("; the partition lets %d pods keep their revision", s.Wanted-s.Target)

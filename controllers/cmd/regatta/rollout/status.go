@@ -28,7 +28,7 @@ type statusOptions struct {
 }
 
 func statusCommand() *cobra.Command {
-	o := &statusOptions{Options: edit.NewOptions(rolloutKinds())}
+	o := &statusOptions{Options: edit.NewOptions(ListKinds())}
 	cmd := &cobra.Command{
 		Use:   "status " + edit.UsageArguments(o.Allowed),
 		Short: "Wait until a rollout is complete",
@@ -157,7 +157,7 @@ type statusPrinter struct {
 // printState prints a state of the object. It returns true if the rollout is complete, and an error if it
 // does not complete.
 func (p *statusPrinter) printState(live *unstructured.Unstructured) (bool, error) {
-	s, err := readState(p.object.Kind, live)
+	s, err := ReadState(p.object.Kind, live)
 	if err != nil {
 		return false, err
 	}
@@ -168,9 +168,9 @@ func (p *statusPrinter) printState(live *unstructured.Unstructured) (bool, error
 		p.checked = live.GetGeneration()
 	}
 	switch {
-	case s.endless != "":
+	case s.Endless != "":
 		return false, exit.RefusalError(fmt.Errorf("the rollout of %s cannot be waited for: %s (%s)",
-			p.object, s.endless, s.describeProgress()))
+			p.object, s.Endless, s.describeProgress()))
 	case s.IsComplete():
 		return true, p.printLine(printedName(p.object) + " is rolled out: " + s.describeCompletion())
 	case s.Observed && s.Deadline != "":

@@ -90,15 +90,15 @@ func TestTheStateOfEachKind(t *testing.T) {
 		{"a native DaemonSet that is complete", "daemonset", `{status: {desiredNumberScheduled: 5, currentNumberScheduled: 5, numberAvailable: 5, updatedNumberScheduled: 5}}`, "5 of 5 pods are updated and available", "5 of 5 pods are updated, 5 of them available", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, err := readState(kindOf(t, tc.word), withFields(t, tc.word, tc.fields))
+			s, err := ReadState(kindOf(t, tc.word), withFields(t, tc.word, tc.fields))
 			if err != nil {
 				t.Fatal(err)
 			}
 			complete := ""
-			if s.endless == "" && s.IsComplete() {
+			if s.Endless == "" && s.IsComplete() {
 				complete = s.describeCompletion()
 			}
-			if diff := cmp.Diff([]string{tc.complete, tc.progress, tc.endless, tc.deadline}, []string{complete, s.describeProgress(), s.endless, s.Deadline}); diff != "" {
+			if diff := cmp.Diff([]string{tc.complete, tc.progress, tc.endless, tc.deadline}, []string{complete, s.describeProgress(), s.Endless, s.Deadline}); diff != "" {
 				t.Errorf("complete, progress, endless, deadline (-want +got)\n%s", diff)
 			}
 		})
@@ -151,7 +151,7 @@ func TestTheKindsOfKubernetesAreCompleteAsForKubectl(t *testing.T) {
 			if word == "statefulset" {
 				_ = unstructured.SetNestedField(object.Object, c.partition, "spec", "updateStrategy", "rollingUpdate", "partition")
 			}
-			s, err := readState(kind, object)
+			s, err := ReadState(kind, object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -382,7 +382,7 @@ func TestObjectsOfAnyShape(t *testing.T) {
 					t.Fatal(err)
 				}
 				object := &edit.Object{Kind: kind, Live: damaged}
-				if s, err := readState(kind, damaged); err == nil {
+				if s, err := ReadState(kind, damaged); err == nil {
 					_, _ = s.describeProgress(), s.describeCompletion()
 				}
 				_ = whyPodsStay(object, damaged)

@@ -28,7 +28,7 @@ type undoOptions struct {
 }
 
 func undoCommand(preview edit.Preview) *cobra.Command {
-	o := &undoOptions{Options: edit.NewOptions(rolloutKinds())}
+	o := &undoOptions{Options: edit.NewOptions(ListKinds())}
 	cmd := &cobra.Command{
 		Use:   "undo " + edit.UsageArguments(o.Allowed) + " [--to-revision N]",
 		Short: "Go back to an earlier revision",
@@ -56,7 +56,7 @@ pause keeps pods from changing, undo says so and names the command that lets the
 }
 
 func abortCommand(preview edit.Preview) *cobra.Command {
-	o := &undoOptions{Options: edit.NewOptions(rolloutKinds())}
+	o := &undoOptions{Options: edit.NewOptions(ListKinds())}
 	cmd := &cobra.Command{
 		Use:   "abort " + edit.UsageArguments(o.Allowed),
 		Short: "Go back to the revision before a rollout that is not complete",

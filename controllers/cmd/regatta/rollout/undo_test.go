@@ -27,7 +27,7 @@ func words() []string { return slices.Sorted(maps.Keys(samples)) }
 
 func kindOf(t *testing.T, word string) edit.Kind {
 	t.Helper()
-	for _, k := range rolloutKinds() {
+	for _, k := range ListKinds() {
 		if k.IsNamed(word) {
 			return k
 		}

@@ -32,8 +32,8 @@ var subsetKinds = map[string]schema.GroupKind{
 	"cloneSetTemplate": cloneSet, "advancedStatefulSetTemplate": advancedSet, "statefulSetTemplate": nativeSet, "deploymentTemplate": deployment,
 }
 
-// rolloutKinds are the kinds that have revisions.
-func rolloutKinds() []edit.Kind {
+// ListKinds returns the kinds that have rollouts and revisions.
+func ListKinds() []edit.Kind {
 	all := []schema.GroupKind{cloneSet, advancedSet, advancedDaemon, sidecarSet, unitedDeployment, deployment, nativeSet, nativeDaemon}
 	return edit.SelectKinds(func(k edit.Kind) bool { return slices.Contains(all, k.GroupKind()) })
 }

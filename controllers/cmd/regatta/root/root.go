@@ -8,6 +8,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/check"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/create"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/dashboard"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/migrate"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/pods"
@@ -56,7 +57,7 @@ kubectl does. Installed as kubectl-regatta it is the plugin "kubectl regatta".`,
 	addCommands(root, changes, rollout.NewCommand(simulate), set.NewCommand(simulate), scale.NewCommand(), scale.NewScaleDownCommand(), scale.NewPartitionCommand(simulate), create.NewCommand(),
 		pods.NewExposeCommand(), pods.NewAutoscaleCommand(), migrate.NewCommand())
 	addCommands(root, reaches, pods.NewExecCommand(), pods.NewLogsCommand())
-	addCommands(root, explains, why.NewCommand(), sidecar.NewCommand(policies.Builtin))
+	addCommands(root, explains, why.NewCommand(), dashboard.NewCommand(), sidecar.NewCommand(policies.Builtin))
 	addCommands(root, writes, policy.New(policies.Builtin, policy.WithRunner(gate.Child{})))
 	addCommands(root, operates, preflight.NewCommand(), check.NewCommand(policies.Builtin), support.NewCommand(policies.Builtin), version.NewCommand(policies.Builtin))
 	return exit.WithExitCodes(root)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
@@ -16,6 +17,8 @@ import (
 type Access struct {
 	Core    kubernetes.Interface
 	Objects dynamic.Interface
+	// Metadata reads the metadata of objects only.
+	Metadata metadata.Interface
 	// Asker asks the managers.
 	Asker *managers.Asker
 }
@@ -35,6 +38,9 @@ func (c *Cluster) OpenClients(asked managers.Flags) (*Access, error) {
 		config.Timeout = 0
 	}
 	if a.Core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	if a.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	if a.Objects, err = dynamic.NewForConfig(config); err != nil {

@@ -47,7 +47,7 @@ unless --force is set.`,
 			if err != nil {
 				return err
 			}
-			if why := promotionBlockers(of); len(why) > 0 && !force {
+			if why := PromotionBlockers(of); len(why) > 0 && !force {
 				for _, line := range why {
 					fmt.Fprintln(cmd.OutOrStdout(), line)
 				}
@@ -87,16 +87,16 @@ func nextMode(of v1alpha1.AnyPolicyBundle, to string) (v1alpha1.PolicyMode, erro
 	return v1alpha1.PolicyModeEnforce, nil
 }
 
-// promotionBlockers returns why a bundle should not be promoted.
-func promotionBlockers(of v1alpha1.AnyPolicyBundle) (out []string) {
+// PromotionBlockers returns why a bundle should not be promoted; none if it can be.
+func PromotionBlockers(of v1alpha1.AnyPolicyBundle) (out []string) {
 	st := of.GetStatus()
-	if c := findCondition(of, v1alpha1.PolicyBundleReady); !isBundleReady(of) {
+	if c := FindCondition(of, v1alpha1.PolicyBundleReady); !IsReady(of) {
 		out = append(out, fmt.Sprintf("It has not passed the gate: %s %s", c.Reason, c.Message))
 	}
 	if n := outdatedReplicas(st); n > 0 {
 		out = append(out, fmt.Sprintf("%d of %d replicas do not run it yet.", n, len(st.Replicas)))
 	}
-	if s := sumShadow(st); s != nil {
+	if s := SumShadow(st); s != nil {
 		if s.Errors > 0 {
 			out = append(out, fmt.Sprintf("In shadow, %d decisions failed.", s.Errors))
 		}
@@ -122,7 +122,7 @@ func (b *Bundles) waitForReplicas(cmd *cobra.Command, name string, patience time
 		return err
 	}
 	printBundleState(cmd.OutOrStdout(), of)
-	if !isBundleReady(of) {
+	if !IsReady(of) {
 		return exit.RefusalError(errors.New("the bundle is not what its spec says"))
 	}
 	return nil
@@ -130,5 +130,5 @@ func (b *Bundles) waitForReplicas(cmd *cobra.Command, name string, patience time
 
 func printBundleState(out io.Writer, of v1alpha1.AnyPolicyBundle) {
 	st := of.GetStatus()
-	fmt.Fprintf(out, "%s: %s %d of %d replicas run it.\n", of.GetName(), findCondition(of, v1alpha1.PolicyBundleReady).Message, len(st.Replicas)-outdatedReplicas(st), len(st.Replicas))
+	fmt.Fprintf(out, "%s: %s %d of %d replicas run it.\n", of.GetName(), FindCondition(of, v1alpha1.PolicyBundleReady).Message, len(st.Replicas)-outdatedReplicas(st), len(st.Replicas))
 }

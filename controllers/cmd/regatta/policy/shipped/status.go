@@ -62,7 +62,7 @@ It ends with 1 if a bundle is not what its spec says.`,
 			default:
 				err = printTable(out, found)
 			}
-			if err == nil && slices.ContainsFunc(found, func(of v1alpha1.AnyPolicyBundle) bool { return !isBundleReady(of) }) {
+			if err == nil && slices.ContainsFunc(found, func(of v1alpha1.AnyPolicyBundle) bool { return !IsReady(of) }) {
 				return exit.RefusalError(fmt.Errorf("not every bundle is what its spec says"))
 			}
 			return err
@@ -73,7 +73,8 @@ It ends with 1 if a bundle is not what its spec says.`,
 	return cmd
 }
 
-func findCondition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
+// FindCondition returns a condition of a bundle, Unknown if its status does not have it yet.
+func FindCondition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
 	for _, c := range of.GetStatus().Conditions {
 		if c.Type == name {
 			return c
@@ -82,8 +83,9 @@ func findCondition(of v1alpha1.AnyPolicyBundle, name string) metav1.Condition {
 	return metav1.Condition{Type: name, Status: metav1.ConditionUnknown, Reason: "NotYet"}
 }
 
-func isBundleReady(of v1alpha1.AnyPolicyBundle) bool {
-	return isStatusCurrent(of) && findCondition(of, v1alpha1.PolicyBundleReady).Status == metav1.ConditionTrue
+// IsReady is true if the condition Ready of a bundle is True and of its newest spec.
+func IsReady(of v1alpha1.AnyPolicyBundle) bool {
+	return isStatusCurrent(of) && FindCondition(of, v1alpha1.PolicyBundleReady).Status == metav1.ConditionTrue
 }
 
 func printTable(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
@@ -95,7 +97,7 @@ func printTable(out io.Writer, all []v1alpha1.AnyPolicyBundle) error {
 		if st.Candidate != nil {
 			tried = st.Candidate.Revision
 		}
-		c := findCondition(of, v1alpha1.PolicyBundleReady)
+		c := FindCondition(of, v1alpha1.PolicyBundleReady)
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", of.GetName(), of.DesiredSpec().Mode, c.Status, cmp.Or(st.ActiveRevision, "-"), tried,
 			len(st.Replicas)-outdatedReplicas(st), len(st.Replicas), c.Reason)
 	}
@@ -113,12 +115,12 @@ func printBundle(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 	if len(w.Namespaces) > 0 {
 		fmt.Fprintf(out, " in %s", strings.Join(w.Namespaces, ", "))
 	}
-	fmt.Fprintf(out, ". %s\n", findCondition(of, v1alpha1.PolicyBundleReady).Message)
+	fmt.Fprintf(out, ". %s\n", FindCondition(of, v1alpha1.PolicyBundleReady).Message)
 	if st.Fetched != nil {
 		fmt.Fprintf(out, "  source    %s, %s ago\n", st.Fetched.Reference, formatAge(now, st.Fetched.Time))
 	}
 	for _, stage := range v1alpha1.PolicyBundleStages() {
-		c := findCondition(of, stage)
+		c := FindCondition(of, stage)
 		fmt.Fprintf(out, "  %-12s %-8s %s\n", stage, c.Status, c.Reason)
 	}
 	for _, e := range st.Errors {
@@ -138,8 +140,8 @@ func printBundle(out io.Writer, of v1alpha1.AnyPolicyBundle, now time.Time) {
 		}
 		fmt.Fprintln(out)
 	}
-	if s := sumShadow(st); s != nil {
-		fmt.Fprintf(out, "  shadow    %s in %s\n", s.formatCounts(), formatAge(now, s.Since))
+	if s := SumShadow(st); s != nil {
+		fmt.Fprintf(out, "  shadow    %s in %s\n", formatShadowCounts(s), formatAge(now, s.Since))
 		for _, d := range s.Differences {
 			fmt.Fprintf(out, "    %6d %-8s %s: %s -> %s\n", d.Count, d.Kind, d.Point, cmp.Or(d.Reason, "-"), cmp.Or(d.Candidate, "-"))
 		}
@@ -153,24 +155,20 @@ func formatAge(now time.Time, t metav1.Time) string {
 	return now.Sub(t.Time).Round(time.Second).String()
 }
 
-// shadow is what all replicas counted together.
-type shadow struct{ v1alpha1.PolicyShadow }
-
-func (s *shadow) formatCounts() string {
+func formatShadowCounts(s *v1alpha1.PolicyShadow) string {
 	return fmt.Sprintf("%d decisions compared: %d stricter, %d looser, %d changed, %d errors, %d skipped", s.Compared, s.Stricter, s.Looser, s.Changed, s.Errors, s.Skipped)
 }
 
-// sumShadow sums up the counts of the replicas; nil if no revision is in shadow.
-func sumShadow(st *v1alpha1.PolicyBundleStatus) *shadow {
-	var out *shadow
+// SumShadow sums up the counts of the replicas of a bundle; nil if no revision is in shadow.
+func SumShadow(st *v1alpha1.PolicyBundleStatus) *v1alpha1.PolicyShadow {
+	var out *v1alpha1.PolicyShadow
 	groups := map[v1alpha1.PolicyDifference]int64{}
 	for _, r := range st.Replicas {
 		if r.Shadow == nil {
 			continue
 		}
 		if out == nil {
-			out = &shadow{}
-			out.Since = r.Shadow.Since
+			out = &v1alpha1.PolicyShadow{Since: r.Shadow.Since}
 		}
 		if r.Shadow.Since.Before(&out.Since) {
 			out.Since = r.Shadow.Since
