@@ -308,6 +308,9 @@ func TestKrewFindsTheCommandLine(t *testing.T) {
 		if len(packed[p.Bin]) == 0 || len(packed["LICENSE"]) == 0 {
 			t.Errorf("%s has no %s, or no licence", file, p.Bin)
 		}
+		if has, isWindows := packed["kubectl_complete-regatta"] != "", o.Systems[i].OS == "windows"; has == isWindows {
+			t.Errorf("%s has the script that completes words: %t", file, has)
+		}
 	}
 }
 

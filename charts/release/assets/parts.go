@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
+	_ "embed" // for the script of kubectl
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -185,6 +186,11 @@ func fileOf(program string, system v1.Platform) string {
 	return program
 }
 
+// kubectlCompletion is the script that kubectl runs to complete "kubectl regatta". Windows cannot run it.
+//
+//go:embed kubectl_complete-regatta
+var kubectlCompletion []byte
+
 // packProgram compiles the command line for a system, and packs it as users of the system expect it. Its SBOM is written beside.
 func (w *writer) packProgram(ctx context.Context, system v1.Platform) (file string, content []byte, err error) {
 	folder, err := os.MkdirTemp("", "regatta-program-")
@@ -218,6 +224,7 @@ func (w *writer) packProgram(ctx context.Context, system v1.Platform) (file stri
 		content, err = archive.PackZip(files, w.Origin.Created)
 		return name + ".zip", content, err
 	}
+	files = append(files, archive.File{Path: "kubectl_complete-regatta", Mode: 0o755, Content: kubectlCompletion})
 	content, err = archive.PackTarGz(files, w.Origin.Created)
 	return name + ".tar.gz", content, err
 }
