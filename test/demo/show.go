@@ -214,14 +214,15 @@ export KUBECONFIG=%s PATH=%s:%s:$PATH
 
   1. Freeze all changes, and ask why nothing moves:
        kubectl apply -f policies/examples/change-freeze/bundle.yaml
-       kubectl patch cloneset cs-demo --type=json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nginx:1.29"}]'
+       regatta set image clone/cs-demo nginx=nginx:1.29
        regatta why clone/cs-demo%s
-  2. Watch a rollout:
+  2. Watch a rollout, in the terminal or in a browser:
        regatta rollout watch clone/cs-demo%s
+       regatta dashboard -A%s
   3. Change a policy and test it:
        regatta policy test policies/examples/one-zone-at-a-time --coverage
 
-`, i.Kubeconfig, i.Tools, filepath.Join(s.root, "bin"), endpoint, endpoint)
+`, i.Kubeconfig, i.Tools, filepath.Join(s.root, "bin"), endpoint, endpoint, endpoint)
 	if o.kubeconfig == "" {
 		fmt.Println("make demo-down removes the cluster.")
 	}

@@ -48,7 +48,7 @@ func (u *user) openDashboard(ctx context.Context) string {
 		stop()
 		_ = command.Wait() // it ends by a signal
 	})
-	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?secret=\w+`)
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\w{20,}/`)
 	Eventually(out.String).Should(MatchRegexp(address.String()))
 	return address.FindString(out.String())
 }

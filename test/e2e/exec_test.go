@@ -98,8 +98,8 @@ var _ = Describe("the pods of a CloneSet", func() {
 	It("are behind a Service, and have an autoscaler that reads their scale", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("web", 2, "nginx:1.20"))
-		Expect(regatta(u, "expose", "clone/web", "--port", "80", "--target-port", "8080")).To(Equal("service/web created"))
-		Expect(regatta(u, "autoscale", "clone/web", "--min", "2", "--max", "3", "--cpu", "80%")).To(Equal("horizontalpodautoscaler.autoscaling/web created"))
+		Expect(regatta(u, "expose", "clone/web", "--port", "80", "--target-port", "8080")).To(Equal("service/web exposed"))
+		Expect(regatta(u, "autoscale", "clone/web", "--min", "2", "--max", "3", "--cpu", "80%")).To(Equal("horizontalpodautoscaler.autoscaling/web autoscaled"))
 		Eventually(u.status).WithArguments("web").Should(Equal(settled(2)))
 		endpoints := func() []string {
 			return strings.Fields(u.kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "jsonpath={.items[*].endpoints[*].targetRef.name}"))

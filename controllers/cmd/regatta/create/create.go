@@ -114,7 +114,7 @@ func (c *creation) createObject(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return withUsageCode(err)
 	}
-	return c.options.CreateObject(cmd.Context(), cmd.OutOrStdout(), c.kind, object)
+	return c.options.CreateObject(cmd.Context(), cmd.OutOrStdout(), c.kind, object, "created")
 }
 
 // withUsageCode keeps the exit code of an error that has one.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +93,7 @@ func (s *stubManagers) FetchExplanation(_ context.Context, q managers.Question) 
 
 func (s *stubManagers) FetchDecisions(context.Context, managers.Decisions) ([]decision.Record, []error, error) {
 	return []decision.Record{{
-		ID: 1, Origin: "manager-0", Time: time.Now().Truncate(time.Hour), Point: "rollout/plan", Subject: decision.Subject{Kind: "CloneSet", Namespace: "default", Name: "web"},
+		ID: 1, Origin: "manager-0", Time: time.Now().Truncate(time.Minute), Point: "rollout/plan", Subject: decision.Subject{Kind: "CloneSet", Namespace: "default", Name: "web"},
 		Outcome: decision.Decided, Rules: []string{"freeze.yearend"}, Duration: 1500 * time.Microsecond,
 		Output: &points.PlanOutput{Holds: []decision.Hold{{Rule: "freeze.yearend", Reason: "ChangeFreeze", Message: "The year-end freeze is on. " + hostile}}},
 	}}, nil, nil
@@ -186,7 +187,9 @@ type visitor struct {
 // newVisitor opens the page of a dashboard in a browser.
 func newVisitor(t *testing.T, s *server, language string) *visitor {
 	t.Helper()
-	if err := browser.Install(t.Context(), os.Stderr); err != nil {
+	if err := browser.Install(t.Context(), os.Stderr); err != nil && os.Geteuid() != 0 {
+		t.Skipf("only root can install a browser: %v", err)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	page, err := browser.Open(t.Context(), language)
@@ -360,7 +363,7 @@ func TestTheCommandServesUntilItIsInterrupted(t *testing.T) {
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
 	select {
 	case text := <-out.seen:
-		if !strings.Contains(text, "http://127.0.0.1:") || !strings.Contains(text, "/?secret=") {
+		if !regexp.MustCompile(`http://127\.0\.0\.1:\d+/\w{20,}/\n`).MatchString(text) {
 			t.Errorf("it prints %q", text)
 		}
 	case err := <-ended:

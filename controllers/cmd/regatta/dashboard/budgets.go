@@ -39,21 +39,19 @@ type budgetUse struct {
 
 func (c *collector) openBudgets(ctx context.Context) page {
 	return newGroupPage(c.startGroup(ctx, &c.budgets, func(feed *changeFeed) []*watcher {
-		return c.openWatchers(feed, watchedResource{policyv1beta1.GroupVersion.WithResource("podunavailablebudgets"), "PodUnavailableBudgets", false})
+		return c.openWatchers(feed, watchedResource{policyv1beta1.GroupVersion.WithResource("podunavailablebudgets"), false})
 	}), collectBudgets)
 }
 
-func collectBudgets(g *watchGroup) (out []row) {
-	for _, object := range listObjects[*unstructured.Unstructured](g.watchers[0]) {
-		id := "budget/" + object.GetNamespace() + "/" + object.GetName()
+func collectBudgets(g *watchGroup) []row {
+	return g.cache.rowsOf(listObjects[*unstructured.Unstructured](g.watchers[0]), func(o *unstructured.Unstructured) row {
+		id := "budget/" + o.GetNamespace() + "/" + o.GetName()
 		b := &policyv1beta1.PodUnavailableBudget{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, b); err != nil {
-			out = append(out, newProblemRow(id, err))
-			continue
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, b); err != nil {
+			return newProblemRow(id, err)
 		}
-		out = append(out, row{id, newBudgetRow(b)})
-	}
-	return out
+		return row{id, newBudgetRow(b)}
+	})
 }
 
 func newBudgetRow(b *policyv1beta1.PodUnavailableBudget) budgetRow {

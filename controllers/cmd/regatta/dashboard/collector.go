@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
@@ -48,6 +49,30 @@ func newCollector(access *target.Access, namespace string) *collector {
 type watchGroup struct {
 	feed     *changeFeed
 	watchers []*watcher
+	cache    rowCache
+}
+
+// rowCache keeps the rows of objects, so that streams make a row only of an object that has changed.
+type rowCache struct {
+	mu   sync.Mutex
+	rows map[*unstructured.Unstructured]row
+}
+
+// rowsOf returns the rows of all objects of a page.
+func (c *rowCache) rowsOf(objects []*unstructured.Unstructured, newRow func(*unstructured.Unstructured) row) (out []row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[*unstructured.Unstructured]row, len(objects))
+	for _, o := range objects {
+		one, ok := c.rows[o]
+		if !ok {
+			one = newRow(o)
+		}
+		next[o] = one
+		out = append(out, one)
+	}
+	c.rows = next
+	return out
 }
 
 // startGroup returns the group at place, which it makes and starts if there is none yet.
@@ -56,7 +81,7 @@ func (c *collector) startGroup(ctx context.Context, place **watchGroup, open fun
 	defer c.mu.Unlock()
 	if *place == nil {
 		feed := &changeFeed{}
-		*place = &watchGroup{feed, open(feed)}
+		*place = &watchGroup{feed: feed, watchers: open(feed)}
 		for _, w := range (*place).watchers {
 			go w.runWatch(ctx)
 		}
@@ -67,7 +92,6 @@ func (c *collector) startGroup(ctx context.Context, place **watchGroup, open fun
 // watchedResource is a resource that a page shows.
 type watchedResource struct {
 	schema.GroupVersionResource
-	what          string
 	clusterScoped bool
 }
 
@@ -78,7 +102,7 @@ func (c *collector) openWatchers(feed *changeFeed, resources ...watchedResource)
 		if r.clusterScoped {
 			namespace = ""
 		}
-		out = append(out, newObjectWatcher(c.access.Objects, r.what, r.GroupVersionResource, namespace, "", feed))
+		out = append(out, newObjectWatcher(c.access.Objects, r.GroupVersionResource, namespace, "", feed))
 	}
 	return out
 }
@@ -89,9 +113,9 @@ func describeGroup(watchers []*watcher) (out []row) {
 	for _, w := range watchers {
 		if err := w.findProblem(); err != nil {
 			out = append(out, newProblemRow(w.what, err))
-			continue
+		} else {
+			synced = synced && w.informer.HasSynced()
 		}
-		synced = synced && w.informer.HasSynced()
 	}
 	return append(out, row{"sync", syncRow{"sync", synced}})
 }
@@ -129,6 +153,8 @@ func newGroupPage(g *watchGroup, rows func(*watchGroup) []row) *groupPage {
 func (p *groupPage) collectRows() []row {
 	return append(describeGroup(p.group.watchers), p.rows(p.group)...)
 }
+
+func (p *groupPage) isStale() bool { return false }
 
 func (p *groupPage) changeSignal() <-chan struct{} { return p.changed }
 

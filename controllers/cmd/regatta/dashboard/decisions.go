@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,10 +19,10 @@ import (
 const (
 	// decisionInterval is the time between two questions to the managers for new decisions, while a page shows them.
 	decisionInterval = 2 * time.Second
-	// firstDecisions is the age of the oldest decision that the page begins with.
+	// firstDecisions is the age of the oldest decision that the page shows.
 	firstDecisions = 10 * time.Minute
-	// overlap is how much of the time before the latest decision is asked for again: managers have clocks of their own, and a
-	// manager may write a decision down a moment after it made it.
+	// overlap is how much of the time before the last question is asked for again: a manager may write a decision down a moment
+	// after it made it.
 	overlap = 10 * time.Second
 	// maxDecisions is how many decisions the page shows, the latest ones, and how many each manager sends at once.
 	maxDecisions = 1_000
@@ -63,13 +64,14 @@ type decisionLog struct {
 	now       func() time.Time
 	feed      *changeFeed
 
-	mu      sync.Mutex
-	users   int
-	stop    context.CancelFunc
-	rows    []row // the latest first
-	latest  time.Time
-	asked   bool
-	silence error
+	mu    sync.Mutex
+	users int
+	stop  context.CancelFunc
+	rows  []row // the latest first
+	// complete is when the last question was asked that all managers have answered in full.
+	complete time.Time
+	asked    bool
+	problems []error
 }
 
 func (c *collector) openDecisions(ctx context.Context) page {
@@ -90,6 +92,7 @@ type decisionPage struct {
 }
 
 func (p *decisionPage) collectRows() []row            { return p.log.collectRows() }
+func (p *decisionPage) isStale() bool                 { return false }
 func (p *decisionPage) changeSignal() <-chan struct{} { return p.changed }
 func (p *decisionPage) closePage()                    { p.release() }
 
@@ -125,27 +128,35 @@ func (l *decisionLog) askManagers(ctx context.Context) {
 	}
 }
 
-// askOnce asks for the decisions that are newer than those that are there.
+// askOnce asks for the decisions since the last question that all managers have answered in full. What a manager did not
+// answer is asked for again.
 func (l *decisionLog) askOnce(ctx context.Context) {
+	now := l.now()
 	l.mu.Lock()
 	since := firstDecisions
-	if !l.latest.IsZero() {
-		since = min(max(l.now().Sub(l.latest), 0)+overlap, firstDecisions)
+	if !l.complete.IsZero() {
+		since = min(max(now.Sub(l.complete), 0)+overlap, firstDecisions)
 	}
 	l.mu.Unlock()
-	records, _, err := l.asker.FetchDecisions(ctx, managers.Decisions{Since: since, Namespace: l.namespace, Limit: maxDecisions})
+	records, warnings, err := l.asker.FetchDecisions(ctx, managers.Decisions{Since: since, Namespace: l.namespace, Limit: maxDecisions})
 	if ctx.Err() != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked, l.silence = true, err
-	l.addRecords(records)
+	l.asked, l.problems = true, warnings
+	if err != nil {
+		l.problems = append(l.problems, err)
+	}
+	if len(l.problems) == 0 {
+		l.complete = now
+	}
+	l.addRecords(records, now)
 	l.feed.notifyListeners()
 }
 
-// addRecords adds records that are not there yet.
-func (l *decisionLog) addRecords(records []decision.Record) {
+// addRecords adds records that are not there yet, and drops those that are too old.
+func (l *decisionLog) addRecords(records []decision.Record, now time.Time) {
 	known := make(map[string]bool, len(l.rows))
 	for _, r := range l.rows {
 		known[r.ID] = true
@@ -155,20 +166,20 @@ func (l *decisionLog) addRecords(records []decision.Record) {
 		if id := fmt.Sprintf("decision/%s/%d/%d", r.Origin, r.Time.UnixNano(), r.ID); !known[id] {
 			l.rows = append(l.rows, row{id, newDecisionRow(r)})
 		}
-		if r.Time.After(l.latest) {
-			l.latest = r.Time
-		}
 	}
-	slices.SortStableFunc(l.rows, func(a, b row) int { return int(b.Data.(decisionRow).At - a.Data.(decisionRow).At) })
+	timeOf := func(r row) int64 { return r.Data.(decisionRow).At }
+	slices.SortStableFunc(l.rows, func(a, b row) int { return cmp.Compare(timeOf(b), timeOf(a)) })
 	l.rows = l.rows[:min(len(l.rows), maxDecisions)]
+	oldest := now.Add(-firstDecisions - overlap).UnixMilli()
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return timeOf(r) < oldest })
 }
 
 func (l *decisionLog) collectRows() []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := append([]row{{"sync", syncRow{"sync", l.asked}}}, l.rows...)
-	if l.silence != nil {
-		out = append(out, newProblemRow("decisions", l.silence))
+	for i, err := range l.problems {
+		out = append(out, newProblemRow(fmt.Sprint("decisions/", i), err))
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/sidecarset/podmeta"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 )
@@ -24,7 +25,7 @@ const (
 	// maxLabels and maxLabelBytes bound the labels of a pod that the page can group by.
 	maxLabels     = 16
 	maxLabelBytes = 128
-	// sameWave is the longest time between the updates of two pods of one wave.
+	// sameWave is the longest time between the update of a pod and that of the next one in its wave.
 	sameWave = 5 * time.Second
 )
 
@@ -36,8 +37,8 @@ type podRow struct {
 	Node      string `json:"node,omitempty"`
 	Zone      string `json:"zone,omitempty"`
 	Revision  string `json:"revision,omitempty"`
-	// State is a verdict of package explain where the managers explain the pod. Else it is Deleting, UpToDate for a pod that
-	// is ready, or NotReady.
+	// State is a verdict of package explain where the managers explain the pod. Else it is Deleting, NotReady, UpToDate or
+	// Outdated for a pod that is ready, or Ready where the newest revision is not known.
 	State string `json:"state"`
 	// Problem is why a container waits, such as ImagePullBackOff.
 	Problem string `json:"problem,omitempty"`
@@ -59,17 +60,16 @@ type podRow struct {
 
 // podsOfRollout describes the pods of a workload.
 type podsOfRollout struct {
-	kind     string
-	name     string
-	revision string
-	zones    map[string]string // by node
-	answers  map[types.NamespacedName]*explain.Answer
-	order    map[types.NamespacedName]int
+	head    workloadRow
+	zones   map[string]string // by node
+	owners  map[string]bool   // UIDs of what may own the pods
+	answers map[types.NamespacedName]*explain.Answer
+	order   map[types.NamespacedName]int
 }
 
-func newPodsOfRollout(head workloadRow, reply *explain.Reply, zones map[string]string) *podsOfRollout {
+func newPodsOfRollout(head workloadRow, reply *explain.Reply) *podsOfRollout {
 	all := &podsOfRollout{
-		kind: head.Kind, name: head.Name, revision: head.Revision, zones: zones,
+		head: head, zones: map[string]string{}, owners: map[string]bool{},
 		answers: map[types.NamespacedName]*explain.Answer{}, order: map[types.NamespacedName]int{},
 	}
 	if reply == nil {
@@ -96,52 +96,84 @@ func (all *podsOfRollout) collectRows(pods []*corev1.Pod) []*podRow {
 }
 
 // belongsToWorkload is false for a pod that the selector selects and that another workload owns. SidecarSets own no pods: a
-// pod belongs to one that has injected its containers, or about which the managers explain it.
+// pod belongs to one that has injected its containers, or about which the managers explain it. The subsets of a UnitedDeployment own
+// its pods, and their names begin with its name.
 func (all *podsOfRollout) belongsToWorkload(pod *corev1.Pod) bool {
-	if all.kind == "SidecarSet" {
-		names := strings.Split(pod.Annotations[kruise.SidecarSetInjectedListKey], ",")
-		_, explained := all.answers[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-		return explained || slices.Contains(names, all.name)
-	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
+	case all.head.Kind == "SidecarSet":
+		names := strings.Split(pod.Annotations[kruise.SidecarSetInjectedListKey], ",")
+		_, explained := all.answers[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+		return explained || slices.Contains(names, all.head.Name)
 	case owner == nil:
 		return false
-	case all.kind == "Deployment", all.kind == "UnitedDeployment":
-		return true // through a ReplicaSet or a subset
+	case all.head.Kind == "UnitedDeployment":
+		return strings.HasPrefix(owner.Name, all.head.Name+"-")
 	}
-	return owner.Kind == all.kind && owner.Name == all.name
+	return all.owners[string(owner.UID)]
 }
 
 func (all *podsOfRollout) newRow(pod *corev1.Pod) *podRow {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	r := &podRow{
 		Type: "pod", Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Zone: all.zones[pod.Spec.NodeName],
-		Revision: cmp.Or(pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]), Ready: availability.HasReadyCondition(pod), Position: all.order[key],
+		Revision: all.revisionOf(pod), Ready: availability.HasReadyCondition(pod), Position: all.order[key],
 		Problem: containerProblem(pod), Labels: boundedLabels(pod.Labels),
 	}
-	r.Updated = all.revision != "" && (r.Revision == all.revision || r.Revision != "" && strings.HasSuffix(all.revision, "-"+r.Revision))
-	switch a := all.answers[key]; {
-	case pod.DeletionTimestamp != nil:
-		r.State = string(explain.Deleting)
-	case a != nil:
-		r.State, r.Reason, r.Message, r.Rule, r.Until = string(a.Verdict), a.Reason, a.Message, a.Rule, a.Until
+	newest := all.head.Revision
+	r.Updated = newest != "" && (r.Revision == newest || r.Revision != "" && strings.HasSuffix(newest, "-"+r.Revision))
+	a := all.answers[key]
+	if a != nil {
+		r.Reason, r.Message, r.Rule, r.Until = a.Reason, a.Message, a.Rule, a.Until
 		if a.From != "" {
 			r.Revision, r.Updated = a.From, a.From == a.To
 		}
-	case r.Ready:
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		r.State = string(explain.Deleting)
+	case a != nil:
+		r.State = string(a.Verdict)
+	case !r.Ready:
+		r.State = stateNotReady
+	case newest == "":
+		r.State = stateReady
+	case r.Updated:
 		r.State = string(explain.UpToDate)
 	default:
-		r.State = "NotReady"
+		r.State = stateOutdated
 	}
-	r.UpdatedAt, r.ReadyAt = updateTimes(pod)
+	r.UpdatedAt, r.ReadyAt = all.updateTimes(pod)
 	return r
 }
 
-// updateTimes returns when a pod got its revision, by its creation or by an update in place, and when it became ready.
-func updateTimes(pod *corev1.Pod) (updated, ready int64) {
+// States of pods that the managers do not explain.
+const (
+	stateNotReady = "NotReady"
+	stateReady    = "Ready"
+	stateOutdated = "Outdated"
+)
+
+// revisionOf returns the revision of a pod as far as it concerns the workload.
+func (all *podsOfRollout) revisionOf(pod *corev1.Pod) string {
+	switch all.head.Kind {
+	case "SidecarSet":
+		return "" // the managers say it
+	case "UnitedDeployment":
+		return pod.Labels[kruise.ControllerRevisionHashKey]
+	}
+	return cmp.Or(pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+}
+
+// updateTimes returns when a pod got its revision of the workload, and when it became ready, in milliseconds since 1970; 0 if it is not
+// ready. A pod got its revision by its creation, or later by an update in place.
+func (all *podsOfRollout) updateTimes(pod *corev1.Pod) (updated, ready int64) {
 	at := pod.CreationTimestamp.Time
-	if state, err := inplace.DecodeState(pod); err == nil && state != nil && state.UpdateTimestamp.After(at) {
+	if all.head.Kind == "SidecarSet" {
+		if entries, err := podmeta.Read(pod, kruise.SidecarSetHashKey); err == nil && entries[all.head.Name].UpdateTimestamp.After(at) {
+			at = entries[all.head.Name].UpdateTimestamp.Time
+		}
+	} else if state, err := inplace.DecodeState(pod); err == nil && state != nil && state.UpdateTimestamp.After(at) {
 		at = state.UpdateTimestamp.Time
 	}
 	if c := inplace.FindCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
@@ -153,7 +185,7 @@ func updateTimes(pod *corev1.Pod) (updated, ready int64) {
 // containerProblem returns why a container of a pod does not run.
 func containerProblem(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
-		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" {
+		if w := s.State.Waiting; w != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, w.Reason) {
 			return w.Reason
 		}
 	}
@@ -172,7 +204,7 @@ func trimContainers(all []corev1.ContainerStatus) (out []corev1.ContainerStatus)
 // keepAnnotations keeps the annotations that the page reads.
 func keepAnnotations(all map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, key := range []string{kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateLegacyKey, kruise.SidecarSetInjectedListKey} {
+	for _, key := range []string{kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateLegacyKey, kruise.SidecarSetInjectedListKey, kruise.SidecarSetHashKey} {
 		if value, ok := all[key]; ok {
 			out[key] = value
 		}

@@ -4,6 +4,7 @@ package dashboard
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,9 @@ import (
 	policyv1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/shipped"
 )
+
+// revisionForm is the form of revisions, which stand in commands to copy.
+var revisionForm = regexp.MustCompile("^[0-9a-f]{6,64}$")
 
 // bundleRow is a bundle of policies.
 type bundleRow struct {
@@ -39,24 +43,24 @@ type bundleRow struct {
 func (c *collector) openPolicies(ctx context.Context) page {
 	return newGroupPage(c.startGroup(ctx, &c.policies, func(feed *changeFeed) []*watcher {
 		return c.openWatchers(feed,
-			watchedResource{policyv1alpha1.GroupVersion.WithResource("clusterpolicybundles"), "ClusterPolicyBundles", true},
-			watchedResource{policyv1alpha1.GroupVersion.WithResource("policybundles"), "PolicyBundles", false})
+			watchedResource{policyv1alpha1.GroupVersion.WithResource("clusterpolicybundles"), true},
+			watchedResource{policyv1alpha1.GroupVersion.WithResource("policybundles"), false})
 	}), collectBundles)
 }
 
-func collectBundles(g *watchGroup) (out []row) {
+func collectBundles(g *watchGroup) []row {
+	var objects []*unstructured.Unstructured
 	for _, w := range g.watchers {
-		for _, object := range listObjects[*unstructured.Unstructured](w) {
-			id := strings.Join([]string{"bundle", object.GetNamespace(), object.GetName()}, "/")
-			bundle, err := readBundle(object)
-			if err != nil {
-				out = append(out, newProblemRow(id, err))
-				continue
-			}
-			out = append(out, row{id, newBundleRow(bundle)})
-		}
+		objects = append(objects, listObjects[*unstructured.Unstructured](w)...)
 	}
-	return out
+	return g.cache.rowsOf(objects, func(o *unstructured.Unstructured) row {
+		id := strings.Join([]string{"bundle", o.GetNamespace(), o.GetName()}, "/")
+		bundle, err := readBundle(o)
+		if err != nil {
+			return newProblemRow(id, err)
+		}
+		return row{id, newBundleRow(bundle)}
+	})
 }
 
 func readBundle(object *unstructured.Unstructured) (policyv1alpha1.AnyPolicyBundle, error) {
@@ -86,7 +90,7 @@ func newBundleRow(b policyv1alpha1.AnyPolicyBundle) bundleRow {
 	if spec.Mode != policyv1alpha1.PolicyModeEnforce || spec.RollbackTo != "" {
 		out.Commands = append(out.Commands, command{"promote", "regatta policy promote " + out.Name + in, shipped.PromotionBlockers(b)})
 	}
-	if len(st.History) > 0 && spec.RollbackTo == "" {
+	if len(st.History) > 0 && spec.RollbackTo == "" && revisionForm.MatchString(st.History[0].Revision) {
 		out.Commands = append(out.Commands, command{Purpose: "rollback", Line: "regatta policy rollback " + out.Name + in + " --to " + st.History[0].Revision})
 	}
 	out.Commands = append(out.Commands, command{Purpose: "stages", Line: "regatta policy status " + out.Name + in})

@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ type goneRow struct {
 }
 
 func (s *rolloutSource) collectRows() []row {
-	out := describeGroup([]*watcher{s.object, s.pods, s.events})
+	out := describeGroup(s.allWatchers())
 	object := s.liveObject()
 	if object == nil {
 		if s.object.informer.HasSynced() {
@@ -61,26 +62,24 @@ func (s *rolloutSource) collectRows() []row {
 		return out
 	}
 	head := newWorkloadRow(s.kind, object)
+	head.Revision = s.newestRevision(object, head.Revision)
 	out = append(out, row{"workload", head}, row{"commands", commandsRow{"commands", rolloutCommands(s.kind, head)}})
-	reply, silence := s.lastAnswer()
-	if silence != nil {
-		out = append(out, newProblemRow("answers of the managers", silence))
+	reply, problems := s.lastAnswer()
+	for i, err := range problems {
+		out = append(out, newProblemRow(fmt.Sprint("answer/", i), err))
 	}
 	if reply != nil {
 		out = append(out, row{"answer", answerRow{"answer", reply.Answer}})
 	}
-	for _, r := range newPodsOfRollout(head, reply, zonesOfNodes(s.nodes)).collectRows(listObjects[*corev1.Pod](s.pods)) {
+	all := newPodsOfRollout(head, reply)
+	all.owners = s.ownerUIDs(object)
+	for _, node := range listObjects[*metav1.PartialObjectMetadata](s.nodes) {
+		all.zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+	}
+	for _, r := range all.collectRows(listObjects[*corev1.Pod](s.pods)) {
 		out = append(out, row{"pod/" + r.Namespace + "/" + r.Name, r})
 	}
 	return append(out, collectEvents(listObjects[*corev1.Event](s.events), s.kind.Group)...)
-}
-
-func zonesOfNodes(nodes *watchGroup) map[string]string {
-	out := map[string]string{}
-	for _, node := range listObjects[*metav1.PartialObjectMetadata](nodes.watchers[0]) {
-		out[node.Name] = node.Labels[corev1.LabelTopologyZone]
-	}
-	return out
 }
 
 // collectEvents returns the latest events. An object of another group may have the same kind and name, and no

@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/kinds"
@@ -111,6 +113,10 @@ func TestPhases(t *testing.T) {
 		{"paused", with(halfway, func(s *rollout.State) { s.Notes, s.Paused = []string{"paused"}, true }), phasePaused},
 		{"paused and complete", with(complete, func(s *rollout.State) { s.Notes, s.Paused = []string{"paused"}, true }), phaseComplete},
 		{"complete, and pods cannot be created", with(complete, func(s *rollout.State) { s.Notes = []string{"FailedScale: quota"} }), phaseFailing},
+		{"a policy holds the allocation of subsets", with(held, func(s *rollout.State) {
+			s.Conditions = []kinds.Condition{{Type: string(kruise.UnitedDeploymentAllocationHeld), Status: corev1.ConditionTrue}}
+			s.Notes = []string{"AllocationHeld: freeze"}
+		}), phaseHeld},
 		{"late", with(halfway, func(s *rollout.State) { s.Deadline = "too late" }), phaseLate},
 		{"complete after its deadline", with(complete, func(s *rollout.State) { s.Deadline = "too late" }), phaseComplete},
 		{"OnDelete", with(halfway, func(s *rollout.State) { s.Endless = "a client deletes pods" }), phaseManual},
@@ -126,7 +132,7 @@ func newPod(name, revision string, created time.Time, change ...func(*corev1.Pod
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, Labels: map[string]string{"controller-revision-hash": revision, "app": "web"}, CreationTimestamp: metav1.NewTime(created),
-			OwnerReferences: []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "web", Controller: ptr.To(true)}},
 		},
 		Spec:   corev1.PodSpec{NodeName: "n1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(created)}}},
@@ -154,7 +160,7 @@ func TestPodsOfARollout(t *testing.T) {
 			p.Status.Conditions = nil
 		}),
 		newPod("going", "web-old", noon, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
-		newPod("of-another", "web-new", noon, func(p *corev1.Pod) { p.OwnerReferences[0].Name = "other" }),
+		newPod("of-another", "web-new", noon, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }),
 		newPod("of-none", "web-new", noon, func(p *corev1.Pod) { p.OwnerReferences = nil }),
 	}
 	held := func(name string) explain.Answer {
@@ -164,14 +170,15 @@ func TestPodsOfARollout(t *testing.T) {
 		}
 	}
 	reply := &explain.Reply{Pods: []explain.Answer{held("old-b"), held("old-a"), held("going")}}
-	all := newPodsOfRollout(workloadRow{Kind: "CloneSet", Name: "web", Revision: "web-new"}, reply, map[string]string{"n1": "a"})
+	all := newPodsOfRollout(workloadRow{Kind: "CloneSet", Name: "web", Revision: "web-new"}, reply)
+	all.zones["n1"], all.owners["web"] = "a", true
 	var got []string
 	for _, r := range all.collectRows(pods) {
 		got = append(got, fmt.Sprintf("%s wave %d %s %s zone %s %s", r.Name, r.Wave, r.State, r.Rule, r.Zone, r.Problem))
 	}
 	want := []string{
 		"first-a wave 1 UpToDate  zone a ", "first-b wave 1 UpToDate  zone a ", "second wave 2 UpToDate  zone a ", "damaged wave 3 NotReady  zone a ImagePullBackOff",
-		"old-b wave 0 Held freeze zone a ", "old-a wave 0 Held freeze zone a ", "going wave 0 Deleting  zone a ",
+		"old-b wave 0 Held freeze zone a ", "old-a wave 0 Held freeze zone a ", "going wave 0 Deleting freeze zone a ",
 	}
 	// A pod that is being deleted is not explained, and comes where its position is.
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -221,24 +228,104 @@ func TestDecisionsAreKeptOnceAndTheLatestOnly(t *testing.T) {
 	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	l := &decisionLog{feed: &changeFeed{}}
 	record := func(i int) decision.Record {
-		return decision.Record{ID: uint64(i), Origin: "m", Time: noon.Add(time.Duration(i) * time.Second), Point: "rollout/plan"}
+		return decision.Record{ID: uint64(i), Origin: "m", Time: noon.Add(time.Duration(i) * time.Millisecond), Point: "rollout/plan"}
 	}
 	var records []decision.Record
 	for i := range maxDecisions + 10 {
 		records = append(records, record(i))
 	}
-	l.addRecords(records)
-	l.addRecords(records[maxDecisions:])
+	l.addRecords(records, noon)
+	l.addRecords(records[maxDecisions:], noon)
 	if len(l.rows) != maxDecisions {
 		t.Fatalf("%d decisions are kept", len(l.rows))
 	}
 	first, last := l.rows[0].Data.(decisionRow), l.rows[maxDecisions-1].Data.(decisionRow)
-	if first.At != record(maxDecisions+9).Time.UnixMilli() || last.At != record(10).Time.UnixMilli() || !l.latest.Equal(record(maxDecisions+9).Time) {
-		t.Errorf("kept are those from %d to %d, the latest is of %s", last.At, first.At, l.latest)
+	if first.At != record(maxDecisions+9).Time.UnixMilli() || last.At != record(10).Time.UnixMilli() {
+		t.Errorf("kept are those from %d to %d", last.At, first.At)
 	}
-	l.silence = errors.New("the managers\n\x1b[31m are away")
+	l.addRecords(nil, noon.Add(2*firstDecisions))
+	if len(l.rows) != 0 {
+		t.Errorf("%d decisions are kept that are too old", len(l.rows))
+	}
+	l.problems = []error{errors.New("the managers\n\x1b[31m are away")}
 	rows := l.collectRows()
 	if problem := rows[len(rows)-1].Data.(problemRow); strings.ContainsAny(problem.Message, "\n\x1b") {
 		t.Errorf("the problem is %q", problem.Message)
+	}
+}
+
+// incompleteManagers answer in part: one of them is away.
+type incompleteManagers struct {
+	stubManagers
+	asked    []time.Duration
+	warnings []error
+}
+
+func (m *incompleteManagers) FetchDecisions(_ context.Context, d managers.Decisions) ([]decision.Record, []error, error) {
+	m.asked = append(m.asked, d.Since)
+	return nil, m.warnings, nil
+}
+
+func TestDecisionsThatAManagerDidNotSendAreAskedForAgain(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	m := &incompleteManagers{}
+	l := &decisionLog{asker: m, now: func() time.Time { return now }, feed: &changeFeed{}}
+	for _, step := range []struct {
+		after    time.Duration
+		warnings []error
+		want     time.Duration
+	}{
+		{0, nil, firstDecisions},
+		{5 * time.Second, nil, 5*time.Second + overlap},
+		{5 * time.Second, []error{errors.New("manager-1 is away")}, 5*time.Second + overlap},
+		{5 * time.Second, nil, 10*time.Second + overlap},
+		{time.Hour, nil, firstDecisions},
+		{-time.Minute, nil, overlap}, // the clock was set back
+	} {
+		now = now.Add(step.after)
+		m.warnings = step.warnings
+		l.askOnce(t.Context())
+		if got := m.asked[len(m.asked)-1]; got != step.want {
+			t.Errorf("after %s it asks for %s, want %s", step.after, got, step.want)
+		}
+	}
+}
+
+func TestStatesOfPodsThatAreNotExplained(t *testing.T) {
+	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	later := noon.Add(time.Hour)
+	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
+	ofSubset := func(p *corev1.Pod) {
+		p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-zone-a", "subset"
+		p.Labels[kruise.ControllerRevisionHashKey] = "ud-new"
+	}
+	injected := func(p *corev1.Pod) {
+		p.Annotations = map[string]string{
+			kruise.SidecarSetInjectedListKey: "web,other",
+			kruise.SidecarSetHashKey:         fmt.Sprintf(`{"web":{"updateTimestamp":%q,"hash":"h","sidecarSetName":"web"}}`, later.Format(time.RFC3339)),
+		}
+	}
+	tests := []struct {
+		name, kind, newest string
+		pod                *corev1.Pod
+		state              string
+		updated            time.Time
+	}{
+		{"of the newest revision", "StatefulSet", "web-new", newPod("p", "web-new", noon), "UpToDate", noon},
+		{"of an older revision", "StatefulSet", "web-new", newPod("p", "web-old", noon), "Outdated", noon},
+		{"not ready", "StatefulSet", "web-new", newPod("p", "web-new", noon, notReady), "NotReady", noon},
+		{"the newest revision is not known", "Deployment", "", newPod("p", "x", noon), "Ready", noon},
+		{"only the hash is in the label", "DaemonSet", "web-5d4f", newPod("p", "5d4f", noon), "UpToDate", noon},
+		{"of a subset", "UnitedDeployment", "ud-new", newPod("p", "cloneset-rev", noon, ofSubset), "UpToDate", noon},
+		{"of a subset, before the update", "UnitedDeployment", "ud-newer", newPod("p", "cloneset-rev", noon, ofSubset), "Outdated", noon},
+		{"with a sidecar that was updated later", "SidecarSet", "web-set-2", newPod("p", "of-its-workload", noon, injected), "Outdated", later},
+	}
+	for _, tc := range tests {
+		all := newPodsOfRollout(workloadRow{Kind: tc.kind, Name: "web", Revision: tc.newest}, nil)
+		all.owners["web"] = true
+		rows := all.collectRows([]*corev1.Pod{tc.pod})
+		if len(rows) != 1 || rows[0].State != tc.state || rows[0].UpdatedAt != tc.updated.UnixMilli() {
+			t.Errorf("%s: got %+v, want state %s", tc.name, rows, tc.state)
+		}
 	}
 }

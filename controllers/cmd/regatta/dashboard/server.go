@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -19,18 +18,15 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// secretParameter is the parameter of the address that is printed.
-const secretParameter = "secret"
-
 // maxStreams is how many pages may be open at once. A browser opens six connections to one host.
 const maxStreams = 32
 
-// server serves the page, its streams and answers to why. A request needs the secret of the address that was printed: other users of the
-// machine can reach the port too, and so can pages of other sites by way of the user's browser.
+// server serves the page, its streams and answers to why. All of its paths begin with a secret, which the address that is printed has:
+// other users of the machine can reach the port too, and so can pages of other sites by way of the user's browser. A cookie would be sent to
+// the servers of others on this machine, whatever their port.
 type server struct {
 	collector *collector
 	hosts     []string
-	port      string
 	secret    string
 	mux       *http.ServeMux
 	streams   chan struct{}
@@ -39,8 +35,11 @@ type server struct {
 func newServer(ctx context.Context, c *collector, at net.Addr) *server {
 	host, port, _ := net.SplitHostPort(at.String()) // a listener's address always has both
 	s := &server{
-		collector: c, port: port, secret: rand.Text(), mux: http.NewServeMux(), streams: make(chan struct{}, maxStreams),
+		collector: c, secret: rand.Text(), mux: http.NewServeMux(), streams: make(chan struct{}, maxStreams),
 		hosts: []string{net.JoinHostPort(host, port), "localhost:" + port},
+	}
+	if port == "80" { // browsers leave it out
+		s.hosts = append(s.hosts, strings.TrimSuffix(s.hosts[0], ":80"), "localhost")
 	}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
@@ -58,14 +57,8 @@ func newServer(ctx context.Context, c *collector, at net.Addr) *server {
 	return s
 }
 
-// pageURL is the address that gives a browser the secret.
-func (s *server) pageURL() string {
-	u := url.URL{Scheme: "http", Host: s.hosts[0], Path: "/", RawQuery: url.Values{secretParameter: {s.secret}}.Encode()}
-	return u.String()
-}
-
-// cookieName has the port: browsers send a cookie to all ports of a host.
-func (s *server) cookieName() string { return "regatta-dashboard-" + s.port }
+// pageURL is the address of the page.
+func (s *server) pageURL() string { return "http://" + s.hosts[0] + "/" + s.secret + "/" }
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,22 +77,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "The dashboard changes nothing; want GET or HEAD.", http.StatusMethodNotAllowed)
-	case r.URL.Path == "/" && s.isSecret(r.URL.Query().Get(secretParameter)):
-		http.SetCookie(w, &http.Cookie{Name: s.cookieName(), Value: s.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	case !s.isSignedIn(r):
+	case !s.hasSecret(r):
 		http.Error(w, "Open the address that regatta dashboard has printed: it has a secret in it that this request lacks.", http.StatusUnauthorized)
+	case r.URL.Path == "/"+s.secret:
+		http.Redirect(w, r, r.URL.Path+"/", http.StatusPermanentRedirect)
 	default:
-		s.mux.ServeHTTP(w, r)
+		http.StripPrefix("/"+s.secret, s.mux).ServeHTTP(w, r)
 	}
 }
 
-func (s *server) isSecret(text string) bool {
-	return subtle.ConstantTimeCompare([]byte(text), []byte(s.secret)) == 1
-}
-
-func (s *server) isSignedIn(r *http.Request) bool {
-	return slices.ContainsFunc(r.CookiesNamed(s.cookieName()), func(c *http.Cookie) bool { return s.isSecret(c.Value) })
+// hasSecret is true if the first part of the path is the secret.
+func (s *server) hasSecret(r *http.Request) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return subtle.ConstantTimeCompare([]byte(first), []byte(s.secret)) == 1
 }
 
 // answerWhy answers why something was decided about one object, with what would change the answer.

@@ -5,18 +5,17 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/explain"
 )
 
 // serveForTest serves a dashboard on a free port.
@@ -42,32 +41,29 @@ func serveForTest(t *testing.T, c *collector) *server {
 func TestRequestsNeedTheSecret(t *testing.T) {
 	s := newServer(t.Context(), newCollector(&target.Access{}, ""), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3100})
 	other := newServer(t.Context(), newCollector(&target.Access{}, ""), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3100})
+	own := "/" + s.secret
 	tests := []struct {
-		name, method, host, path, cookie string
-		want                             int
+		name, method, host, path string
+		want                     int
 	}{
-		{"without the secret", "GET", "127.0.0.1:3100", "/", "", http.StatusUnauthorized},
-		{"a stream without the secret", "GET", "127.0.0.1:3100", "/streams/workloads", "", http.StatusUnauthorized},
-		{"with the secret of another run", "GET", "127.0.0.1:3100", "/?secret=" + other.secret, "", http.StatusUnauthorized},
-		{"with an empty secret", "GET", "127.0.0.1:3100", "/?secret=", "", http.StatusUnauthorized},
-		{"with the address that was printed", "GET", "127.0.0.1:3100", "/?secret=" + s.secret, "", http.StatusSeeOther},
-		{"the secret is no key to other paths", "GET", "127.0.0.1:3100", "/why?secret=" + s.secret, "", http.StatusUnauthorized},
-		{"with the cookie", "GET", "127.0.0.1:3100", "/", s.secret, http.StatusOK},
-		{"by another name of the host", "GET", "localhost:3100", "/", s.secret, http.StatusOK},
-		{"with the cookie of another run", "GET", "127.0.0.1:3100", "/", other.secret, http.StatusUnauthorized},
-		{"through a name that resolves to this machine", "GET", "attacker.example:3100", "/", s.secret, http.StatusMisdirectedRequest},
-		{"through a name, with the secret", "GET", "attacker.example:3100", "/?secret=" + s.secret, "", http.StatusMisdirectedRequest},
-		{"a write", "POST", "127.0.0.1:3100", "/", s.secret, http.StatusMethodNotAllowed},
-		{"a deletion", "DELETE", "127.0.0.1:3100", "/streams/workloads", s.secret, http.StatusMethodNotAllowed},
-		{"a file that is not there", "GET", "127.0.0.1:3100", "/missing.js", s.secret, http.StatusNotFound},
-		{"a file outside leads inside", "GET", "127.0.0.1:3100", "/../server.go", s.secret, http.StatusTemporaryRedirect},
+		{"without the secret", "GET", "127.0.0.1:3100", "/", http.StatusUnauthorized},
+		{"a stream without the secret", "GET", "127.0.0.1:3100", "/streams/workloads", http.StatusUnauthorized},
+		{"with the secret of another run", "GET", "127.0.0.1:3100", "/" + other.secret + "/", http.StatusUnauthorized},
+		{"with the beginning of the secret", "GET", "127.0.0.1:3100", own[:10] + "/", http.StatusUnauthorized},
+		{"with the secret elsewhere", "GET", "127.0.0.1:3100", "/why" + own, http.StatusUnauthorized},
+		{"with the address that was printed", "GET", "127.0.0.1:3100", own + "/", http.StatusOK},
+		{"without its last slash", "GET", "127.0.0.1:3100", own, http.StatusPermanentRedirect},
+		{"by another name of the host", "GET", "localhost:3100", own + "/", http.StatusOK},
+		{"through a name that resolves to this machine", "GET", "attacker.example:3100", own + "/", http.StatusMisdirectedRequest},
+		{"on another port", "GET", "127.0.0.1:80", own + "/", http.StatusMisdirectedRequest},
+		{"a write", "POST", "127.0.0.1:3100", own + "/", http.StatusMethodNotAllowed},
+		{"a deletion", "DELETE", "127.0.0.1:3100", own + "/streams/workloads", http.StatusMethodNotAllowed},
+		{"a file that is not there", "GET", "127.0.0.1:3100", own + "/missing.js", http.StatusNotFound},
+		{"a file outside leads inside", "GET", "127.0.0.1:3100", own + "/../server.go", http.StatusTemporaryRedirect},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, "http://"+tc.host+tc.path, http.NoBody)
-			if tc.cookie != "" {
-				r.AddCookie(&http.Cookie{Name: s.cookieName(), Value: tc.cookie})
-			}
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
 			if w.Code != tc.want {
@@ -76,27 +72,24 @@ func TestRequestsNeedTheSecret(t *testing.T) {
 			if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 				t.Errorf("the policy for content is %q", csp)
 			}
-			if tc.want != http.StatusOK && tc.want != http.StatusSeeOther && strings.Contains(w.Body.String(), s.secret) {
+			if cookies := w.Result().Cookies(); len(cookies) > 0 {
+				t.Errorf("other servers of this machine get the cookies %v", cookies)
+			}
+			if !strings.Contains(tc.path, s.secret) && strings.Contains(w.Body.String(), s.secret) {
 				t.Error("the answer has the secret in it")
 			}
 		})
 	}
 }
 
-func TestTheCookieIsForThisPageOnly(t *testing.T) {
-	s := serveForTest(t, newCollector(&target.Access{}, ""))
-	noRedirect := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := noRedirect.Get(s.pageURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	cookies := response.Cookies()
-	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Domain != "" {
-		t.Fatalf("the cookies are %+v", cookies)
-	}
-	if to := response.Header.Get("Location"); strings.Contains(to, s.secret) {
-		t.Errorf("the address after the first request still has the secret in it: %s", to)
+func TestBrowsersLeaveThePortOfHTTPOut(t *testing.T) {
+	s := newServer(t.Context(), newCollector(&target.Access{}, ""), &net.TCPAddr{IP: net.IPv6loopback, Port: 80})
+	for _, host := range []string{"[::1]", "[::1]:80", "localhost", "localhost:80"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://"+host+"/"+s.secret+"/", http.NoBody))
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: got %d", host, w.Code)
+		}
 	}
 }
 
@@ -128,13 +121,12 @@ func listAssets(t *testing.T) (out []string) {
 
 func TestEachFileIsServedWithItsType(t *testing.T) {
 	s := serveForTest(t, newCollector(&target.Access{}, ""))
-	user := newBrowserClient(t, s)
 	types := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 	for _, name := range listAssets(t) {
 		if name == "index.html" {
 			name = ""
 		}
-		response, err := user.Get("http://" + s.hosts[0] + "/" + name)
+		response, err := http.Get(s.pageURL() + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,45 +139,6 @@ func TestEachFileIsServedWithItsType(t *testing.T) {
 			t.Errorf("%s is served with %d as %q, want %q", name, response.StatusCode, got, want)
 		}
 	}
-}
-
-// newBrowserClient has opened the address that was printed.
-func newBrowserClient(t *testing.T, s *server) *http.Client {
-	t.Helper()
-	at, err := url.Parse(s.pageURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	jar := &oneCookie{name: s.cookieName()}
-	user := &http.Client{Jar: jar}
-	response, err := user.Get(at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if body, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "<main") {
-		t.Fatalf("the page is %d: %s", response.StatusCode, body)
-	}
-	return user
-}
-
-// oneCookie keeps the cookie of a dashboard.
-type oneCookie struct {
-	name   string
-	cookie *http.Cookie
-}
-
-func (j *oneCookie) SetCookies(_ *url.URL, cookies []*http.Cookie) {
-	if i := slices.IndexFunc(cookies, func(c *http.Cookie) bool { return c.Name == j.name }); i >= 0 {
-		j.cookie = cookies[i]
-	}
-}
-
-func (j *oneCookie) Cookies(*url.URL) []*http.Cookie {
-	if j.cookie == nil {
-		return nil
-	}
-	return []*http.Cookie{j.cookie}
 }
 
 func TestOnlySoManyPagesAreOpenAtOnce(t *testing.T) {
@@ -225,6 +178,15 @@ func TestTextsAreComplete(t *testing.T) {
 			if _, ok := english[m[1]]; !ok {
 				t.Errorf("%s uses text %q, which is missing", name, m[1])
 			}
+		}
+	}
+	verdicts := []explain.Verdict{
+		explain.UpToDate, explain.Updating, explain.Moved, explain.Held, explain.Waiting, explain.Hooked, explain.Deleting, explain.Placed, explain.Running,
+		explain.Paused, explain.Ended, explain.Forgotten, explain.Lacking, explain.Refused, explain.Exempted, stateReady, stateNotReady, stateOutdated,
+	}
+	for _, verdict := range verdicts {
+		if _, ok := english["pod-"+string(verdict)]; !ok {
+			t.Errorf("verdict %s has no text", verdict)
 		}
 	}
 	for _, p := range []phase{phaseComplete, phaseUpdating, phaseHeld, phasePaused, phaseLate, phaseFailing, phaseManual, phaseUnseen, phaseUnreadable} {

@@ -34,11 +34,18 @@ type row struct {
 type page interface {
 	// collectRows returns all rows of the page as they are now.
 	collectRows() []row
+	// isStale is true if the page has to be opened again, such as for another object of the same name.
+	isStale() bool
 	// changeSignal receives a value after rows have changed.
 	changeSignal() <-chan struct{}
 	// closePage releases what only this page uses.
 	closePage()
 }
+
+// pageError is why there is no such page. To try again does not help.
+type pageError struct{ error }
+
+func (e pageError) Unwrap() error { return e.error }
 
 // message is what a stream sends at once: rows that are new or have changed, and the IDs of those that are gone.
 type message struct {
@@ -60,7 +67,11 @@ func (s *server) streamPage(open func(*http.Request) (page, error)) http.Handler
 		}
 		p, err := open(r)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
+			status := http.StatusBadGateway // the browser tries again
+			if errors.As(err, &pageError{}) {
+				status = http.StatusNotFound
+			}
+			http.Error(w, err.Error(), status)
 			return
 		}
 		defer p.closePage()
@@ -81,8 +92,8 @@ type rowStream struct {
 
 func (s *rowStream) sendUntilDone(r *http.Request, p page) error {
 	for {
-		if err := s.sendRows(p.collectRows()); err != nil {
-			return err
+		if err := s.sendRows(p.collectRows()); err != nil || p.isStale() {
+			return err // the browser opens the page again
 		}
 		select {
 		case <-r.Context().Done():

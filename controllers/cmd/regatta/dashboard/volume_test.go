@@ -23,6 +23,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/browser"
 )
 
@@ -86,6 +87,9 @@ func TestALargeRolloutInABrowser(t *testing.T) {
 		if _, err := pods.CoreV1().Pods("default").Update(t.Context(), newLargePod(i, "web-new"), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		if i%50 == 49 { // the client in memory fails if a hundred changes wait to be watched
+			apiserver.Eventually(t, "the dashboard sees the change", func() string { return c.missingChange(i) })
+		}
 	}
 	v.waitFor(".group h3", fmt.Sprintf("(%[1]d/%[1]d)", changedPods))
 	longest, err := browser.Evaluate[float64](v.page, "window.longest")
@@ -95,6 +99,19 @@ func TestALargeRolloutInABrowser(t *testing.T) {
 	t.Logf("%d of %d pods changed within %s; the test and the server used %s of CPU and have %d MiB on the heap; the page did not answer for %.0f ms at most",
 		changedPods, largeRollout, time.Since(began).Round(time.Millisecond), (processTime() - before).Round(time.Millisecond), memory.HeapAlloc>>20, longest)
 	v.checkConsole()
+}
+
+// missingChange says that the page of the workload has not seen a change of a pod yet.
+func (c *collector) missingChange(i int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, source := range c.rollouts {
+		pod, ok, err := source.pods.informer.GetStore().GetByKey(fmt.Sprintf("default/web-%04d", i))
+		if err == nil && ok && pod.(*corev1.Pod).Labels["controller-revision-hash"] == "web-new" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("pod %d is not changed", i)
 }
 
 // processTime is the CPU time of this process.

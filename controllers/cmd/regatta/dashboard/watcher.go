@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -25,6 +26,9 @@ import (
 
 // changeFeed tells any number of listeners that something has changed.
 type changeFeed struct {
+	// next is told too, unless it is nil.
+	next *changeFeed
+
 	mu        sync.Mutex
 	listeners map[chan struct{}]bool
 }
@@ -47,18 +51,30 @@ func (f *changeFeed) addListener() (<-chan struct{}, func()) {
 
 func (f *changeFeed) notifyListeners() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for _, ch := range slices.Collect(maps.Keys(f.listeners)) {
 		select {
 		case ch <- struct{}{}:
 		default: // the listener has not looked at the last change yet
 		}
 	}
+	f.mu.Unlock()
+	if f.next != nil {
+		f.next.notifyListeners()
+	}
+}
+
+// watchSource lists and watches objects. client is that of list and follow.
+type watchSource struct {
+	client   any
+	field    string
+	selector labels.Selector
+	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	follow   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 // watcher keeps objects of a resource in memory and tells feed when they change.
 type watcher struct {
-	// what names the objects in messages, such as CloneSets.
+	// what names the objects in messages, such as clonesets.apps.kruise.io.
 	what     string
 	informer cache.SharedIndexInformer
 	feed     *changeFeed
@@ -68,18 +84,21 @@ type watcher struct {
 }
 
 // newWatcher makes a watcher. trim removes from an object what the page does not show.
-func newWatcher(what string, example runtime.Object, lw cache.ListerWatcher, feed *changeFeed, trim cache.TransformFunc) *watcher {
-	w := &watcher{what: what, informer: cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{}), feed: feed}
-	_ = w.informer.SetTransform(trim) // neither fails before the informer runs
-	_ = w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			return // the informer lists again
-		}
-		w.mu.Lock()
-		w.err = err
-		w.mu.Unlock()
-		feed.notifyListeners()
-	})
+func newWatcher(what string, example runtime.Object, from watchSource, feed *changeFeed, trim cache.TransformFunc) *watcher {
+	w := &watcher{what: what, feed: feed}
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		out, err := from.list(ctx, o)
+		w.noteResult(err)
+		return out, err
+	}
+	follow := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		out, err := from.follow(ctx, o)
+		w.noteResult(err)
+		return out, err
+	}
+	w.informer = cache.NewSharedIndexInformer(target.NewListWatch(from.field, from.selector, from.client, list, follow), example, 0, cache.Indexers{})
+	_ = w.informer.SetTransform(trim)                                                                       // neither fails before the informer runs
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, _ error) {}) // noteResult has it
 	notify := func() { feed.notifyListeners() }
 	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
@@ -87,15 +106,29 @@ func newWatcher(what string, example runtime.Object, lw cache.ListerWatcher, fee
 	return w
 }
 
+// noteResult keeps why the last request failed; nil once one succeeds.
+func (w *watcher) noteResult(err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // the informer lists again
+	}
+	w.mu.Lock()
+	changed := (w.err == nil) != (err == nil)
+	w.err = err
+	w.mu.Unlock()
+	if changed {
+		w.feed.notifyListeners()
+	}
+}
+
 // newObjectWatcher makes a watcher of objects of any resource. The names and namespaces "" select all.
-func newObjectWatcher(client dynamic.Interface, what string, resource schema.GroupVersionResource, namespace, name string, feed *changeFeed) *watcher {
+func newObjectWatcher(client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string, feed *changeFeed) *watcher {
 	objects := client.Resource(resource).Namespace(namespace)
 	field := ""
 	if name != "" {
 		field = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	}
-	return newWatcher(what, &unstructured.Unstructured{}, target.NewListWatch(field, labels.Everything(), client,
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) }, objects.Watch), feed, trimManagedFields)
+	return newWatcher(resource.GroupResource().String(), &unstructured.Unstructured{}, watchSource{client, field, labels.Everything(),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) }, objects.Watch}, feed, trimManagedFields)
 }
 
 // runWatch watches until ctx is done, and tells feed when the objects are complete.
@@ -108,15 +141,17 @@ func (w *watcher) runWatch(ctx context.Context) {
 	w.informer.RunWithContext(ctx)
 }
 
-// findProblem returns why the objects are missing, nil if they are there or on their way. A watch that worked before is
-// retried, and usually works again.
+// findProblem returns why the objects are missing or not current, nil if they are current or on their way.
 func (w *watcher) findProblem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil || w.informer.HasSynced() {
+	switch {
+	case w.err == nil:
 		return nil
+	case w.informer.HasSynced():
+		return fmt.Errorf("%s may be out of date: %w", w.what, w.err)
 	}
-	return fmt.Errorf("watching %s: %w", w.what, w.err)
+	return fmt.Errorf("%s: %w", w.what, w.err)
 }
 
 // listObjects returns the objects of a watcher that have type T. They must not be changed.

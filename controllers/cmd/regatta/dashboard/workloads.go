@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/rollout"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
 // phase is the state of a workload in a word. The browser has a text and a colour for each.
@@ -66,20 +68,24 @@ func (c *collector) openWorkloads(ctx context.Context) page {
 	return newGroupPage(c.startGroup(ctx, &c.workloads, func(feed *changeFeed) []*watcher {
 		var resources []watchedResource
 		for _, k := range rollout.ListKinds() {
-			resources = append(resources, watchedResource{k.GroupVersionResource, edit.DescribeKind(k) + "s", k.ClusterScoped})
+			resources = append(resources, watchedResource{k.GroupVersionResource, k.ClusterScoped})
 		}
 		return c.openWatchers(feed, resources...)
 	}), collectWorkloads)
 }
 
-func collectWorkloads(g *watchGroup) (out []row) {
+func collectWorkloads(g *watchGroup) []row {
+	var objects []*unstructured.Unstructured
+	kindOf := map[*unstructured.Unstructured]edit.Kind{}
 	for i, k := range rollout.ListKinds() {
-		for _, object := range listObjects[*unstructured.Unstructured](g.watchers[i]) {
-			w := newWorkloadRow(k, object)
-			out = append(out, row{strings.Join([]string{"workload", w.Resource, w.Namespace, w.Name}, "/"), w})
+		for _, o := range listObjects[*unstructured.Unstructured](g.watchers[i]) {
+			objects, kindOf[o] = append(objects, o), k
 		}
 	}
-	return out
+	return g.cache.rowsOf(objects, func(o *unstructured.Unstructured) row {
+		w := newWorkloadRow(kindOf[o], o)
+		return row{strings.Join([]string{"workload", w.Resource, w.Namespace, w.Name}, "/"), w}
+	})
 }
 
 // newWorkloadRow describes an object. Objects of a UnitedDeployment and others that a controller owns are listed as well.
@@ -104,14 +110,21 @@ func newWorkloadRow(k edit.Kind, object *unstructured.Unstructured) workloadRow 
 	return w
 }
 
+// isHold is true for conditions that say that a policy holds something. The others among the notes of a state say what fails.
+func isHold(c kinds.Condition) bool {
+	holds := []string{kruise.UpdateHeld, string(kruise.UnitedDeploymentAllocationHeld), string(kruise.StatefulSetVolumeClaimsDiffer)}
+	return c.Status == corev1.ConditionTrue && slices.Contains(holds, c.Type)
+}
+
 // phaseOf says which phase a state is: the one that a user has to know of first.
 func phaseOf(s rollout.State) phase {
 	failures, held := len(s.Notes), false
-	for _, c := range s.Conditions {
-		held = held || c.Type == kruise.UpdateHeld && c.Status == corev1.ConditionTrue
+	if s.Paused {
+		failures-- // it is a note
 	}
-	for _, note := range []bool{held, s.Paused} { // each of them is a note
-		if note {
+	for _, c := range s.Conditions {
+		if isHold(c) {
+			held = true
 			failures--
 		}
 	}

@@ -34,11 +34,11 @@ func (o *Options) AddCreateFlags(cmd *cobra.Command) {
 // IsClientDryRun is true if the command must work without the API server.
 func (o *Options) IsClientDryRun() bool { return o.dryRun == dryRunClient }
 
-// CreateObject creates an object and prints that it was created. An object without a namespace is created in the
+// CreateObject creates an object and prints what was done, such as created. An object without a namespace is created in the
 // namespace of the user. The API server refuses fields that it does not know, so that none is lost.
-func (o *Options) CreateObject(ctx context.Context, w io.Writer, kind Kind, object *unstructured.Unstructured) error {
+func (o *Options) CreateObject(ctx context.Context, w io.Writer, kind Kind, object *unstructured.Unstructured, done string) error {
 	if o.IsClientDryRun() {
-		return o.PrintObject(w, object, "created")
+		return o.PrintObject(w, object, done)
 	}
 	objects, err := o.OpenClient()
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *Options) CreateObject(ctx context.Context, w io.Writer, kind Kind, obje
 	if err != nil {
 		return describeCreateError(err, kind, object, in)
 	}
-	return o.PrintObject(w, created, "created")
+	return o.PrintObject(w, created, done)
 }
 
 // describeCreateError says which object was not created. The API server says only that a resource or a name is not

@@ -84,7 +84,7 @@ func (a *autoscaling) runAutoscale(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		return a.CreateObject(cmd.Context(), cmd.OutOrStdout(), autoscalerKind, autoscaler)
+		return a.CreateObject(cmd.Context(), cmd.OutOrStdout(), autoscalerKind, autoscaler, "autoscaled")
 	})
 }
 

@@ -27,8 +27,8 @@ func TestAutoscaleEachKind(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			s.CreateObjects(t, scaled(t, workloads("web")[word]))
-			s.wants(t, NewAutoscaleCommand(), word+"/web --max 5 --dry-run=server", typed{Out: "horizontalpodautoscaler.autoscaling/web created (server dry run)\n"})
-			s.wants(t, NewAutoscaleCommand(), word+" web --max 5 --field-manager me", typed{Out: "horizontalpodautoscaler.autoscaling/web created\n"})
+			s.wants(t, NewAutoscaleCommand(), word+"/web --max 5 --dry-run=server", typed{Out: "horizontalpodautoscaler.autoscaling/web autoscaled (server dry run)\n"})
+			s.wants(t, NewAutoscaleCommand(), word+" web --max 5 --field-manager me", typed{Out: "horizontalpodautoscaler.autoscaling/web autoscaled\n"})
 			s.deleteLater(t, autoscaler)
 			if diff := cmp.Diff(target, s.ReadField(t, autoscaler, "spec.scaleTargetRef")); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -75,7 +75,7 @@ func (e *exposure) runExpose(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		return e.CreateObject(cmd.Context(), cmd.OutOrStdout(), serviceKind, service)
+		return e.CreateObject(cmd.Context(), cmd.OutOrStdout(), serviceKind, service, "exposed")
 	})
 }
 

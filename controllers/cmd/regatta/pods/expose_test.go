@@ -58,8 +58,8 @@ func TestExposeEachKind(t *testing.T) {
 	for word, text := range workloads("web") {
 		t.Run(word, func(t *testing.T) {
 			s.CreateObjects(t, text)
-			s.wants(t, NewExposeCommand(), word+"/web --dry-run=server", typed{Out: "service/web created (server dry run)\n"})
-			s.wants(t, NewExposeCommand(), word+" web --field-manager me", typed{Out: "service/web created\n"})
+			s.wants(t, NewExposeCommand(), word+"/web --dry-run=server", typed{Out: "service/web exposed (server dry run)\n"})
+			s.wants(t, NewExposeCommand(), word+" web --field-manager me", typed{Out: "service/web exposed\n"})
 			s.deleteLater(t, service)
 			got := s.ReadObject(t, service)
 			if diff := cmp.Diff(map[string]string{"app": "web", "team": "a"}, got.GetLabels()); diff != "" {

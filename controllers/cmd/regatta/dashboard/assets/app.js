@@ -3,7 +3,7 @@
 
 import { makeElement, replaceChildren, setOptions } from "./dom.js";
 import { onConnection } from "./stream.js";
-import { language, languages, setLanguage, text } from "./text.js";
+import { formatAge, language, languages, setLanguage, text } from "./text.js";
 import { showBudgets } from "./budgets.js";
 import { showDecisions } from "./decisions.js";
 import { showPolicies } from "./policies.js";
@@ -15,8 +15,12 @@ const themes = ["system", "light", "dark"];
 let close = () => {};
 
 function currentRoute() {
-  const [view, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  return views[view] ? { view, rest } : { view: "workloads", rest: [] };
+  try {
+    const [view, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+    if (Object.hasOwn(views, view)) return { view, rest };
+  } catch { // the address is not encoded as an address is
+  }
+  return { view: "workloads", rest: [] };
 }
 
 function drawFrame(view) {
@@ -71,5 +75,8 @@ onConnection((connected) => {
   const status = document.getElementById("connection");
   status.textContent = connected ? "" : text("disconnected");
 });
+setInterval(() => {
+  for (const age of document.querySelectorAll("[data-since]")) age.textContent = formatAge(Number(age.dataset.since));
+}, 10_000);
 applyTheme();
 showRoute();

@@ -2,22 +2,23 @@
 // PodUnavailableBudgets, with the pods that used them.
 
 import { makeElement, makeTable, reconcileChildren, replaceChildren } from "./dom.js";
-import { makeBadge, makeBar, makeNotices } from "./parts.js";
+import { drawNotices, drawRefusal, isSynced, makeBadge, makeBar } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatTime, text } from "./text.js";
 
 export function showBudgets(main) {
   const notices = makeElement("div");
+  const empty = makeElement("p", { class: "quiet", hidden: true }, text("none"));
   const body = makeElement("tbody");
-  replaceChildren(main, makeElement("h1", {}, text("budgets")), notices,
+  replaceChildren(main, makeElement("h1", {}, text("budgets")), notices, empty,
     makeTable(text("budgets"), [text("namespace"), text("name"), text("allowed"), text("is-available"), text("desired"), text("total"), text("uses")], body));
   const draw = (rows) => {
     const budgets = rowsOfType(rows, "budget").sort((a, b) => a.allowed - b.allowed || a.id.localeCompare(b.id));
-    const empty = !budgets.length && rowsOfType(rows, "sync").some((s) => s.synced);
-    replaceChildren(notices, makeNotices(rows), empty && makeElement("p", { class: "quiet" }, text("none")));
+    drawNotices(notices, rows);
+    empty.hidden = budgets.length > 0 || !isSynced(rows);
     reconcileChildren(body, budgets, (b) => b.id, drawBudget);
   };
-  return openStream("streams/budgets", draw, (problem) => replaceChildren(notices, makeElement("p", { class: "problem" }, problem)));
+  return openStream("streams/budgets", draw, (problem) => drawRefusal(notices, problem));
 }
 
 function drawBudget(b) {

@@ -2,7 +2,7 @@
 // Decisions as they are made.
 
 import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren, setOptions } from "./dom.js";
-import { makeBadge, makeNotices } from "./parts.js";
+import { drawNotices, drawRefusal, makeBadge } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatTime, text } from "./text.js";
 
@@ -29,11 +29,11 @@ export function showDecisions(main) {
     offer(selects.rule, all.flatMap((d) => d.rules ?? []), filter.rule);
     const found = all.filter((d) => isSelected(d, filter));
     const shown = found.slice(0, mostShown);
-    replaceChildren(notices, makeNotices(rows));
+    drawNotices(notices, rows);
     summary.textContent = text("shown", shown.length, all.length);
     reconcileChildren(body, shown, (d) => d.id, drawDecision);
   }
-  return openStream("streams/decisions", (next) => { rows = next; draw(); }, (problem) => replaceChildren(notices, makeElement("p", { class: "problem" }, problem)));
+  return openStream("streams/decisions", (next) => { rows = next; draw(); }, (problem) => drawRefusal(notices, problem));
 }
 
 function offer(label, values, chosen) {

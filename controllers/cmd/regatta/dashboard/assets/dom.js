@@ -28,6 +28,14 @@ export function replaceChildren(element, ...children) {
   appendChildren(element, children);
 }
 
+/** Replaces the children of an element if value is another one than at the last call, so that nothing is read out twice. */
+export function replaceIfChanged(element, value, draw) {
+  const shown = JSON.stringify(value);
+  if (element.drawnValue === shown) return;
+  element.drawnValue = shown;
+  replaceChildren(element, draw());
+}
+
 /**
  * Makes the children of parent those of items, in their order. An element stays while its item has the same key, and draw is
  * called again only for an item that is another object than before: with the old element, to change it, or without.
@@ -48,7 +56,9 @@ export function reconcileChildren(parent, items, keyOf, draw) {
       const drawn = draw(item, element);
       if (element && drawn !== element) {
         if (place === element) place = drawn;
+        const hadFocus = element.contains(document.activeElement);
         element.replaceWith(drawn);
+        if (hadFocus) drawn.querySelector("a, button")?.focus();
       }
       element = drawn;
     }

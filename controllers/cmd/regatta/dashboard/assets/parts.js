@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts that several views have.
 
-import { makeElement } from "./dom.js";
+import { makeElement, replaceIfChanged } from "./dom.js";
 import { rowsOfType } from "./stream.js";
 import { text } from "./text.js";
 
@@ -26,11 +26,23 @@ export function makeBar(done, updated, total) {
   return makeElement("span", { class: "bar", "aria-hidden": "true" }, full, half);
 }
 
-/** Makes paragraphs for what the page cannot show, and one while rows are on their way. */
-export function makeNotices(rows) {
-  const notices = rowsOfType(rows, "problem").map((p) => makeElement("p", { class: "problem", role: "alert" }, text("problem", p.message)));
-  if (rowsOfType(rows, "sync").some((s) => !s.synced)) notices.push(makeElement("p", { class: "quiet", role: "status" }, text("loading")));
-  return notices;
+/** Shows what the page cannot show, that rows are on their way, and other texts. */
+export function drawNotices(element, rows, ...others) {
+  const problems = [...rowsOfType(rows, "problem").map((p) => text("problem", p.message)), ...others.filter(Boolean)];
+  const loading = rowsOfType(rows, "sync").some((s) => !s.synced) && !problems.length;
+  replaceIfChanged(element, [problems, loading], () => [
+    problems.map((p) => makeElement("p", { class: "problem", role: "alert" }, p)),
+    loading && makeElement("p", { class: "quiet", role: "status" }, text("loading"))]);
+}
+
+/** Shows why the server refuses a page. */
+export function drawRefusal(element, problem) {
+  replaceIfChanged(element, problem, () => makeElement("p", { class: "problem", role: "alert" }, problem));
+}
+
+/** Returns whether all rows are there. */
+export function isSynced(rows) {
+  return rowsOfType(rows, "sync").some((s) => s.synced);
 }
 
 /** Makes a command line with a button that copies it. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods of a workload as squares, in groups, with what was decided about the pod that is chosen.
 
-import { makeElement, makeSelect, reconcileChildren, replaceChildren, setOptions } from "./dom.js";
+import { makeElement, makeSelect, reconcileChildren, replaceChildren, replaceIfChanged, setOptions } from "./dom.js";
 import { makeFacts } from "./parts.js";
 import { findText, formatTime, text } from "./text.js";
 import { describeVerdict, makeNearest } from "./why.js";
 
 // Each state has a sign besides its colour.
-const signs = { UpToDate: "✓", Updating: "↻", Moved: "↻", Held: "‖", Waiting: "·", Hooked: "⚓", Deleting: "×", NotReady: "!", Lacking: "−" };
+const signs = { UpToDate: "✓", Updating: "↻", Moved: "↻", Held: "‖", Waiting: "·", Hooked: "⚓", Deleting: "×", NotReady: "!", Lacking: "−", Ready: "•", Outdated: "○" };
 const states = Object.keys(signs);
 
 const groupings = {
@@ -24,10 +24,11 @@ const groupings = {
 export function makePodGrid() {
   let pods = [];
   let chosen;
-  let detailed = "";
   const legend = makeElement("p", { class: "legend", role: "status" });
   const groups = makeElement("div", { class: "groups", role: "group", "aria-label": text("pods"), onkeydown: moveFocus, onclick: choose });
-  const detail = makeElement("div", { class: "detail", "aria-live": "polite" }, text("choose-pod"));
+  const facts = makeElement("div", {}, text("choose-pod"));
+  const nearest = makeElement("div");
+  const detail = makeElement("div", { class: "detail", "aria-live": "polite" }, facts, nearest);
   const grouping = makeSelect(text("group-by"), [], "", (value) => { localStorage.setItem("group-by", value); draw(pods); });
   const element = makeElement("div", {}, grouping, legend, makeElement("p", { class: "quiet" }, text("pod-keys")), groups, detail);
 
@@ -40,16 +41,27 @@ export function makePodGrid() {
     const byName = Map.groupBy(pods, groupOf);
     const names = [...byName.keys()];
     if (!["none", "wave"].includes(by)) names.sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+    const focused = groups.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
     reconcileChildren(groups, names.map((name) => ({ name, pods: byName.get(name) })), (g) => g.name, drawGroup);
+    // A pod that has gone to another group is another element there.
+    if (focused && !groups.contains(document.activeElement)) findSquare(focused)?.focus();
+    for (const pressed of groups.querySelectorAll("[aria-pressed='true']")) pressed.setAttribute("aria-pressed", "false");
+    if (chosen) findSquare(chosen)?.setAttribute("aria-pressed", "true");
     if (!groups.querySelector("[tabindex='0']")) groups.querySelector("button")?.setAttribute("tabindex", "0");
     drawDetail();
   }
 
+  function findSquare(id) {
+    return groups.querySelector(`button[data-id="${CSS.escape(id)}"]`);
+  }
+
   function drawDetail() {
+    if (!chosen) return;
     const pod = pods.find((p) => p.id === chosen);
-    const shown = JSON.stringify(pod ?? "");
-    if (chosen && shown !== detailed) replaceChildren(detail, pod ? describePod(pod) : text("none"));
-    detailed = shown;
+    replaceIfChanged(facts, pod ?? "", () => (pod ? describePod(pod) : text("none")));
+    // What would change the answer stays until the answer is another one.
+    replaceIfChanged(nearest, pod ? [pod.id, pod.state, pod.reason] : "", () =>
+      pod && makeNearest({ group: "", kind: "Pod", namespace: pod.namespace, name: pod.name }));
   }
 
   function choose(event) {
@@ -134,6 +146,5 @@ function describePod(pod) {
       [text("updated-at"), pod.updatedAt && formatTime(pod.updatedAt)], [text("ready-at"), pod.readyAt && formatTime(pod.readyAt)],
       ["", pod.until && text("until", formatTime(pod.until))],
     ]),
-    makeNearest({ group: "", kind: "Pod", namespace: pod.namespace, name: pod.name }),
   ];
 }

@@ -2,21 +2,22 @@
 // Bundles of policies: the stages of the gate, what managers run, and how a shadow compares.
 
 import { makeElement, makeTable, reconcileChildren, replaceChildren } from "./dom.js";
-import { makeBadge, makeCommand, makeFacts, makeNotices } from "./parts.js";
+import { drawNotices, drawRefusal, isSynced, makeBadge, makeCommand, makeFacts } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatTime, text } from "./text.js";
 
 export function showPolicies(main) {
   const notices = makeElement("div");
+  const empty = makeElement("p", { class: "quiet", hidden: true }, text("none"));
   const list = makeElement("div");
-  replaceChildren(main, makeElement("h1", {}, text("policies")), notices, list);
+  replaceChildren(main, makeElement("h1", {}, text("policies")), notices, empty, list);
   const draw = (rows) => {
     const bundles = rowsOfType(rows, "bundle").sort((a, b) => a.ready - b.ready || a.id.localeCompare(b.id));
-    const empty = !bundles.length && rowsOfType(rows, "sync").some((s) => s.synced);
-    replaceChildren(notices, makeNotices(rows), empty && makeElement("p", { class: "quiet" }, text("none")));
+    drawNotices(notices, rows);
+    empty.hidden = bundles.length > 0 || !isSynced(rows);
     reconcileChildren(list, bundles, (b) => b.id, drawBundle);
   };
-  return openStream("streams/policies", draw, (problem) => replaceChildren(notices, makeElement("p", { class: "problem" }, problem)));
+  return openStream("streams/policies", draw, (problem) => drawRefusal(notices, problem));
 }
 
 function drawBundle(b) {

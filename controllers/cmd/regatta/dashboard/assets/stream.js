@@ -15,60 +15,88 @@ function setConnected(value) {
   for (const listener of listeners) listener(value);
 }
 
+// The time in milliseconds after which a stream that the browser has given up is opened again.
+const retryInterval = 2000;
+
 /**
  * Opens a stream. draw is called with a Map of rows by ID after rows have changed, at most once for each frame of the
- * display; fail is called with a text if the server refuses the stream. Returns a function that closes it.
+ * display; fail is called with a text if there is no such page. The stream is closed while nobody can see the page, since a browser
+ * has few connections to one server. Returns a function that closes it.
  */
 export function openStream(path, draw, fail) {
   const rows = new Map();
-  let fresh = new Set();
+  let source;
   let frame = 0;
-  let isComplete = false;
-  const source = new EventSource(path);
+  let retry = 0;
   const schedule = () => {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
       draw(rows);
     });
   };
-  source.onopen = () => {
-    fresh = new Set(); // after an interruption the server sends all rows again
-    isComplete = false;
-    setConnected(true);
-  };
-  source.onmessage = (event) => {
-    const message = JSON.parse(event.data);
-    for (const [id, row] of Object.entries(message.set ?? {})) {
-      row.id = id;
-      rows.set(id, row);
-      if (!isComplete) fresh.add(id);
-    }
-    for (const id of message.remove ?? []) rows.delete(id);
-    if (message.complete && !isComplete) {
-      isComplete = true;
-      for (const id of [...rows.keys()]) if (!fresh.has(id)) rows.delete(id);
-    }
-    schedule();
-  };
-  source.onerror = async () => {
-    if (source.readyState !== EventSource.CLOSED) {
-      setConnected(false); // the browser tries again
-      return;
-    }
-    const stop = new AbortController();
-    try {
-      const response = await fetch(path, { signal: stop.signal });
-      if (!response.ok) fail(await response.text());
-    } catch {
-      setConnected(false);
-    } finally {
-      stop.abort();
-    }
-  };
+
+  function open() {
+    const fresh = new Set(); // the server sends all rows first
+    let isComplete = false;
+    source = new EventSource(path);
+    source.onopen = () => setConnected(true);
+    source.onmessage = (event) => {
+      const message = JSON.parse(event.data);
+      for (const [id, row] of Object.entries(message.set ?? {})) {
+        row.id = id;
+        rows.set(id, row);
+        if (!isComplete) fresh.add(id);
+      }
+      for (const id of message.remove ?? []) rows.delete(id);
+      if (message.complete && !isComplete) {
+        isComplete = true;
+        for (const id of [...rows.keys()]) if (!fresh.has(id)) rows.delete(id);
+      }
+      schedule();
+    };
+    const failed = source;
+    source.onerror = async () => {
+      failed.close();
+      const reason = await findRefusal(path);
+      if (source !== failed) return; // the page was closed meanwhile
+      if (reason) fail(reason);
+      else retry = setTimeout(open, retryInterval);
+    };
+  }
+
+  function close() {
+    source?.close();
+    source = undefined;
+    clearTimeout(retry);
+  }
+
+  function followVisibility() {
+    close();
+    if (!document.hidden) open();
+  }
+
+  document.addEventListener("visibilitychange", followVisibility);
+  if (!document.hidden) open();
   return () => {
-    source.close();
+    document.removeEventListener("visibilitychange", followVisibility);
+    close();
     cancelAnimationFrame(frame);
   };
+}
+
+// findRefusal returns why there is no such page, or nothing if the server is away or may have it later.
+async function findRefusal(path) {
+  const stop = new AbortController();
+  try {
+    const response = await fetch(path, { signal: stop.signal });
+    if ([401, 404].includes(response.status)) return await response.text();
+    setConnected(response.ok);
+  } catch {
+    setConnected(false);
+  } finally {
+    stop.abort();
+  }
+  return undefined;
 }
 
 /** Returns the rows of a type. */

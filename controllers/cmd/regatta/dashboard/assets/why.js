@@ -5,6 +5,9 @@ import { makeElement, makeTable, replaceChildren } from "./dom.js";
 import { makeFacts } from "./parts.js";
 import { findText, formatTime, text } from "./text.js";
 
+// The time in milliseconds that an answer may take.
+const answerTimeout = 60_000;
+
 /** Returns a verdict in words. */
 export function describeVerdict(verdict) {
   return findText(`pod-${verdict}`) ?? text("pod-other", verdict);
@@ -46,7 +49,7 @@ export function makeNearest(object) {
   async function ask() {
     replaceChildren(result, text("asking"));
     try {
-      const response = await fetch(`why?${new URLSearchParams(object)}`);
+      const response = await fetch(`why?${new URLSearchParams(object)}`, { signal: AbortSignal.timeout(answerTimeout) });
       const reply = await response.json();
       replaceChildren(result, reply.error ? text("no-answer", reply.error) : drawNearest(reply.answer.nearest));
     } catch (error) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of one workload.
 
-import { makeElement, makeTable, reconcileChildren, replaceChildren } from "./dom.js";
+import { makeElement, makeTable, reconcileChildren, replaceChildren, replaceIfChanged } from "./dom.js";
 import { drawExplanation, makeNearest } from "./why.js";
-import { makeBadge, makeBar, makeCommand, makeNotices, makePhaseBadge, makeSection } from "./parts.js";
+import { drawNotices, drawRefusal, makeBadge, makeBar, makeCommand, makePhaseBadge, makeSection } from "./parts.js";
 import { makePodGrid } from "./podgrid.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatTime, text } from "./text.js";
@@ -28,13 +28,6 @@ export function showWorkload(main, [resource, ...rest]) {
     makeSection(text("timeline"), timeline),
     makeSection(text("events"), makeTable(text("events"), [text("time"), text("type"), text("reason"), text("count"), text("message")], events)),
     makeSection(text("commands"), commands));
-  const drawn = {};
-  const drawIfNew = (key, value, draw) => {
-    const shown = JSON.stringify(value);
-    if (drawn[key] !== shown) draw();
-    drawn[key] = shown;
-  };
-
   // The timeline of many pods takes a while to draw, and changes little at a time.
   let waiting = 0;
   let latest = [];
@@ -47,22 +40,22 @@ export function showWorkload(main, [resource, ...rest]) {
   }
 
   function draw(rows) {
-    replaceChildren(notices, makeNotices(rows), rows.has("gone") && makeElement("p", { class: "problem", role: "alert" }, text("gone")));
+    drawNotices(notices, rows, rows.has("gone") && text("gone"));
     const w = rows.get("workload");
     if (!w) return;
-    drawIfNew("head", w, () => replaceChildren(head, drawHead(w)));
+    replaceIfChanged(head, w, () => drawHead(w));
     const answer = rows.get("answer")?.answer;
-    drawIfNew("why", answer, () => replaceChildren(why, answer ? drawExplanation(answer) : text("none")));
-    drawIfNew("nearest", [answer?.verdict, answer?.reason], () =>
-      replaceChildren(nearest, answer && makeNearest({ group: w.group, kind: w.kind, namespace: w.namespace ?? "", name: w.name })));
+    replaceIfChanged(why, answer ?? "", () => (answer ? drawExplanation(answer) : text("none")));
+    replaceIfChanged(nearest, [answer?.verdict, answer?.reason], () =>
+      answer && makeNearest({ group: w.group, kind: w.kind, namespace: w.namespace ?? "", name: w.name }));
     const pods = rowsOfType(rows, "pod");
     grid.draw(pods);
     drawTimelineSoon(pods);
     reconcileChildren(events, rowsOfType(rows, "event").sort((a, b) => b.at - a.at), (e) => e.id, drawEvent);
-    drawIfNew("commands", rows.get("commands"), () => replaceChildren(commands, rows.get("commands").commands.map(makeCommand)));
+    replaceIfChanged(commands, rows.get("commands"), () => rows.get("commands").commands.map(makeCommand));
   }
   const close = openStream(`streams/workloads/${[resource, ...rest].map(encodeURIComponent).join("/")}`, draw,
-    (problem) => replaceChildren(notices, makeElement("p", { class: "problem", role: "alert" }, problem)));
+    (problem) => drawRefusal(notices, problem));
   return () => {
     clearTimeout(waiting);
     close();

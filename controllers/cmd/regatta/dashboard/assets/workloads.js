@@ -2,7 +2,7 @@
 // The list of workloads.
 
 import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren, setOptions } from "./dom.js";
-import { makeBar, makeNotices, makePhaseBadge, workloadAddress } from "./parts.js";
+import { drawNotices, drawRefusal, isSynced, makeBar, makePhaseBadge, workloadAddress } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatAge, text } from "./text.js";
 
@@ -34,13 +34,13 @@ export function showWorkloads(main) {
     offer(selects.kind, all.map((w) => w.resource), filter.kind);
     const found = all.filter((w) => isSelected(w, filter)).sort(compareWorkloads);
     const shown = found.slice(0, limit);
-    replaceChildren(notices, makeNotices(rows));
-    summary.textContent = all.length ? text("shown", shown.length, all.length) : rowsOfType(rows, "sync").some((s) => s.synced) ? text("none") : "";
+    drawNotices(notices, rows);
+    summary.textContent = all.length ? text("shown", shown.length, all.length) : isSynced(rows) ? text("none") : "";
     reconcileChildren(body, shown, (w) => w.id, drawWorkload);
     more.hidden = shown.length === found.length;
     more.textContent = text("show-all", found.length);
   }
-  return openStream("streams/workloads", (next) => { rows = next; draw(); }, (problem) => replaceChildren(notices, makeElement("p", { class: "problem" }, problem)));
+  return openStream("streams/workloads", (next) => { rows = next; draw(); }, (problem) => drawRefusal(notices, problem));
 }
 
 function offer(label, values, chosen) {
@@ -66,6 +66,6 @@ function drawWorkload(w) {
     makeElement("th", { scope: "row" }, makeElement("a", { href: workloadAddress(w.resource, w.namespace, w.name) }, w.name)),
     makeElement("td", { class: "number" }, makeBar(w.done, w.updated, w.target), ` ${Math.min(w.done, w.target)}/${w.target}`),
     makeElement("td", { class: "number" }, `${w.available}/${w.wanted}`),
-    makeElement("td", { class: "number" }, formatAge(w.created)),
+    makeElement("td", { class: "number", "data-since": w.created }, formatAge(w.created)),
     makeElement("td", { class: "notes" }, (w.notes ?? []).join("; ")));
 }
