@@ -92,6 +92,8 @@ test-unit: tools ## Unit, property and API-server tests: with the race detector 
 	@echo "Tests without the race detector: 15 minutes"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
 	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out
+	@echo "Tests of alerts and dashboards, by Prometheus' engine"
+	cd test/alerts && $(GO) test -vet=off ./... | tee -a "$(CURDIR)/units.out"
 	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | sed -n 1,10p
 
 # The specs wait most of their time, so that more processes than cores pay.
@@ -137,6 +139,7 @@ generate: ## Write everything that is generated
 	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
 	$(GO) run ./charts/generate
 	$(GO) run ./charts/integrations/argocd/generate
+	$(GO) run ./controllers/docs/metrics/generate
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
 	$(GO) run ./policies/docs/gen
@@ -163,9 +166,9 @@ verify: ## Fail when something is not formatted, does not lint or is generated s
 	@$(GO) run ./test/lint/names
 	@$(MAKE) --no-print-directory lint
 	$(GO) mod verify >/dev/null
-	@before="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies | sha256sum)"; \
+	@before="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies | sha256sum)"; \
 	$(MAKE) --no-print-directory generate >/dev/null; \
-	after="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies | sha256sum)"; \
-	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api controllers/cmd/regatta/README.md charts/kruise/files charts/integrations policies; exit 1; fi
+	after="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies | sha256sum)"; \
+	if [ "$$before" != "$$after" ]; then echo "generated files are stale; run make generate"; git status --short -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies; exit 1; fi
 	@if [ -n "$(CRD_COMPAT)" ]; then \
 	  echo "Comparing the CRDs with those that OpenKruise's users have"; $(CRD_COMPAT) charts/kruise/files/crds; fi

@@ -200,6 +200,32 @@ func certified() map[string]effect {
 	}
 }
 
+// measured has Prometheus and Grafana show what runs.
+func measured() map[string]effect {
+	const managers, agents = "ServiceMonitor kruise-controller-manager", "PodMonitor kruise-daemon"
+	const alerts, dashboard, role = "PrometheusRule kruise-alerts", "ConfigMap kruise-regatta-managers", "RoleBinding kruise-prometheus"
+	return map[string]effect{
+		"metrics.serviceMonitor.enabled":                     {`true`, managers, "port: metrics"},
+		"metrics.serviceMonitor.namespace":                   {`"monitoring"`, managers, "namespace: monitoring"},
+		"metrics.serviceMonitor.labels":                      {`{"release":"prometheus"}`, managers, "release: prometheus"},
+		"metrics.serviceMonitor.interval":                    {`"31s"`, managers, "interval: 31s"},
+		"metrics.podMonitor.enabled":                         {`true`, agents, "port: daemon"},
+		"metrics.podMonitor.namespace":                       {`"monitoring"`, agents, "namespace: monitoring"},
+		"metrics.podMonitor.labels":                          {`{"release":"prometheus"}`, agents, "release: prometheus"},
+		"metrics.podMonitor.interval":                        {`"32s"`, agents, "interval: 32s"},
+		"metrics.prometheusRule.enabled":                     {`true`, alerts, "alert: RegattaNoLeader"},
+		"metrics.prometheusRule.namespace":                   {`"monitoring"`, alerts, "namespace: monitoring"},
+		"metrics.prometheusRule.labels":                      {`{"release":"prometheus"}`, alerts, "release: prometheus"},
+		"metrics.prometheusRule.without":                     {`["RegattaPanicRecovered"]`, alerts, "alert: RegattaCacheBehind"},
+		"metrics.grafanaDashboards.enabled":                  {`true`, dashboard, "regatta-managers.json"},
+		"metrics.grafanaDashboards.namespace":                {`"grafana"`, dashboard, "namespace: grafana"},
+		"metrics.grafanaDashboards.labels.grafana_dashboard": {`"2"`, dashboard, `grafana_dashboard: "2"`},
+		"metrics.grafanaDashboards.annotations":              {`{"grafana_folder":"Regatta"}`, dashboard, "grafana_folder: Regatta"},
+		"metrics.prometheus.serviceAccount.name":             {`"prometheus-k8s"`, role, "name: prometheus-k8s"},
+		"metrics.prometheus.serviceAccount.namespace":        {`"monitoring"`, role, "namespace: monitoring"},
+	}
+}
+
 // ineffective are values that have no effect. The README marks each with a dash and says why.
 func ineffective() []string {
 	return []string{"daemon.windowsImage.repository", "daemon.windowsImage.tag"}
@@ -209,7 +235,7 @@ func ineffective() []string {
 // does something to an object of the release; or the README says that it does not.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	rows := maps.Clone(together())
-	for _, more := range []map[string]effect{apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified()} {
+	for _, more := range []map[string]effect{apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified(), measured()} {
 		maps.Copy(rows, more)
 	}
 	for name := range values(t) {
@@ -227,7 +253,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		}
 	}
 	without := documents(t, nil)
-	for _, group := range []map[string]effect{together(), apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified()} {
+	for _, group := range []map[string]effect{together(), apart(), tuned(), scaled(), scaledByMetrics(), unshared(), certified(), measured()} {
 		with := documents(t, group)
 		for name, e := range group {
 			if e.has == absent {

@@ -69,6 +69,9 @@ var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 		{Group: "security.openshift.io", Version: "v1", Kind: "SecurityContextConstraints"},
+		{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
+		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"},
+		{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
 	} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	}

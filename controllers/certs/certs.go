@@ -38,6 +38,8 @@ type Config struct {
 	// External leaves making, renewing and injecting certificates to another
 	// tool, such as cert-manager (gate EnableExternalCerts).
 	External bool
+	// Expiry has the end of the certificate; nil for no metric.
+	Expiry *ExpiryMetric
 }
 
 const (

@@ -86,6 +86,7 @@ func (f *files) syncFiles(ctx context.Context) error {
 			return err
 		}
 	}
+	f.config.Expiry.recordChain(secret.Data[corev1.TLSCertKey])
 	return nil
 }
 

@@ -25,13 +25,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
-// noted is a registry that knows the names of all metrics that are registered with it, whether they have values or not.
+// noted is a registry that knows the names and the labels of all metrics that are registered with it, whether they have values or not.
 type noted struct {
 	metrics.RegistererGatherer
-	names map[string]bool
+	metrics    map[string][]string
+	collectors map[string]prometheus.Collector
 }
 
-var metricName = regexp.MustCompile(`fqName: "([^"]+)"`)
+var metricName = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
 func (n noted) Register(c prometheus.Collector) error {
 	if err := n.RegistererGatherer.Register(c); err != nil {
@@ -40,15 +41,17 @@ func (n noted) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc)
 	go func() { c.Describe(descriptions); close(descriptions) }()
 	for d := range descriptions {
-		n.names[metricName.FindStringSubmatch(d.String())[1]] = true
+		found := metricName.FindStringSubmatch(d.String())
+		n.metrics[found[1]] = strings.FieldsFunc(found[2], func(r rune) bool { return r == ',' })
+		n.collectors[found[1]] = c
 	}
 	return nil
 }
 
-// listRegisteredMetrics are the names of what a manager registers, without an API server.
-func listRegisteredMetrics(t *testing.T) map[string]bool {
+// listRegisteredMetrics is what a manager registers, without an API server.
+func listRegisteredMetrics(t *testing.T) noted {
 	t.Helper()
-	registry := noted{prometheus.NewRegistry(), map[string]bool{}}
+	registry := noted{prometheus.NewRegistry(), map[string][]string{}, map[string]prometheus.Collector{}}
 	before := metrics.Registry
 	metrics.Registry = registry
 	t.Cleanup(func() { metrics.Registry = before })
@@ -105,12 +108,12 @@ func listRegisteredMetrics(t *testing.T) map[string]bool {
 	if err := registry.Register(recovery.PanicCollector()); err != nil { // SetUpProcess does, once
 		t.Fatal(err)
 	}
-	return registry.names
+	return registry
 }
 
 // A metric that a page of the repository names is one that the manager registers, by that name.
 func TestMetricsThatPagesNameAreRegistered(t *testing.T) {
-	registered := listRegisteredMetrics(t)
+	registered := listRegisteredMetrics(t).metrics
 	// Those of ours, and those of OpenKruise, whose labels follow.
 	named := regexp.MustCompile("`((?:regatta|kruise|cloneset)_[a-z_]+|[a-z]+(?:_[a-z]+)+\\{[a-z_,]+\\}|[a-z]+_unavailable_budget|[a-z]+_deletion_protection)[`{]")
 	found := map[string]bool{}
@@ -122,7 +125,7 @@ func TestMetricsThatPagesNameAreRegistered(t *testing.T) {
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			name, _, _ := strings.Cut(m[1], "{")
 			found[name] = true
-			if !registered[name] {
+			if _, ok := registered[name]; !ok {
 				t.Errorf("%s names the metric %s, which the manager does not register", path, name)
 			}
 		}

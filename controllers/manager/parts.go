@@ -48,6 +48,7 @@ type components struct {
 	ranker *rank.Ranker
 	writes *inflight.Window // writes of pods by all workloads
 	leaks  leakCounter
+	expiry *certs.ExpiryMetric
 
 	events    *policyEvents
 	guarding  *protectionDeps
@@ -65,7 +66,7 @@ func (p components) addToManager(ctx context.Context) error {
 		Secret: types.NamespacedName{Namespace: p.webhooks.namespace, Name: p.webhooks.secret},
 		Dir:    p.webhooks.certDir, Service: p.webhooks.service, Host: p.webhooks.host,
 		CRDs: convertingCRDs(p.mgr.GetScheme()), RenewBefore: p.webhooks.renewBefore,
-		External: p.Gates.Enabled(features.EnableExternalCerts),
+		External: p.Gates.Enabled(features.EnableExternalCerts), Expiry: p.expiry,
 	}
 	if p.DecisionsAPI {
 		issued.APIService = explain.APIService

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/regatta-sh/regatta/controllers/api"
+	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
@@ -102,6 +103,9 @@ func Run(ctx context.Context, o *Options, restConfig *rest.Config) error {
 // registerMetrics registers the metrics that the parts share.
 func (p *components) registerMetrics() (err error) {
 	if p.leaks, err = registerLeaks(metrics.Registry); err != nil {
+		return err
+	}
+	if p.expiry, err = certs.RegisterExpiry(metrics.Registry); err != nil {
 		return err
 	}
 	p.guarding, err = p.newProtectionDeps()
