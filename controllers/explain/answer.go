@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
@@ -126,7 +127,11 @@ type Answer struct {
 	// Near computes Nearest, which may take as long as the context lasts. It is nil if there is nothing to
 	// compute, and never serialized.
 	Near func(context.Context) *nearest.Result `json:"-"`
-	// NearBytes is how many bytes Near keeps in memory: the input, which has the object of a request.
+	// WhatIf is what would change if facts were others; nil if the caller did not ask for it.
+	WhatIf *whatif.Result `json:"whatIf,omitempty"`
+	// Basis has the decisions that WhatIf makes again. It is nil if there are none, and never serialized.
+	Basis *whatif.Basis `json:"-"`
+	// NearBytes is how many bytes Near and Basis keep in memory: the input, which has the object of a request.
 	NearBytes int `json:"-"`
 	// Replica is the manager that answered.
 	Replica string `json:"replica,omitempty"`

@@ -78,6 +78,8 @@ type Question struct {
 	Pods bool
 	// Nearest asks for what would have changed the answer.
 	Nearest bool
+	// If are facts to be changed, as whatif.ParseChanges reads them: it asks what would change if these were others.
+	If []string
 	// Request is the UID of an admission request; User selects requests by the user who sent them.
 	Request, User string
 	// Skip is how many of the latest refusals the asking manager has received already.
@@ -133,6 +135,9 @@ func (q Question) QueryValues() url.Values {
 			out.Set(key, "true")
 		}
 	}
+	if len(q.If) > 0 {
+		out["if"] = q.If
+	}
 	if q.Skip > 0 {
 		out.Set("skip", strconv.Itoa(q.Skip))
 	}
@@ -148,6 +153,6 @@ func ParseQuestion(v url.Values) Question {
 	return Question{
 		Skip:  skip,
 		Group: v.Get("group"), Kind: v.Get("kind"), Resource: v.Get("resource"), Namespace: v.Get("namespace"), Name: v.Get("name"),
-		Pods: v.Get("pods") == "true", Nearest: v.Get("nearest") == "true", Request: v.Get("request"), User: v.Get("user"),
+		Pods: v.Get("pods") == "true", Nearest: v.Get("nearest") == "true", If: v["if"], Request: v.Get("request"), User: v.Get("user"),
 	}
 }

@@ -13,7 +13,7 @@ import (
 const (
 	kept = 2000
 	// RefusalBytes is how much memory all refusals may take together, and mostQuestion how much one input may take.
-	// With a larger input only the answer is remembered, without what would have changed it. An answer larger than
+	// With a larger input only the answer is remembered, without what would change it. An answer larger than
 	// mostAnswer is not remembered.
 	RefusalBytes = 16 << 20
 	mostQuestion = 64 << 10
@@ -31,7 +31,7 @@ type refusals struct {
 
 func (r *refusals) addRefusal(a Answer) {
 	if a.NearBytes > mostQuestion {
-		a.Near, a.NearBytes = nil, 0
+		a.Near, a.Basis, a.NearBytes = nil, nil, 0
 	}
 	text, err := json.Marshal(a)
 	if err != nil || len(text) > mostAnswer {

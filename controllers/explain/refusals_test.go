@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/nearest"
 )
@@ -79,7 +80,7 @@ func TestRefusalsTakeNoMoreThanTheirBound(t *testing.T) {
 			s := NewStore()
 			for i := range kept + 3 {
 				a := refusal(fmt.Sprint(i), "ann", "pods", "shop", "web-0")
-				a.Message, a.Near, a.NearBytes = strings.Repeat("m", test.message), near, test.question
+				a.Message, a.Near, a.Basis, a.NearBytes = strings.Repeat("m", test.message), near, &whatif.Basis{}, test.question
 				if test.message > 1<<16 && i > 20 {
 					break
 				}
@@ -93,7 +94,7 @@ func TestRefusalsTakeNoMoreThanTheirBound(t *testing.T) {
 			if sum != s.refusals.bytes || sum > RefusalBytes || len(all) != len(s.refusals.sizes) {
 				t.Fatalf("%d refusals take %d bytes, counted are %d", len(all), sum, s.refusals.bytes)
 			}
-			if (len(all) > 0) != test.kept || test.kept && (all[0].Request.UID != fmt.Sprint(kept+2) || (all[0].Near != nil) != test.near) {
+			if (len(all) > 0) != test.kept || test.kept && (all[0].Request.UID != fmt.Sprint(kept+2) || (all[0].Near != nil) != test.near || (all[0].Basis != nil) != test.near) {
 				t.Errorf("%d are kept", len(all))
 			}
 		})

@@ -5,6 +5,7 @@ package explain
 import (
 	"unsafe"
 
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -31,6 +32,7 @@ func (s *Single) ExplainWorkload() Answer {
 		return a
 	}
 	a.Policies, a.Bundles, a.Rules, a.Outcome, a.Error = s.Record.Revision, s.Record.Bundles, s.Record.Rules, s.Record.Outcome, s.Record.Error
+	a.Basis = &whatif.Basis{Engine: s.Engine, Records: []decision.Record{*s.Record}}
 	// Policies that changed since the decision would be reported with the wrong place. Policies of another
 	// namespace do not matter here.
 	if s.Engine.ActiveSnapshot().RevisionFor(s.Record.Subject) != s.Record.Revision {

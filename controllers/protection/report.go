@@ -22,6 +22,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
@@ -137,6 +138,7 @@ func (r *Reporter) storeAnswer(a *Asked, rec decision.Record, reasons []decision
 		},
 	}
 	answer.NearBytes = questionBytes(rec)
+	answer.Basis = &whatif.Basis{Engine: r.engine, Records: []decision.Record{rec}}
 	answer.Near = func(ctx context.Context) *nearest.Result { return explain.NearestOf(ctx, r.engine, rec) }
 	if a.Object.Owner != nil {
 		answer.Workload = decision.Subject{Group: a.Object.Owner.Group, Kind: a.Object.Owner.Kind, Namespace: subject.Namespace, Name: a.Object.Owner.Name}

@@ -168,8 +168,8 @@ func TestRefusalsAreTold(t *testing.T) {
 				cmp.Diff([]explain.Fact{{Name: "object.uid", Value: ""}}, b.Facts) != "" || len(b.Others) != 1 {
 				t.Errorf("explained as %+v", b)
 			}
-			if b.Near == nil {
-				t.Error("the answer cannot say what is nearest")
+			if b.Near == nil || b.Basis == nil || len(b.Basis.Records) != 1 || b.Basis.Records[0].Point != tc.point {
+				t.Error("the answer cannot say what is nearest, or what would change it")
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 	"github.com/regatta-sh/regatta/engine/record"
@@ -18,6 +20,7 @@ import (
 // explanation explains the last allocation of a UnitedDeployment.
 type explanation struct {
 	subject decision.Subject
+	engine  *engine.Engine
 	now     time.Time
 	a       allocated
 	counts  []int
@@ -27,7 +30,7 @@ type explanation struct {
 
 // storeExplanation keeps the decision, so that users can ask for its explanation.
 func (t *reconcileRound) storeExplanation(a allocated) {
-	e := &explanation{subject: decisionSubject(t.d), now: t.now, a: a, counts: a.out.PermittedReplicas(a.in), children: map[string]string{}}
+	e := &explanation{subject: decisionSubject(t.d), engine: t.r.Engine, now: t.now, a: a, counts: a.out.PermittedReplicas(a.in), children: map[string]string{}}
 	for _, p := range t.parts {
 		if p.child != nil {
 			e.children[p.Name] = p.child.GetName()
@@ -42,6 +45,7 @@ func (e *explanation) ExplainWorkload() explain.Answer {
 		Subject: e.subject, Workload: e.subject, Decided: e.now, Policies: e.a.record.Revision, Bundles: e.a.record.Bundles,
 		Rules: e.a.record.Rules, Outcome: e.a.record.Outcome, Error: e.a.record.Error,
 		Verdict: explain.Placed, Reason: e.a.in.Strategy, Message: e.describeTotal(),
+		Basis: &whatif.Basis{Engine: e.engine, Records: []decision.Record{e.a.record}},
 	}
 	for i, s := range e.a.in.Subsets {
 		a.Subsets = append(a.Subsets, e.explainSubset(i, s))

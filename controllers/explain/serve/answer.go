@@ -19,6 +19,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
@@ -36,6 +37,9 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 	q, about, ok := resolveQuestion(q)
 	if !ok {
 		failBadRequest(w)
+		return
+	}
+	if refuseChanges(w, q) {
 		return
 	}
 	get := objectAttributes(who, about, q.Namespace, q.Name)
@@ -62,13 +66,16 @@ func (s *Server) serveExplanation(w http.ResponseWriter, req *http.Request) {
 // there were others.
 func (s *Server) serveRefusals(w http.ResponseWriter, req *http.Request) {
 	q := explain.ParseQuestion(req.URL.Query())
-	q = explain.Question{Namespace: req.PathValue("namespace"), Request: q.Request, User: q.User, Nearest: q.Nearest}
+	q = explain.Question{Namespace: req.PathValue("namespace"), Request: q.Request, User: q.User, Nearest: q.Nearest, If: q.If}
 	who, ok := s.authorizeUser(w, req, "list", explain.Refusals, "")
 	if !ok {
 		return
 	}
 	if !q.AsksForRefusals() {
 		failBadRequest(w)
+		return
+	}
+	if refuseChanges(w, q) {
 		return
 	}
 	slot, ok := s.takeSlot(w, req, q, &s.users, who.GetName())
@@ -111,6 +118,15 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	s.writeReply(w, q, reply)
+}
+
+// refuseChanges reports whether the changed facts of a question are too many or cannot be read. It has written a response then.
+func refuseChanges(w http.ResponseWriter, q explain.Question) bool {
+	_, err := whatif.ParseChanges(q.If)
+	if err != nil {
+		writeFailure(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group}, "parameter if: "+err.Error())
+	}
+	return err != nil
 }
 
 func failBadRequest(w http.ResponseWriter) {
@@ -195,6 +211,9 @@ func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply ex
 	reply.Answer.Replica = s.Replica
 	if near := reply.Answer.Near; near != nil && q.Nearest {
 		reply.Answer.Nearest = s.findNearest(ctx, near)
+	}
+	if len(q.If) > 0 {
+		reply.Answer.WhatIf = s.decideAgain(ctx, reply.Answer.Basis, q.If)
 	}
 	return reply, true
 }

@@ -61,7 +61,7 @@ func (s *Server) readableRefusals(ctx context.Context, h http.Header, who user.I
 	left := ""
 	for stale, enough := 0, false; left == "" && !enough; {
 		replies, n := s.askAllReplicas(limited, h, q, told)
-		asked, q.Nearest = max(asked, n), false
+		asked, q.Nearest, q.If = max(asked, n), false, nil
 		page := refusalsOf(replicas.MergeReplies(replies))
 		oldest := map[string]time.Time{} // the oldest one returned by each manager that may have older ones
 		stale++

@@ -21,6 +21,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/engine/recovery"
@@ -52,7 +53,7 @@ type Server struct {
 	// RoomWait is how long a question waits for others before it is refused, 5 s if 0.
 	RoomWait time.Duration
 
-	finding chan struct{} // has room for one search for the nearest rule
+	finding chan struct{} // has room for one question whose answer evaluates policies
 	// users has the slots of answers to users, managers those of answers to other managers.
 	users, managers room
 }
@@ -114,18 +115,38 @@ func (s *Server) newHTTPServer(certificate func(*tls.ClientHelloInfo) (*tls.Cert
 	}
 }
 
-// nearestTime is how long it may take to find the nearest rule.
+// nearestTime is how long it may take to find the nearest rule, and to decide again with other facts.
 const nearestTime = 2 * time.Second
 
 // findNearest calls near for one caller at a time, since near evaluates policies.
-func (s *Server) findNearest(ctx context.Context, near func(context.Context) *nearest.Result) *nearest.Result {
+func (s *Server) findNearest(ctx context.Context, near func(context.Context) *nearest.Result) (out *nearest.Result) {
+	s.evaluateAlone(ctx, func(ctx context.Context) { out = near(ctx) }) // the answer is complete without it
+	return out
+}
+
+// decideAgain makes the decisions of an answer again with changed facts.
+func (s *Server) decideAgain(ctx context.Context, basis *whatif.Basis, texts []string) (out *whatif.Result) {
+	changes, err := whatif.ParseChanges(texts)
+	if err != nil {
+		return &whatif.Result{Invalid: err.Error()}
+	}
+	if !s.evaluateAlone(ctx, func(ctx context.Context) { out = basis.DecideAgain(ctx, changes) }) {
+		return &whatif.Result{Error: s.Replica + " answers other such questions; ask again in a moment"}
+	}
+	return out
+}
+
+// evaluateAlone calls a function that evaluates policies, for one caller at a time. It returns false if it was not the
+// turn of the caller in time.
+func (s *Server) evaluateAlone(ctx context.Context, evaluate func(context.Context)) bool {
 	ctx, cancel := context.WithTimeout(ctx, nearestTime)
 	defer cancel()
 	select {
 	case s.finding <- struct{}{}:
 		defer func() { <-s.finding }()
-		return near(ctx)
+		evaluate(ctx)
+		return true
 	case <-ctx.Done():
-		return nil // the answer is complete without it
+		return false
 	}
 }

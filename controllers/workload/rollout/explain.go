@@ -141,7 +141,7 @@ func (r *explanation) ExplainWorkload() explain.Answer {
 	if teller, ok := f.kind.(KindWithExtraFacts); ok {
 		r.addFacts(&a, teller.ExtraFacts(f)...)
 	}
-	a.Near = r.nearestChange(a.Verdict, nil)
+	a.Near, a.Basis = r.nearestChange(a.Verdict, nil), r.answerBasis(nil)
 	return a
 }
 
@@ -176,7 +176,7 @@ func (r *explanation) ExplainPod(namespace, name string) (explain.Answer, bool) 
 				more = append(more, r.evidence().bounds...)
 			}
 			r.addFacts(&a, more...)
-			a.Near = r.nearestChange(a.Verdict, p)
+			a.Near, a.Basis = r.nearestChange(a.Verdict, p), r.answerBasis(p)
 			return a, true
 		}
 	}

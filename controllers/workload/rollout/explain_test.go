@@ -5,6 +5,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -290,7 +292,38 @@ func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
 		})
 	}
 	round, done := testRound(e, 2, 2, nil)
-	if a := decided(t, e, round, done).ExplainWorkload(); a.Near != nil {
-		t.Errorf("of a workload that is %s something is near", a.Verdict)
+	ended := decided(t, e, round, done).ExplainWorkload()
+	if ended.Near != nil {
+		t.Errorf("of a workload that is %s something is near", ended.Verdict)
+	}
+	one, _ := r.ExplainPod("shop", "web-1")
+	two, _ := r.ExplainPod("shop", "web-2")
+	for name, tc := range map[string]struct {
+		a      explain.Answer
+		change string
+		want   string
+	}{
+		"the plan of the workload":                        {r.ExplainWorkload(), "update=1", "rollout/plan true Partly Go"},
+		"a pod that the plan holds":                       {one, "update=1", "rollout/plan true Partly Go"},
+		"a pod that the plan does not hold":               {two, "update=2", "rollout/plan true Go Go"},
+		"a pod that a rule names":                         {zero, "pods[0].name=other", "rollout/rank true Partly Order"},
+		"a pod that no rule names":                        {one, "pods[0].name=web-0", "rollout/rank true Order Partly"},
+		"a workload of which nothing was to be decided":   {ended, "update=2", "rollout/plan true Go Partly"},
+		"a fact of both decisions, which changes neither": {zero, "workload.labels.a=b", "rollout/plan false Go Go; rollout/rank false Partly Partly"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes, err := whatif.ParseChanges([]string{tc.change})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := tc.a.Basis.DecideAgain(t.Context(), changes)
+			var got []string
+			for _, d := range result.Decisions {
+				got = append(got, fmt.Sprint(d.Point, " ", d.Changed, " ", d.Was, " ", d.Is))
+			}
+			if text := strings.Join(got, "; "); text != tc.want {
+				t.Errorf("got %s, want %s; %+v", text, tc.want, result)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -41,8 +42,7 @@ func (r *explanation) answerRecord(p *facts.Pod) (decision.Record, bool) {
 	}
 	asked := *r.res.Plan
 	if out, ok := asked.Output.(points.PlanOutput); ok && p != nil {
-		out.Holds = slices.DeleteFunc(slices.Clone(out.Holds), func(h decision.Hold) bool { return !holdMatchesPod(h, p) })
-		asked.Output = out
+		asked.Output = holdsOfPod(out, p)
 	}
 	return asked, true
 }
@@ -59,4 +59,37 @@ func (r *explanation) rankRecord(p *facts.Pod, h decision.Hold) (decision.Record
 		Input:  points.RankInput{Workload: r.f.WorkloadFacts(), Strategy: r.f.Strategy, Pods: []points.PodFacts{p.Facts}},
 		Output: points.RankOutput{Holds: []decision.Hold{h}},
 	}, true
+}
+
+// answerBasis returns the decisions that an answer about the workload, or about one of its pods, depends on. A decision that the
+// round did not make, since there was nothing to move, is made of its facts.
+func (r *explanation) answerBasis(p *facts.Pod) *whatif.Basis {
+	f := r.f
+	plan := decision.Record{Point: points.PlanPoint().Name, Subject: f.Subject, Revision: f.Policies}
+	if r.res.Plan != nil {
+		plan = *r.res.Plan
+	} else {
+		plan.Input = f.PlanInput()
+	}
+	out := &whatif.Basis{Engine: r.e, Records: []decision.Record{plan}}
+	if p == nil {
+		return out
+	}
+	out.Records = append(out.Records, decision.Record{
+		Point: points.RankPoint().Name, Subject: f.Subject, Revision: f.Policies,
+		Input: points.RankInput{Workload: f.WorkloadFacts(), Strategy: f.Strategy, Pods: []points.PodFacts{p.Facts}},
+	})
+	out.Narrow = func(output any) any {
+		if plan, ok := output.(points.PlanOutput); ok {
+			return holdsOfPod(plan, p)
+		}
+		return output
+	}
+	return out
+}
+
+// holdsOfPod returns a plan without the holds that do not concern a pod.
+func holdsOfPod(plan points.PlanOutput, p *facts.Pod) points.PlanOutput {
+	plan.Holds = slices.DeleteFunc(slices.Clone(plan.Holds), func(h decision.Hold) bool { return !holdMatchesPod(h, p) })
+	return plan
 }

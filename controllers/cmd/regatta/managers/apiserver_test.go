@@ -26,9 +26,12 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
+	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/cluster/addresses"
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
@@ -108,6 +111,21 @@ func allow(t *testing.T, api client.Client, user, namespace string, rules ...rba
 	}
 }
 
+// pausedBasis is a decision about a workload that is paused.
+func pausedBasis(t *testing.T) *whatif.Basis {
+	t.Helper()
+	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	subject := decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}
+	return &whatif.Basis{Engine: e, Records: []decision.Record{{
+		Point: rollout.PlanPoint().Name, Subject: subject, Revision: e.ActiveSnapshot().RevisionFor(subject),
+		Input: rollout.PlanInput{Update: 3, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate", Paused: true}},
+	}}}
+}
+
 // A user of the cluster asks the API server with a kubeconfig, and needs nothing else.
 func TestThroughAnAPIServerThatAggregates(t *testing.T) {
 	pki := t.TempDir()
@@ -134,6 +152,7 @@ func TestThroughAnAPIServerThatAggregates(t *testing.T) {
 		store.PutRefusal(explain.Answer{
 			Subject: decision.Subject{Namespace: namespace, Name: "web-1"}, Decided: time.Unix(1, 0),
 			Request: &explain.Request{UID: "of-" + namespace, User: "bob", Resource: "pods"},
+			Basis:   pausedBasis(t),
 		})
 	}
 	aggregate(t, api, env.Config, store)
@@ -186,6 +205,29 @@ func TestThroughAnAPIServerThatAggregates(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
+	}
+
+	// A changed fact needs no other permission.
+	changed := web
+	changed.If = []string{`workload.annotations["a b/c"]=x&y=%z`, "strategy.paused=false"}
+	for user, allowed := range map[string]bool{"jane": true, "blind": false} {
+		a, err := New(configs[user], Flags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, _, err := a.FetchExplanation(t.Context(), changed)
+		w := reply.Answer.WhatIf
+		var no *RefusedError
+		switch {
+		case !allowed && !errors.As(err, &no), allowed && (err != nil || w == nil || len(w.Decisions) != 1 || len(w.Facts) != 2):
+			t.Errorf("%s is told %+v, %v", user, w, err)
+		case allowed && (w.Decisions[0].Is != "Go" || w.Facts[0].Is == nil || *w.Facts[0].Is != "x&y=%z"):
+			t.Errorf("the facts %+v would give %+v", w.Facts, w.Decisions)
+		}
+	}
+	changed.If = []string{"strategy.paused"}
+	if _, _, err := ask(t, configs["jane"], Flags{}, changed); !contains(err, "parameter if: ", "there is no value") {
+		t.Errorf("of what is no change: %v", err)
 	}
 
 	for user, allowed := range map[string]bool{"admin": true, "jane": false} {

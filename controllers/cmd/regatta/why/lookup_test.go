@@ -99,6 +99,8 @@ func TestWrongUse(t *testing.T) {
 		{"a form of words that names nothing", "web-1", `"web-1" is not enough; want pod/NAME or clone/NAME`},
 		{"a form that is not there", "pod/web-1 -o xml", `it is one of text, json, yaml`},
 		{"an endpoint that would be shown credentials in clear", "pod/web-1 --endpoint http://x:1 --server https://127.0.0.1:1", "want https://HOST:PORT"},
+		{"a fact without a value", "pod/web-1 --if update", "--if: \"update\": there is no value; want FACT=VALUE"},
+		{"facts of all requests of a user", "--user-name bob --if update=1", "--if is about one answer"},
 		{"as another user", "pod/web-1 --as bob", "unknown flag: --as"},
 	}
 	for _, tc := range tests {

@@ -4,6 +4,7 @@ package why
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,7 @@ func (t text) renderReply(reply explain.Reply) string {
 	if len(reply.Refusals) > 0 {
 		t.writeRefusals(reply.Refusals)
 	}
+	t.writeWhatIf(a.WhatIf)
 	return strings.Join(t.lines, "\n") + "\n"
 }
 
@@ -210,13 +212,19 @@ func (t *text) mayChange(a explain.Answer) string {
 func (t *text) writeFacts(all []explain.Fact) {
 	var short []string
 	for i, f := range all {
-		if ns, err := strconv.ParseInt(f.Value, 10, 64); f.Name == "now" && err == nil {
-			f.Value = time.Unix(0, ns).UTC().Format(time.RFC3339)
-		}
+		f.Value = factText(f.Name, f.Value)
 		all[i] = f
 		short = append(short, f.Name+"="+strings.ReplaceAll(f.Value, `"`, ""))
 	}
 	t.writeRow("facts", strings.Join(short, "  "))
+}
+
+// factText is the value of a fact for people: a time that is in nanoseconds is written as a time.
+func factText(name, value string) string {
+	if ns, err := strconv.ParseInt(value, 10, 64); name == "now" && err == nil {
+		return time.Unix(0, ns).UTC().Format(time.RFC3339)
+	}
+	return value
 }
 
 func (t *text) decidedText(a explain.Answer) string {
@@ -303,14 +311,7 @@ func subjectText(s decision.Subject) string {
 	return fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
 }
 
-func sortedKeys(m map[string]rollout.Group) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func orNone(zone string) string {
 	if zone == "" {

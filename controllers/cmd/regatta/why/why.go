@@ -20,6 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/whatif"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 )
 
@@ -30,6 +31,7 @@ type options struct {
 	form    *output.Form
 	all     bool
 	nearest bool
+	changed []string
 	request string
 	user    string
 }
@@ -51,6 +53,15 @@ the UID that its refusal ends with, and those of a user by their name.
 It also tells how near each rule is: which fact lets go what is held, and which
 others would hold it, in the rules and functions that it refers to as well.
 
+With --if it also tells what would be held, released or denied otherwise if a fact were
+another one. The manager makes the last decision again by its own policies; nothing acts
+on that, and no decision log has it. A fact is a path in the input of the decision, as the
+output names them, such as update, strategy.partition or workload.annotations["approved"];
+pods[0] has the facts of the pod that is asked about. VALUE is JSON, or a text without
+quotes, or for now a time such as 2026-12-24T10:00:00Z; FACT- is without the fact. Facts that
+follow from others are not computed again, so change these too. Changed facts are
+in the URL of the request, which audit logs keep.
+
 The API server passes the question on to the managers, as kubectl get --raw would.
 Users with the ClusterRole view, edit, admin or kruise-decision-reader in a namespace
 may ask about what is there, and is told about whatever they may get. Requests are
@@ -59,11 +70,19 @@ looked for in the whole cluster, and in the one namespace where that is not allo
   regatta why clone/web -n shop --all
   regatta why acj/backup
   regatta why namespace/shop
+  regatta why pod/web-x7k2p --if 'workload.annotations["approved"]="r2"'
+  regatta why clone/web --if now=2026-12-24T10:00:00Z --if workload.labels.team-
   regatta why --request 6f0c1f0e-9a57-4b8c-8a46-0f6f6f0b8a11
   kubectl regatta why pod/web-x7k2p -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (o.request != "" || o.user != "") == (len(args) > 0) {
 				return errors.New("tell what it is about: either an object, such as pod/NAME, or --request or --user-name")
+			}
+			if o.user != "" && len(o.changed) > 0 {
+				return errors.New("--if is about one answer: give an object or --request, and not --user-name")
+			}
+			if _, err := whatif.ParseChanges(o.changed); err != nil {
+				return fmt.Errorf("--if: %w", err)
 			}
 			return nil
 		},
@@ -75,6 +94,7 @@ looked for in the whole cluster, and in the one namespace where that is not allo
 	cmd.Flags().StringVar(&o.request, "request", "", "UID of a request that was refused")
 	cmd.Flags().StringVar(&o.user, "user-name", "", "name of a user, for all that they were refused lately")
 	cmd.Flags().BoolVar(&o.nearest, "nearest", true, "tell what would have changed the answer, where one thing is asked about")
+	cmd.Flags().StringArrayVar(&o.changed, "if", nil, "tell what would change with another fact: FACT=VALUE, or FACT- without it; may be repeated")
 	cmd.Flags().BoolVar(&o.all, "all", false, "tell of each pod of a "+workload+", and of all rules that took part")
 	return cmd
 }
@@ -94,8 +114,8 @@ func (o *options) runWhy(cmd *cobra.Command, args []string) error {
 	look := lookup{pods: cluster.Core.CoreV1(), objects: cluster.Objects}
 	reply, warnings, err := o.fetchExplanation(cmd.Context(), cluster.Asker, managers.Question{
 		Group: about.Group, Kind: about.Kind, Resource: about.Resource, Namespace: about.Namespace, Name: about.Name,
-		Nearest: o.nearest && o.user == "" && !o.all,
-		Pods:    o.all && slices.Contains(target.WorkloadKinds(), about.GroupKind()), Request: o.request, User: o.user,
+		Nearest: o.nearest && o.user == "" && !o.all, If: o.changed,
+		Pods: o.all && slices.Contains(target.WorkloadKinds(), about.GroupKind()), Request: o.request, User: o.user,
 	})
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
@@ -104,6 +124,9 @@ func (o *options) runWhy(cmd *cobra.Command, args []string) error {
 		if reason := look.objectProblem(cmd.Context(), about); reason != nil {
 			return reason
 		}
+		return err
+	}
+	if err := o.checkWhatIf(reply.Answer); err != nil {
 		return err
 	}
 	return wrapPrintError(o.printReply(cmd.Context(), cmd.OutOrStdout(), reply, look))
