@@ -17,6 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/simulate"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 // simulating is one run of the command simulate.
@@ -33,6 +34,7 @@ type simulating struct {
 	fail       []string
 	by         string
 	form       *output.Form
+	all        bool
 	gates      features.Gates
 }
 
@@ -45,25 +47,28 @@ func (c *commands) newSimulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate --at TIME [--bundle BUNDLE]...",
 		Short: "Simulate a rollout, step by step, without a cluster",
-		Long: `Simulate runs the rollout of a CloneSet: who is moved in which wave, who
-waits for what, and how it ends. The controller, the engine and the policies are
-those of a cluster; the API server, the nodes and the time are made up. Time is
-moved to when something happens: a pod becomes ready, or a hold ends.
+		Long: `Simulate runs the rollout of a CloneSet, Advanced StatefulSet or Advanced DaemonSet:
+who is moved in which wave, who waits for what, and how it ends. The controller, the
+engine and the policies are those of a cluster; the API server, the nodes and the time
+are made up. Time is moved to when something happens: a pod becomes ready, or a hold ends.
 
 The fleet is made up by --replicas, --zones, --label and --budget, or it is a dump:
 
-  kubectl get clonesets,pods,nodes,controllerrevisions,podunavailablebudgets -o yaml > fleet.yaml
+  kubectl get clonesets,asts,ads,pods,nodes,controllerrevisions,podunavailablebudgets -o yaml > fleet.yaml
+
+With --all each workload of the dump is simulated on its own: a bar for each shows when
+its pods are updated and when it is held, and below it by which rules and budgets.
 
 PodUnavailableBudgets, and rules in extend.protection, refuse deletes and updates of
 pods as they do in a cluster: by the same webhooks, asked about the same requests.
 
 Whatever policies say, every write is checked: never fewer pods available, never
-more pods, never more of them updated than the CloneSet allows, never fewer pods of
+more pods, never more of them updated than the workload allows, never fewer pods of
 a budget available than it wants because of the write, and none moved that is held.
 A broken promise, and a rollout that is stuck, end with 1.
 
-Other kinds of workloads do not move, though their pods count for budgets that have
-them. Webhooks of others, and of kinds other than pods, take no part. A pod
+Other workloads do not move, though their pods count for budgets that have them.
+Webhooks of others, and of kinds other than pods, take no part. A pod
 that is deleted is gone at once, a lifecycle hook is answered at once, and labels
 that the template does not have are gone with their pod. The same input
 prints the same bytes. Where standard error is a terminal, a line there tells how
@@ -71,7 +76,8 @@ far it is, and is gone in the end.`,
 		Example: `  regatta policy simulate --at 2026-12-24T10:00Z --bundle change-freeze
   regatta policy simulate --at 2026-12-21T10:00Z --zones a=10,b=10,c=10 --max-unavailable 20% --bundle one-zone-at-a-time
   regatta policy simulate --at 2026-12-21T10:00Z --pod-update-policy ReCreate --max-unavailable 50% --budget 20%
-  regatta policy simulate --at 2026-12-21T10:00Z --fleet fleet.yaml --name web --update main=web:2 --fail 1`,
+  regatta policy simulate --at 2026-12-21T10:00Z --fleet fleet.yaml --name web --update main=web:2 --fail 1
+  regatta policy simulate --at 2026-12-21T10:00Z --fleet fleet.yaml --all --bundle change-freeze`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSimulate(cmd, s) },
 	}
@@ -80,9 +86,10 @@ far it is, and is gone in the end.`,
 	f.StringSliceVarP(&s.bundles, "bundle", "b", nil, "bundles to try: a folder, a .tar.gz file or a .rego file")
 	f.StringSliceVar(&s.active, "active", nil, "platform bundles that are active besides")
 	s.kind.addFlags(cmd)
-	f.StringVar(&s.source.Workload, "workload", "", "a file with the CloneSet as it is applied, and PodUnavailableBudgets with it")
-	f.StringSliceVar(&s.source.Fleet, "fleet", nil, "files with what there is: CloneSets, pods, nodes, controllerrevisions, claims, PodUnavailableBudgets, namespaces")
-	f.StringVar(&s.source.Name, "name", "", "the CloneSet that is meant; web if it is made up")
+	f.StringVar(&s.source.Workload, "workload", "", "a file with the workload as it is applied, and PodUnavailableBudgets with it")
+	f.StringSliceVar(&s.source.Fleet, "fleet", nil, "files with what there is: workloads, pods, nodes, controllerrevisions, claims, PodUnavailableBudgets, namespaces")
+	f.StringVar(&s.source.Name, "name", "", "the workload that is meant; web if it is made up")
+	f.BoolVar(&s.all, "all", false, "simulate each workload of --fleet on its own, and print a bar for each")
 	f.StringSliceVar(&s.source.Zones, "zones", nil, "pods to make up in each zone, such as a=10,b=10")
 	f.StringSliceVar(&s.source.Labels, "label", nil, "labels of pods that are made up, such as tier=gold:5")
 	f.IntVar(&s.source.Replicas, "replicas", -1, "how many pods the workload has; as it says, all of the zones, or 10")
@@ -135,25 +142,13 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if stderr := cmd.ErrOrStderr(); output.IsTerminal(stderr) {
 		s.source.Progress = simulate.NewProgress(stderr, time.Now)
 	}
-	fleet, notes, err := s.source.LoadFleet(cmd.Context(), c.builtin, begin)
-	s.source.Progress.ClearLine()
-	var misuse simulate.Misuse
-	if errors.As(err, &misuse) {
-		return exit.UsageError(err)
+	start := func(source simulate.Source) (simulation.Report, error) {
+		return c.simulateWorkload(cmd, source, set, begin, opts)
 	}
-	if err != nil {
-		return err
+	if s.all {
+		return s.simulateAll(cmd, start)
 	}
-	for _, n := range notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
-	}
-	run, err := simulation.New(c.builtin, set, fleet, begin, append(opts, simulation.WithProgress(s.source.Progress.ReportRollout))...)
-	if err != nil {
-		return wrapRefusal(err)
-	}
-	defer run.Close()
-	report, err := run.Run(cmd.Context())
-	s.source.Progress.ClearLine()
+	report, err := start(s.source)
 	if err != nil {
 		return err
 	}
@@ -165,6 +160,78 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
+	return refuseOutcome(report)
+}
+
+// simulateWorkload simulates the rollout of one workload.
+func (c *commands) simulateWorkload(cmd *cobra.Command, source simulate.Source, set bundle.Set, begin time.Time, opts []simulation.Option) (simulation.Report, error) {
+	fleet, notes, err := source.LoadFleet(cmd.Context(), c.builtin, begin)
+	source.Progress.ClearLine()
+	var misuse simulate.Misuse
+	if errors.As(err, &misuse) {
+		return simulation.Report{}, exit.UsageError(err)
+	}
+	if err != nil {
+		return simulation.Report{}, err
+	}
+	for _, n := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
+	}
+	run, err := simulation.New(c.builtin, set, fleet, begin, append(slices.Clone(opts), simulation.WithProgress(source.Progress.ReportRollout))...)
+	if err != nil {
+		return simulation.Report{}, wrapRefusal(err)
+	}
+	defer run.Close()
+	report, err := run.Run(cmd.Context())
+	source.Progress.ClearLine()
+	return report, err
+}
+
+// simulateAll simulates each workload of the fleet on its own, and prints a bar for each.
+func (s simulating) simulateAll(cmd *cobra.Command, start func(simulate.Source) (simulation.Report, error)) error {
+	if len(s.source.Fleet) == 0 || s.source.Workload != "" {
+		return exit.UsageError(errors.New("--all is about the workloads of --fleet, and not about --workload"))
+	}
+	found, err := s.source.ListWorkloads()
+	if err != nil {
+		return err
+	}
+	bars := simulate.Bars{Reports: []simulation.Report{}}
+	for i := range found {
+		source := s.source
+		source.Only = &found[i]
+		report, err := start(source)
+		var none simulate.NoPodsError
+		if errors.As(err, &none) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", none)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s/%s: %w", found[i].Kind, found[i].Namespace, found[i].Name, err)
+		}
+		bars.Reports = append(bars.Reports, report)
+	}
+	switch {
+	case len(bars.Reports) == 0:
+		return exit.UsageError(errors.New("--fleet has no workload with pods that can be simulated"))
+	case s.form.String() == output.JSON:
+		err = output.PrintJSON(cmd.OutOrStdout(), bars.Reports)
+	default:
+		err = bars.WriteBars(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	for _, report := range bars.Reports {
+		if err := refuseOutcome(report); err != nil {
+			return fmt.Errorf("%s %s/%s: %w", report.Workload.Kind, report.Workload.Namespace, report.Workload.Name, err)
+		}
+	}
+	return nil
+}
+
+// refuseOutcome returns an error if a rollout broke a promise or is stuck.
+func refuseOutcome(report simulation.Report) error {
 	switch {
 	case len(report.Violations) > 0:
 		return exit.RefusalError(fmt.Errorf("%s broken", formatCount(len(report.Violations), "promise")))

@@ -3,15 +3,11 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
@@ -40,6 +36,8 @@ type Source struct {
 	// Name and Namespace are those of a generated workload. They select the workload too if a fleet has
 	// several.
 	Name, Namespace string
+	// Only is the workload of a fleet that is simulated; nil if Name says which.
+	Only *Selected
 	// What is generated if there is no fleet.
 	Zones  []string // ZONE=PODS
 	Labels []string // KEY=VALUE:PODS
@@ -63,22 +61,22 @@ type Misuse struct{ error }
 // Unwrap gives the cause.
 func (m Misuse) Unwrap() error { return m.error }
 
+// NoPodsError says that a fleet has no pods of a workload.
+type NoPodsError struct{ Kind, Namespace, Name string }
+
+func (e NoPodsError) Error() string {
+	return fmt.Sprintf("the fleet has no pods of %s %s/%s", e.Kind, e.Namespace, e.Name)
+}
+
 func newMisuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
 
 // LoadFleet reads or generates the fleet as it is when a rollout begins at a time. It returns notes
 // that a reader of the outcome needs.
 func (s Source) LoadFleet(ctx context.Context, builtin fs.FS, at time.Time) (simulation.ClusterState, []string, error) {
 	none := simulation.ClusterState{}
-	d := dump{decode: decodeWorkload}
-	for _, path := range s.Fleet {
-		if err := d.readObjects(path); err != nil {
-			return none, nil, err
-		}
-	}
-	for _, o := range s.Objects {
-		if err := d.addObject(o); err != nil {
-			return none, nil, err
-		}
+	d, err := s.readDump()
+	if err != nil {
+		return none, nil, err
 	}
 	w, err := s.findWorkload(&d)
 	if err != nil {
@@ -112,7 +110,7 @@ func (s Source) findWorkload(d *dump) (workload, error) {
 			return workload{}, err
 		}
 		if len(applied.simulated) != 1 {
-			return workload{}, newMisuse("a %s is not simulated; want a CloneSet", s.Applied.GetKind())
+			return workload{}, newMisuse("a %s is not simulated; want a %s", s.Applied.GetKind(), kinds.List("or"))
 		}
 		return applied.simulated[0], nil
 	}
@@ -120,7 +118,7 @@ func (s Source) findWorkload(d *dump) (workload, error) {
 		return s.newSampleCloneSet()
 	}
 	if s.Workload == "" {
-		found := slices.DeleteFunc(slices.Clone(d.simulated), func(w workload) bool { return s.Name != "" && w.GetName() != s.Name })
+		found := slices.DeleteFunc(slices.Clone(d.simulated), func(w workload) bool { return !s.isSelected(w) })
 		if len(found) != 1 {
 			return workload{}, newMisuse("--fleet has %d %s: name one with --workload or --name", len(found), kinds.JoinPlurals("and"))
 		}
@@ -145,25 +143,49 @@ func (s Source) findWorkload(d *dump) (workload, error) {
 	return w, nil
 }
 
-// newSampleCloneSet returns a typical CloneSet.
-func (s Source) newSampleCloneSet() (workload, error) {
-	name := cmp.Or(s.Name, "web")
-	labels := map[string]string{"app": name}
-	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cmp.Or(s.Namespace, metav1.NamespaceDefault), Generation: 1}}
-	set.Spec = kruise.CloneSetSpec{
-		Replicas: ptr.To(int32(10)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: name + ":2"}}},
-		},
+// isSelected reports whether a workload of a fleet is the one that Name and Only name, if they name one.
+func (s Source) isSelected(w workload) bool {
+	if s.Only != nil {
+		return s.Only.GroupKind == w.GroupKind() && s.Only.Namespace == w.GetNamespace() && s.Only.Name == w.GetName()
 	}
-	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{PodUpdatePolicy: kruise.InPlaceIfPossiblePodUpdatePolicyType}
-	raw, err := json.Marshal(set)
+	return s.Name == "" || w.GetName() == s.Name
+}
+
+// Selected is one workload of a fleet.
+type Selected struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+// ListWorkloads returns the workloads of the fleet that can be simulated, in its order.
+func (s Source) ListWorkloads() ([]Selected, error) {
+	d, err := s.readDump()
 	if err != nil {
-		return workload{}, fmt.Errorf("making a CloneSet: %w", err)
+		return nil, err
 	}
-	k, _ := kindOf(kruise.Kind("CloneSet"))
-	return admitWorkload(k, raw, k.Version)
+	var out []Selected
+	for _, w := range d.simulated {
+		if s.isSelected(w) {
+			out = append(out, Selected{w.GroupKind(), w.GetNamespace(), w.GetName()})
+		}
+	}
+	return out, nil
+}
+
+// readDump reads the objects of the fleet.
+func (s Source) readDump() (dump, error) {
+	d := dump{decode: decodeWorkload}
+	for _, path := range s.Fleet {
+		if err := d.readObjects(path); err != nil {
+			return d, err
+		}
+	}
+	for _, o := range s.Objects {
+		if err := d.addObject(o); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
 }
 
 // applyFlags changes the workload as the flags say.
@@ -195,15 +217,17 @@ func (s Source) applyFlags(w workload) error {
 	r := f.rolling()
 	for _, a := range []struct {
 		flag, value string
-		to          **intstr.IntOrString
+		set         setter
 	}{{"--max-unavailable", s.MaxUnavailable, r.maxUnavailable}, {"--max-surge", s.MaxSurge, r.maxSurge}, {"--partition", s.Partition, r.partition}} {
 		if a.value == "" {
 			continue
 		}
-		if a.to == nil {
+		if a.set == nil {
 			return newMisuse("%s says nothing of a %s", a.flag, w.Kind)
 		}
-		*a.to = ptr.To(intstr.Parse(a.value))
+		if err := a.set(intstr.Parse(a.value)); err != nil {
+			return newMisuse("%s of a %s: %w", a.flag, w.Kind, err)
+		}
 	}
 	if s.Policy != "" {
 		if r.policy == nil {
@@ -255,7 +279,7 @@ func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []st
 		}
 	}
 	if len(f.Pods) == 0 {
-		return f, nil, fmt.Errorf("the fleet has no pods of %s %s/%s", w.Kind, w.GetNamespace(), w.GetName())
+		return f, nil, NoPodsError{w.Kind, w.GetNamespace(), w.GetName()}
 	}
 	for _, r := range d.revisions {
 		if metav1.IsControlledBy(r, w) {
@@ -279,88 +303,4 @@ func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []st
 		notes = append(notes, "the fleet has no nodes, so no pod is in any zone: dump pods,nodes,controllerrevisions")
 	}
 	return f, notes, s.updateImages(w)
-}
-
-// generateFleet generates the pods of a workload, as they are before it is changed.
-func (s Source) generateFleet(ctx context.Context, builtin fs.FS, w workload, at time.Time) (simulation.ClusterState, error) {
-	before := w.copyWorkload()
-	f := simulation.ClusterState{Workload: before.Object, Kind: adapters.NewFactory(w.Object), Room: map[string]int{}}
-	was := before.editableFields()
-	before.SetUID("")
-	reflect.ValueOf(was.status).Elem().SetZero()
-	zones, err := parseCounts("--zones", s.Zones, "=")
-	if err != nil {
-		return f, err
-	}
-	for _, z := range zones {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + z.name, Labels: map[string]string{corev1.LabelTopologyZone: z.name}}}
-		f.Nodes = append(f.Nodes, node)
-		f.Room[node.Name] = z.pods
-	}
-	after := was.template.DeepCopy()
-	if err := s.updateImages(w); err != nil {
-		return f, err
-	}
-	if len(s.Update) > 0 {
-		after = w.editableFields().template
-	} else if len(after.Spec.Containers) > 0 {
-		was.template.Spec.Containers[0].Image += "-before"
-	}
-	if was.paused != nil { // it is in the way of nothing yet
-		*was.paused = false
-	}
-	if f, err = simulation.GrowFleet(ctx, builtin, f, at, s.Seed, simulation.WithGates(s.Gates), simulation.WithProgress(s.Progress.ReportGrowth)); err != nil {
-		return f, err
-	}
-	now := workload{w.kind, f.Workload}
-	copyPointee(now.editableFields().template, after)
-	copyPointee(now.editableFields().strategy, w.editableFields().strategy)
-	now.SetGeneration(now.GetGeneration() + 1)
-	return f, s.labelPods(f.Pods)
-}
-
-// labelPods puts labels onto the first pods that have none of that key.
-func (s Source) labelPods(pods []*corev1.Pod) error {
-	labels, err := parseCounts("--label", s.Labels, ":")
-	if err != nil {
-		return err
-	}
-	for _, l := range labels {
-		key, value, ok := strings.Cut(l.name, "=")
-		if !ok {
-			return newMisuse("--label has %q, want KEY=VALUE:PODS", l.name)
-		}
-		left := l.pods
-		for _, p := range pods {
-			if _, has := p.Labels[key]; !has && left > 0 {
-				p.Labels[key] = value
-				left--
-			}
-		}
-		if left > 0 {
-			return newMisuse("--label %s is for %d pods more than there are", l.name, left)
-		}
-	}
-	return nil
-}
-
-type count struct {
-	name string
-	pods int
-}
-
-func parseCounts(flag string, values []string, by string) ([]count, error) {
-	var out []count
-	for _, v := range values {
-		i := strings.LastIndex(v, by)
-		if i <= 0 {
-			return nil, newMisuse("%s has %q, want NAME%sPODS", flag, v, by)
-		}
-		n, err := strconv.Atoi(v[i+1:])
-		if err != nil || n < 0 || n > 100_000 {
-			return nil, newMisuse("%s has %q, where %q is no number of pods from 0 to 100000", flag, v, v[i+1:])
-		}
-		out = append(out, count{v[:i], n})
-	}
-	return out, nil
 }

@@ -3,8 +3,10 @@
 package simulate
 
 import (
+	"fmt"
 	"reflect"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,6 +18,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	webhooks "github.com/regatta-sh/regatta/controllers/webhook/admit"
 	"github.com/regatta-sh/regatta/controllers/webhook/cloneset"
+	"github.com/regatta-sh/regatta/controllers/webhook/daemonset"
+	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
 
 // kind adds to the table of kinds how a kind of workloads is read and admitted, and what the flags
@@ -41,10 +46,32 @@ type fields struct {
 	paused  *bool
 }
 
-// rolling points to the fields that limit a rolling update; a field that a kind does not have is nil.
+// rolling has what sets the limits of a rolling update; what a kind does not have is nil.
 type rolling struct {
-	maxUnavailable, maxSurge, partition **intstr.IntOrString
+	maxUnavailable, maxSurge, partition setter
 	policy                              func(string)
+}
+
+// setter sets a limit of a rolling update, and returns an error if its field cannot have the value.
+type setter func(intstr.IntOrString) error
+
+// setterOf sets a field that is a number or a percentage.
+func setterOf(field **intstr.IntOrString) setter {
+	return func(v intstr.IntOrString) error {
+		*field = &v
+		return nil
+	}
+}
+
+// numberSetter sets a field that is a number.
+func numberSetter(field **int32) setter {
+	return func(v intstr.IntOrString) error {
+		if v.Type != intstr.Int {
+			return fmt.Errorf("it is %q, want a number of pods", v.StrVal)
+		}
+		*field = &v.IntVal
+		return nil
+	}
 }
 
 // kindOf finds a kind; false if it cannot be simulated.
@@ -59,6 +86,18 @@ func kindOf(of schema.GroupKind) (kind, bool) {
 			Workload: w, webhooks: cloneset.New(cloneset.Options{}),
 			older:  func() conversion.Convertible { return &v1alpha1.CloneSet{} },
 			fields: func(o client.Object) fields { return fieldsOfCloneSet(o.(*kruise.CloneSet)) },
+		}, true
+	case kruise.Kind("StatefulSet"): // storage classes are read for updates only
+		return kind{
+			Workload: w, webhooks: statefulset.New(nil, podtemplate.Settings{}, false, statefulset.Gates{}),
+			older:  func() conversion.Convertible { return &v1alpha1.StatefulSet{} },
+			fields: func(o client.Object) fields { return fieldsOfStatefulSet(o.(*kruise.StatefulSet)) },
+		}, true
+	case kruise.Kind("DaemonSet"):
+		return kind{
+			Workload: w, webhooks: daemonset.New(podtemplate.Settings{}),
+			older:  func() conversion.Convertible { return &v1alpha1.DaemonSet{} },
+			fields: func(o client.Object) fields { return fieldsOfDaemonSet(o.(*kruise.DaemonSet)) },
 		}, true
 	}
 	return kind{}, false
@@ -81,9 +120,52 @@ func fieldsOfCloneSet(set *kruise.CloneSet) fields {
 		}
 		r := u.RollingUpdate
 		return rolling{
-			maxUnavailable: &r.MaxUnavailable, maxSurge: &r.MaxSurge, partition: &r.Partition,
+			maxUnavailable: setterOf(&r.MaxUnavailable), maxSurge: setterOf(&r.MaxSurge), partition: setterOf(&r.Partition),
 			policy: func(p string) { r.PodUpdatePolicy = kruise.PodUpdatePolicyType(p) },
 		}
+	}
+	return f
+}
+
+func fieldsOfStatefulSet(set *kruise.StatefulSet) fields {
+	u := &set.Spec.UpdateStrategy
+	f := fields{
+		replicas: &set.Spec.Replicas, template: &set.Spec.Template, strategy: u, status: &set.Status, current: &set.Status.CurrentRevision,
+	}
+	if u.RollingUpdate != nil {
+		f.paused = &u.RollingUpdate.Paused
+	}
+	if u.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return f
+	}
+	f.rolling = func() rolling {
+		if u.RollingUpdate == nil {
+			u.RollingUpdate = &kruise.RollingUpdateStatefulSetStrategy{}
+		}
+		r := u.RollingUpdate
+		return rolling{
+			maxUnavailable: setterOf(&r.MaxUnavailable), partition: numberSetter(&r.Partition),
+			policy: func(p string) { r.PodUpdatePolicy = kruise.PodUpdatePolicyType(p) },
+		}
+	}
+	return f
+}
+
+func fieldsOfDaemonSet(set *kruise.DaemonSet) fields {
+	u := &set.Spec.UpdateStrategy
+	f := fields{template: &set.Spec.Template, strategy: u, status: &set.Status, current: &set.Status.CurrentRevision}
+	if u.RollingUpdate != nil {
+		f.paused = u.RollingUpdate.Paused
+	}
+	if u.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		return f
+	}
+	f.rolling = func() rolling {
+		if u.RollingUpdate == nil {
+			u.RollingUpdate = &kruise.RollingUpdateDaemonSet{}
+		}
+		r := u.RollingUpdate
+		return rolling{maxUnavailable: setterOf(&r.MaxUnavailable), maxSurge: setterOf(&r.MaxSurge), partition: setterOf(&r.Partition)}
 	}
 	return f
 }
