@@ -121,7 +121,7 @@ func (e *explanation) ExplainPlacement(pod string) (explain.Answer, bool) {
 		a.Subject = decision.Subject{Kind: "Pod", Namespace: e.subject.Namespace, Name: pod}
 		a.Verdict, a.Reason, a.Rule = explain.Placed, "Subset", part.Rule
 		a.Message = fmt.Sprintf("It is in subset %s of UnitedDeployment %s, which gets %d pods: %s.", s.Name, e.subject.Name, part.Replicas, part.Message)
-		a.Subsets = nil
+		a.Subsets, a.Basis = nil, nil // they are about the other subsets too
 		return a, true
 	}
 	return explain.Answer{}, false

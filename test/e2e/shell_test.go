@@ -93,10 +93,13 @@ func (u *user) refused(manifest string) string {
 	return out
 }
 
-// apply applies a manifest.
+// apply applies a manifest. A webhook that had no time on a busy machine says to try again, so it is applied again then.
 func (u *user) apply(manifest string) {
 	GinkgoHelper()
 	out, err := u.pipe(manifest)
+	for tries := 0; err != nil && tries < 5 && strings.Contains(out, "try again: context deadline exceeded"); tries++ {
+		out, err = u.pipe(manifest)
+	}
 	ran(err, out+"\n"+manifest, "kubectl", []string{"apply", "-f", "-"})
 }
 

@@ -123,6 +123,9 @@ func (s *Server) servePeer(w http.ResponseWriter, req *http.Request) {
 // refuseChanges reports whether the changed facts of a question are too many or cannot be read. It has written a response then.
 func refuseChanges(w http.ResponseWriter, q explain.Question) bool {
 	_, err := whatif.ParseChanges(q.If)
+	if q.User != "" && len(q.If) > 0 {
+		err = errors.New("it is about one object or one request, and not about all requests of a user")
+	}
 	if err != nil {
 		writeFailure(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, schema.GroupResource{Group: explain.Group}, "parameter if: "+err.Error())
 	}
@@ -213,7 +216,7 @@ func (s *Server) recallAnswer(ctx context.Context, q explain.Question) (reply ex
 		reply.Answer.Nearest = s.findNearest(ctx, near)
 	}
 	if len(q.If) > 0 {
-		reply.Answer.WhatIf = s.decideAgain(ctx, reply.Answer.Basis, q.If)
+		reply.Answer.WhatIf = s.decideAgain(ctx, &reply.Answer, q.If)
 	}
 	return reply, true
 }

@@ -124,15 +124,20 @@ func (s *Server) findNearest(ctx context.Context, near func(context.Context) *ne
 	return out
 }
 
-// decideAgain makes the decisions of an answer again with changed facts.
-func (s *Server) decideAgain(ctx context.Context, basis *whatif.Basis, texts []string) (out *whatif.Result) {
+// decideAgain makes the decisions of an answer again with changed facts. Of facts that the answer does not have it leaves their values out.
+func (s *Server) decideAgain(ctx context.Context, answer *explain.Answer, texts []string) (out *whatif.Result) {
 	changes, err := whatif.ParseChanges(texts)
 	if err != nil {
 		return &whatif.Result{Invalid: err.Error()}
 	}
-	if !s.evaluateAlone(ctx, func(ctx context.Context) { out = basis.DecideAgain(ctx, changes) }) {
+	if !s.evaluateAlone(ctx, func(ctx context.Context) { out = answer.Basis.DecideAgain(ctx, changes) }) {
 		return &whatif.Result{Error: s.Replica + " answers other such questions; ask again in a moment"}
 	}
+	var shown []string
+	for _, f := range answer.Facts {
+		shown = append(shown, f.Name)
+	}
+	out.HideValues(shown)
 	return out
 }
 

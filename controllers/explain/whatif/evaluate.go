@@ -95,6 +95,9 @@ func (b *Basis) selectRecords(changes []Change) ([]*question, error) {
 		all = append(all, &question{point: p, record: b.Records[i]})
 	}
 	for i, c := range changes {
+		if isIdentity(c.steps) {
+			return nil, fmt.Errorf("%s may not be changed: the answers would tell what policies allow to other users and namespaces", c.fact)
+		}
 		var nearest *unknownFact
 		var at decision.Name
 		found := false
@@ -111,6 +114,12 @@ func (b *Basis) selectRecords(changes []Change) ([]*question, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(q *question) bool { return len(q.changes) == 0 }), nil
+}
+
+// isIdentity is true for facts that say who asks, and where.
+func isIdentity(steps []step) bool {
+	last := steps[len(steps)-1].name
+	return steps[0].name == "request" && (len(steps) == 1 || steps[1].name == "user") || last == "namespace" && len(steps) <= 2
 }
 
 // decideTwice makes one decision twice, with its facts as they are and with the changed ones, and notes both values of these facts.
@@ -134,6 +143,9 @@ func (b *Basis) decideTwice(ctx context.Context, s *engine.Snapshot, q *question
 		return nil, err
 	}
 	_, was := engine.DecideOn(ctx, b.Engine, s, q.point, q.record.Subject, q.record.Input)
+	if was.Outcome != decision.Decided && q.record.Outcome == decision.Decided {
+		return nil, fmt.Errorf("%s was not decided again with the facts as they are (%s); ask again in a moment", q.point.Name, was.Outcome)
+	}
 	_, is := engine.DecideOn(ctx, b.Engine, s, q.point, q.record.Subject, input.Elem().Interface())
 	if b.Narrow != nil {
 		was.Output, is.Output = b.Narrow(was.Output), b.Narrow(is.Output)

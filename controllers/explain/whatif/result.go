@@ -3,6 +3,9 @@
 package whatif
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -26,6 +29,23 @@ type Fact struct {
 	Name string  `json:"name"`
 	Was  *string `json:"was,omitempty"`
 	Is   *string `json:"is,omitempty"`
+	// Hidden is true if Was is left out, since the user may not be allowed to read the object that has the fact.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// HideValues removes the values that facts had, but for facts that the answer shows anyway: those with these names, and what is below them. An
+// answer about a pod is for users who may get the pod, and the facts of its decision are of other objects too.
+func (r *Result) HideValues(shown []string) {
+	for i := range r.Facts {
+		f := &r.Facts[i]
+		isShown := slices.ContainsFunc(shown, func(name string) bool {
+			below, ok := strings.CutPrefix(f.Name, name)
+			return ok && (below == "" || below[0] == '.' || below[0] == '[')
+		})
+		if !isShown {
+			f.Was, f.Hidden = nil, true
+		}
+	}
 }
 
 // Decision is one decision, with the facts as they are and with the changed ones.

@@ -342,3 +342,18 @@ func TestFactsOfAllPoints(t *testing.T) {
 		}
 	}
 }
+
+// A user who may get a pod reads no other objects by the values that facts have.
+func TestOnlyValuesOfTheAnswerAreShown(t *testing.T) {
+	text := func(v string) *string { return &v }
+	r := &Result{Facts: []Fact{
+		{Name: "strategy.paused", Was: text("true")}, {Name: "workload.labels.app", Was: text("web")}, {Name: `workload.labels["a/b"]`, Was: text("c")},
+		{Name: "workload.labels", Was: text("{}")}, {Name: "workload", Was: text("{}")}, {Name: "workload.annotations", Was: text("{}")}, {Name: "strategy.pausedBy", Was: text("jane")},
+	}}
+	r.HideValues([]string{"strategy.paused", "workload.labels"})
+	for i, isShown := range []bool{true, true, true, true, false, false, false} {
+		if f := r.Facts[i]; (f.Was != nil) != isShown || f.Hidden == isShown {
+			t.Errorf("%s: %+v, want it shown: %t", f.Name, f, isShown)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func (o *options) checkWhatIf(a explain.Answer) error {
 	case len(o.changed) == 0:
 		return nil
 	case a.WhatIf == nil:
-		return fmt.Errorf("--if: manager %s is of a release that does not know it; upgrade Regatta", a.Replica)
+		return fmt.Errorf("--if: manager %s did not decide again: it is of a release that does not know --if, or the latest request that it remembers is one that you may not read", a.Replica)
 	case a.WhatIf.Invalid != "":
 		return exit.UsageError(errors.New("--if: " + a.WhatIf.Invalid))
 	}
@@ -139,6 +139,9 @@ func changeText(f whatif.Fact) string {
 			return `""`
 		}
 		return factText(f.Name, *v)
+	}
+	if f.Hidden {
+		return value(f.Is) + " (the value that it has is not shown)"
 	}
 	return value(f.Was) + " -> " + value(f.Is)
 }

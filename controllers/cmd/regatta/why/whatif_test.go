@@ -165,7 +165,7 @@ func TestTheCommandAsksWhatIf(t *testing.T) {
 	if got, err := run("text", &whatif.Result{Invalid: "update is a string"}); got != "" || exit.Code(err) != exit.Usage || err.Error() != "--if: update is a string" {
 		t.Errorf("of a wrong type: %v, printed %q", err, got)
 	}
-	if got, err := run("text", nil); got != "" || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "manager manager-x is of a release that does not know it") {
+	if got, err := run("text", nil); got != "" || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "manager manager-x did not decide again") {
 		t.Errorf("of an older manager: %v, printed %q", err, got)
 	}
 }

@@ -59,7 +59,9 @@ on that, and no decision log has it. A fact is a path in the input of the decisi
 output names them, such as update, strategy.partition or workload.annotations["approved"];
 pods[0] has the facts of the pod that is asked about. VALUE is JSON, or a text without
 quotes, or for now a time such as 2026-12-24T10:00:00Z; FACT- is without the fact. Facts that
-follow from others are not computed again, so change these too. Changed facts are
+follow from others are not computed again, so change these too. Who asks and the
+namespace cannot be changed, and a value that the answer does not show is left out.
+A pod is decided alone, without the other pods of its workload. Changed facts are
 in the URL of the request, which audit logs keep.
 
 The API server passes the question on to the managers, as kubectl get --raw would.
