@@ -24,6 +24,7 @@ func boundedElsewhere() map[string]string {
 	return map[string]string{
 		"controllers/cloneset/status.go setCondition":               copied,
 		"controllers/explain/serve/access.go writeFailure":          answer,
+		"controllers/explain/whatif/compare.go addReasons":          answer,
 		"controllers/gatedkinds/admit.go RefuseCreation":            answer,
 		"controllers/imagepulljob/paced.go timeToWrite":             copied,
 		"controllers/protection/report.go RefuseRequest":            answer,
