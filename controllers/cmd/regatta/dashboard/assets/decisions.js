@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions as they are made.
 
-import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren, setOptions } from "./dom.js";
-import { drawNotices, drawRefusal, makeBadge } from "./parts.js";
+import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren } from "./dom.js";
+import { drawNotices, drawRefusal, offerValues, makeBadge } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatTime, text } from "./text.js";
 
@@ -24,9 +24,9 @@ export function showDecisions(main) {
 
   function draw() {
     const all = rowsOfType(rows, "decision").sort((a, b) => b.at - a.at || b.id.localeCompare(a.id));
-    offer(selects.point, all.map((d) => d.point), filter.point);
-    offer(selects.namespace, all.map((d) => d.namespace), filter.namespace);
-    offer(selects.rule, all.flatMap((d) => d.rules ?? []), filter.rule);
+    offerValues(selects.point, all.map((d) => d.point), filter.point);
+    offerValues(selects.namespace, all.map((d) => d.namespace), filter.namespace);
+    offerValues(selects.rule, all.flatMap((d) => d.rules ?? []), filter.rule);
     const found = all.filter((d) => isSelected(d, filter));
     const shown = found.slice(0, mostShown);
     drawNotices(notices, rows);
@@ -34,11 +34,6 @@ export function showDecisions(main) {
     reconcileChildren(body, shown, (d) => d.id, drawDecision);
   }
   return openStream("streams/decisions", (next) => { rows = next; draw(); }, (problem) => drawRefusal(notices, problem));
-}
-
-function offer(label, values, chosen) {
-  const names = [...new Set(values)].filter(Boolean).sort();
-  setOptions(label.querySelector("select"), [["", text("all")], ...names.map((n) => [n, n])], chosen);
 }
 
 function isSelected(d, filter) {

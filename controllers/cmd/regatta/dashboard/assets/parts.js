@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts that several views have.
 
-import { makeElement, replaceIfChanged } from "./dom.js";
+import { makeElement, replaceIfChanged, setOptions } from "./dom.js";
 import { rowsOfType } from "./stream.js";
 import { text } from "./text.js";
 
@@ -72,4 +72,10 @@ export function workloadAddress(resource, namespace, name) {
 /** Makes the section of a page. */
 export function makeSection(title, ...children) {
   return makeElement("section", {}, makeElement("h2", {}, title), children);
+}
+
+/** Offers the values of a filter, and all of them, in its select element. */
+export function offerValues(label, values, chosen) {
+  const names = [...new Set(values)].filter(Boolean).sort();
+  setOptions(label.querySelector("select"), [["", text("all")], ...names.map((n) => [n, n])], chosen);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of workloads.
 
-import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren, setOptions } from "./dom.js";
-import { drawNotices, drawRefusal, isSynced, makeBar, makePhaseBadge, workloadAddress } from "./parts.js";
+import { makeElement, makeSelect, makeTable, reconcileChildren, replaceChildren } from "./dom.js";
+import { drawNotices, drawRefusal, isSynced, makeBar, makePhaseBadge, offerValues, workloadAddress } from "./parts.js";
 import { openStream, rowsOfType } from "./stream.js";
 import { formatAge, text } from "./text.js";
 
@@ -30,8 +30,8 @@ export function showWorkloads(main) {
 
   function draw() {
     const all = rowsOfType(rows, "workload");
-    offer(selects.namespace, all.map((w) => w.namespace ?? ""), filter.namespace);
-    offer(selects.kind, all.map((w) => w.resource), filter.kind);
+    offerValues(selects.namespace, all.map((w) => w.namespace ?? ""), filter.namespace);
+    offerValues(selects.kind, all.map((w) => w.resource), filter.kind);
     const found = all.filter((w) => isSelected(w, filter)).sort(compareWorkloads);
     const shown = found.slice(0, limit);
     drawNotices(notices, rows);
@@ -41,11 +41,6 @@ export function showWorkloads(main) {
     more.textContent = text("show-all", found.length);
   }
   return openStream("streams/workloads", (next) => { rows = next; draw(); }, (problem) => drawRefusal(notices, problem));
-}
-
-function offer(label, values, chosen) {
-  const names = [...new Set(values)].filter(Boolean).sort();
-  setOptions(label.querySelector("select"), [["", text("all")], ...names.map((n) => [n, n])], chosen);
 }
 
 function isSelected(w, filter) {
