@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"maps"
 	"runtime"
 	"time"
 
@@ -30,6 +31,8 @@ type options struct {
 	// compiledLate is called when bundles that were refused with SlowError are compiled.
 	compiledLate func()
 	spares       func(decision.Subject) bool
+	// compiled has the policies of the platform of other engines, by content.
+	compiled map[string]*compiledView
 	// fair is how long the evaluations of one tenant may take within the window.
 	fair time.Duration
 }
@@ -42,7 +45,7 @@ func defaultOptions() options {
 		patience:  1,
 		memory:    512 << 20,
 		viewBytes: DefaultViewBytes, tenantBytes: DefaultTenantBytes, invalid: func(string, error) {}, compiledLate: func() {},
-		spares: func(decision.Subject) bool { return false },
+		spares: func(decision.Subject) bool { return false }, compiled: map[string]*compiledView{},
 	}
 	WithShare(0.25)(&o)
 	for _, p := range catalog.All() {
@@ -155,3 +158,19 @@ func WithShare(part float64) Option {
 // prevent others from being compiled. If they are activated again, they need no compilation. f is called in a separate goroutine,
 // and may block.
 func WithCompiledLate(f func()) Option { return func(o *options) { o.compiledLate = f } }
+
+// WithCompiled makes the engine take policies of the platform that other engines have compiled where they are the same, in place of compiling
+// them again, which takes 0.2 s of a processor for the built-in ones.
+func WithCompiled(from ...CompiledPolicies) Option {
+	return func(o *options) {
+		for _, c := range from {
+			maps.Copy(o.compiled, c.views)
+		}
+	}
+}
+
+// CompiledPolicies are policies of the platform that an engine has compiled, for WithCompiled. They do not keep that engine in memory.
+type CompiledPolicies struct{ views map[string]*compiledView }
+
+// CompiledPolicies returns the policies of the platform in the snapshot.
+func (s *Snapshot) CompiledPolicies() CompiledPolicies { return CompiledPolicies{s.platformViews()} }

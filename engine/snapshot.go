@@ -65,14 +65,14 @@ func (e *Engine) compileSnapshot(ctx context.Context, set bundle.Set, from []*Sn
 
 // compileParts compiles the bundles that decide everywhere and those of the namespaces of a snapshot.
 func (e *Engine) compileParts(ctx context.Context, s *Snapshot, everywhere bundle.Set, parts map[string]bundle.Part, from []*Snapshot) error {
-	known := map[string]*compiledView{}
+	known := maps.Clone(e.compiled)
 	for _, other := range from {
 		maps.Copy(known, other.platformViews())
 	}
 	platform := func(part bundle.Set) (*compiledView, error) {
 		content := part.ContentHash()
 		if v, ok := known[content]; ok {
-			return v, nil
+			return v, v.prepareQueries(ctx, e.points) // an engine with fewer points may have compiled it
 		}
 		v, err := e.views.buildPlatform(ctx, content, findAdded(part[1:], from), func() (*compiledView, error) { return newPreparedView(context.WithoutCancel(ctx), part, e.points) })
 		if err != nil {

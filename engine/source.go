@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -76,6 +77,17 @@ func (s *Source) PointClauses(point decision.Name) []Clause {
 		}
 	}
 	return out
+}
+
+// ReachableRules returns the compiled rules and functions that may take part in the answer of a point,
+// in the order of their places. Their references are complete and their variables are distinct. The
+// caller must not change them. Its error says why the policies of the subject's namespace cannot be compiled.
+func (s *Source) ReachableRules(point decision.Name) ([]*ast.Rule, error) {
+	v, err := s.snapshot.viewOf(point, s.subject)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the policies of %s: %w", point, err)
+	}
+	return slices.SortedFunc(maps.Keys(v.reachableRules(point)), func(a, b *ast.Rule) int { return a.Location.Compare(b.Location) }), nil
 }
 
 func (s *Source) newClause(m *ast.Module, r *ast.Rule) Clause {

@@ -91,12 +91,17 @@ func newPreparedView(ctx context.Context, all bundle.Set, points []decision.Name
 	if err != nil {
 		return nil, err
 	}
+	return v, v.prepareQueries(ctx, points)
+}
+
+// prepareQueries prepares the entrypoints of points that are not prepared yet.
+func (v *compiledView) prepareQueries(ctx context.Context, points []decision.Name) error {
 	for _, p := range points {
 		if _, err := v.preparedQuery(ctx, p); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return v, nil
+	return nil
 }
 
 func compileView(ctx context.Context, revision string, modules map[string]*ast.Module, data ast.Object) (*compiledView, error) {

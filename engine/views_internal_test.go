@@ -28,9 +28,16 @@ import (
 	"github.com/regatta-sh/regatta/test/proptest"
 )
 
+// readBuiltin reads and compiles the built-in policies once for all tests.
+var readBuiltin = sync.OnceValues(func() (*Engine, error) { return New(policies.Builtin) })
+
 func builtinEngine(t *testing.T, opts ...Option) *Engine {
 	t.Helper()
-	e, err := New(policies.Builtin, opts...)
+	first, err := readBuiltin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := FromBundle(first.builtin, append([]Option{WithCompiled(first.base.CompiledPolicies())}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +200,35 @@ func TestOnlyWhatTakesPartIsCompiled(t *testing.T) {
 		if got := in.takesPart(name); got != want {
 			t.Errorf("in %s: %v", name, got)
 		}
+	}
+}
+
+func TestPoliciesOfAnotherEngineAreNotCompiledAgain(t *testing.T) {
+	hold := read(t, "rules", map[string]string{"r.rego": "package extend.rollout.r\n\nhold contains {\"reason\": \"R\", \"message\": \"m\"}\n"})
+	other := read(t, "rules", map[string]string{"r.rego": "package extend.rollout.r\n\nhold contains {\"reason\": \"S\", \"message\": \"m\"}\n"})
+	first := builtinEngine(t)
+	if err := first.ActivateBundles(t.Context(), bundle.Set{hold}); err != nil {
+		t.Fatal(err)
+	}
+	e := builtinEngine(t, WithCompiled(CompiledPolicies{}, first.ActiveSnapshot().CompiledPolicies()))
+	if e.base.cluster.platform != first.base.cluster.platform {
+		t.Error("the built-in policies are compiled again")
+	}
+	if err := e.ActivateBundles(t.Context(), bundle.Set{hold}); err != nil {
+		t.Fatal(err)
+	}
+	if e.ActiveSnapshot().cluster.platform != first.ActiveSnapshot().cluster.platform {
+		t.Error("the same bundles are compiled again")
+	}
+	if err := e.ActivateBundles(t.Context(), bundle.Set{other}); err != nil {
+		t.Fatal(err)
+	}
+	reason := func(e *Engine) string {
+		plan, _ := Decide(t.Context(), e, rollout.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, rollout.PlanInput{Strategy: rollout.Strategy{Type: "RollingUpdate"}, Update: 3})
+		return plan.Holds[0].Reason
+	}
+	if got := reason(e) + reason(first); got != "SR" {
+		t.Errorf("the engines hold by %s, want SR", got)
 	}
 }
 

@@ -10,20 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/cases"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/module"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func TestCases(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	asked := map[decision.Name]int{}
 	for _, file := range caseFiles(t) {
 		for _, r := range cases.RunFile(t.Context(), e, nil, file) {

@@ -25,6 +25,11 @@ import (
 //go:embed rollout/change.rego rollout/holds.rego rollout/plan.rego rollout/predownload.rego rollout/rank.rego rollout/run.rego rollout/scale.rego
 var Builtin embed.FS
 
+// Cases are the cases of the built-in policies: inputs of each point that make sense, for tools that vary them.
+//
+//go:embed cases/*/*.yaml
+var Cases embed.FS
+
 // Examples are what users may start from: a folder each, with the policy, its
 // tests, a README.md and a bundle.yaml for kubectl.
 //

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 var web = decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web", UID: "u1"}
@@ -44,11 +45,7 @@ func withExamples(t testing.TB) *engine.Engine {
 	for _, b := range exampleBundles(t) {
 		set = append(set, b)
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}

@@ -12,18 +12,14 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // TestRecordsNameTheRulesThatDecided keeps explanations free of rules that were
 // evaluated and had nothing to say. The package itself represents rules that
 // have no name.
 func TestRecordsNameTheRulesThatDecided(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	rolling := rollout.Strategy{Type: "RollingUpdate"}
 	plan := func(s rollout.Strategy) decision.Record {
 		_, record := engine.Decide(t.Context(), e, rollout.PlanPoint(), web, rollout.PlanInput{Strategy: s, Update: 3})

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/cases"
@@ -26,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/policies/spec"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func guide(t *testing.T) string {
@@ -81,11 +81,7 @@ func TestObjectsOfTheGuideAreTakenByAnAPIServer(t *testing.T) {
 
 // TestTheCookbookShowsWhatPeopleSee holds each recipe against what its cases say.
 func TestTheCookbookShowsWhatPeopleSee(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	said, own := map[string][]string{}, map[string][]string{} // own: by rules of the recipe itself
 	for _, file := range caseFiles(t) {
 		name := exampleOf(file)

@@ -10,17 +10,13 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/engine/decision/launchpriority"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // Where no policy decides, containers start in the order that the pod declares, which is what the built-in one
 // says in all cases.
 func TestPodsStartAsTheyDeclareWithoutADecision(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	point, asked := launchpriority.OrderPoint(), 0
 	untyped, _ := catalog.FindPoint(point.Name)
 	for _, file := range caseFiles(t) {

@@ -27,9 +27,11 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 var regoBlock = regexp.MustCompile("(?s)```rego\n(.*?)```")
@@ -80,6 +82,7 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	lastHour(t)
+	lastMonth(t)
 	typed := 0
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
@@ -115,11 +118,7 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 func lastHour(t *testing.T) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	e, err := engine.New(policies.Builtin, engine.WithClock(func() time.Time { at = at.Add(5 * time.Minute); return at }), engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.EngineWith(t, engine.WithClock(func() time.Time { at = at.Add(5 * time.Minute); return at }))
 	var records []decision.Record
 	for i, why := range []string{"", "", "audit", "", "audit", ""} {
 		w := rollout.Workload{Kind: "CloneSet", Namespace: "shop", Name: fmt.Sprint("web-", i), Replicas: 3}
@@ -132,6 +131,37 @@ func lastHour(t *testing.T) {
 	}
 	var lines bytes.Buffer
 	if err := errors.Join(record.Write(&lines, records), os.WriteFile("last-hour.jsonl", lines.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lastMonth writes last-month.jsonl: a freeze over two weekends, a workload that nobody approves, and a namespace that may not be deleted.
+func lastMonth(t *testing.T) {
+	t.Helper()
+	var records []decision.Record
+	add := func(point decision.Name, day, hour int, name string, out any) {
+		records = append(records, decision.Record{
+			ID: uint64(len(records) + 1), Time: time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC), Point: point, Outcome: decision.Decided, Output: out,
+			Subject: decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: name},
+		})
+	}
+	plan := func(day, hour int, name string, holds ...decision.Hold) {
+		add("rollout/plan", day, hour, name, rollout.PlanOutput{Holds: holds})
+	}
+	freeze := decision.Hold{Rule: "change-freeze.closed", Reason: "ChangeFreeze", Message: "It is the weekend."}
+	approve := decision.Hold{Rule: "needs-approval.waits", Reason: "NotApproved", Message: "Nobody has approved it."}
+	for _, friday := range []int{6, 13} {
+		freeze.Until = time.Date(2026, 11, friday+3, 9, 0, 0, 0, time.UTC).Format(time.RFC3339)
+		plan(friday, 17, "web", freeze)
+		plan(friday, 18, "cart", freeze)
+		plan(friday+3, 9, "web")
+		plan(friday+3, 9, "cart")
+	}
+	plan(10, 12, "search", approve)
+	add("protection/deletion", 12, 8, "web", protection.DeletionOutput{Reasons: []decision.Hold{{Rule: "deletion.active", Reason: "ActivePods", Message: "It has pods."}}})
+	plan(20, 12, "web")
+	var lines bytes.Buffer
+	if err := errors.Join(record.Write(&lines, records), os.WriteFile("last-month.jsonl", lines.Bytes(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }

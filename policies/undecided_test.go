@@ -22,7 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // strictest has, for each point, the strictest answer that a policy could give. Each
@@ -97,11 +97,7 @@ func TestNoFailureIsLooserThanThePolicy(t *testing.T) {
 	for how, body := range bodies {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			e, err := engine.New(policies.Builtin, engine.WithPatience(100))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(e.Close)
+			e := rules.EngineWith(t, engine.WithPatience(100))
 			if err := e.ActivateBundles(t.Context(), breaking(t, body)); err != nil {
 				t.Fatal(err)
 			}
@@ -171,11 +167,7 @@ func breaking(t *testing.T, body string) bundle.Set {
 // A tenant whose policies took more than their share of the processors is not asked:
 // what its rules would have held or denied stays held and denied.
 func TestAThrottledTenantHoldsAndDenies(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithShare(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.EngineWith(t, engine.WithShare(-1))
 	b, err := bundle.FromFiles("strict", map[string]string{
 		"r.rego": "package extend.rollout.strict\n\nhold contains {\"reason\": \"R\", \"message\": \"m\"}\n",
 		"p.rego": "package extend.protection.strict\n\ndeny contains {\"reason\": \"R\", \"message\": \"m\"}\n",

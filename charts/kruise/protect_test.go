@@ -23,9 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/steps"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // protects writes what is protected as the service account of the manager does,
@@ -47,11 +46,7 @@ func protects(t *testing.T, admin client.Client, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	writer := func(gates protection.Gates) *webhookconfig.Writer {
 		enabled, err := steps.ListEnabled(func(f featuregate.Feature) bool {
 			return f == features.PodUnavailableBudgetDeleteGate && gates.BudgetDelete || f == features.PodUnavailableBudgetUpdateGate && gates.BudgetUpdate

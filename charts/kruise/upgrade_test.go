@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,7 +114,7 @@ func TestAnUpgradeKeepsCertificates(t *testing.T) {
 		current := mutating(t, before).DeepCopy()
 		current.Webhooks[0].ClientConfig.CABundle = ca
 		got := upgrade(t, *mutating(t, before), *mutating(t, after), *current).Webhooks[0]
-		checkUpgraded(t, got.ClientConfig, got.TimeoutSeconds, ca)
+		checkUpgraded(t, got.ClientConfig, got.TimeoutSeconds, 5, ca)
 	})
 	t.Run("of the validating webhooks", func(t *testing.T) {
 		current := validating(t, before).DeepCopy()
@@ -121,7 +122,11 @@ func TestAnUpgradeKeepsCertificates(t *testing.T) {
 			current.Webhooks[i].ClientConfig.CABundle = ca
 		}
 		for _, got := range upgrade(t, *validating(t, before), *validating(t, after), *current).Webhooks {
-			checkUpgraded(t, got.ClientConfig, got.TimeoutSeconds, ca)
+			want := int32(5)
+			if strings.HasSuffix(got.Name, "policybundle.kb.io") {
+				want = 10 // the least that it has
+			}
+			checkUpgraded(t, got.ClientConfig, got.TimeoutSeconds, want, ca)
 		}
 	})
 	t.Run("of the conversion", func(t *testing.T) {
@@ -145,9 +150,9 @@ func TestAnUpgradeKeepsCertificates(t *testing.T) {
 	})
 }
 
-func checkUpgraded(t *testing.T, got admissionv1.WebhookClientConfig, timeout *int32, ca []byte) {
+func checkUpgraded(t *testing.T, got admissionv1.WebhookClientConfig, timeout *int32, want int32, ca []byte) {
 	t.Helper()
-	if !bytes.Equal(got.CABundle, ca) || got.URL == nil || got.Service != nil || *timeout != 5 {
+	if !bytes.Equal(got.CABundle, ca) || got.URL == nil || got.Service != nil || *timeout != want {
 		t.Errorf("it is called at %v within %d s", got, *timeout)
 	}
 }

@@ -26,9 +26,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/fakeclient"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a cluster in memory with the schedule shop/backup, every ten minutes from 03:00 on.
@@ -46,16 +46,12 @@ type world struct {
 	refuse  func(n int) error
 }
 
-func newWorld(t *testing.T, edit func(*kruise.AdvancedCronJob), rules ...string) *world {
+func newWorld(t *testing.T, edit func(*kruise.AdvancedCronJob), modules ...string) *world {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	w := &world{T: t, engine: e, events: record.NewFakeRecorder(10_000), now: at(t, "2026-03-01T03:00:00Z"), key: client.ObjectKey{Namespace: "shop", Name: "backup"}}
 	var set bundle.Set
-	for i, rule := range rules {
+	for i, rule := range modules {
 		b, err := bundle.FromFiles(fmt.Sprint("rules-", i), map[string]string{"x.rego": fmt.Sprintf("package extend.rollout.x%d\n\n%s", i, rule)})
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // owned are the pods that the CloneSet owns and that do not terminate.
@@ -79,7 +80,7 @@ func claimSet(replicas int32, reuse bool) *kruise.CloneSet {
 }
 
 func TestClaimsAreReused(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	start := func(t *testing.T, set *kruise.CloneSet) *life {
 		s := newLife(t, e, gates{}, set)
 		s.RunUntilStable()

@@ -13,6 +13,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
 	"github.com/regatta-sh/regatta/test/proptest"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A CloneSet is made and rolled out, and the controller ends just before or just
@@ -37,7 +38,7 @@ func TestTheControllerEndsAtAnyWriteOfARollout(t *testing.T) {
 			set.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: hook, InPlaceUpdate: hook, PreNormal: hook}
 		},
 	}
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	lives := 0
 	for name, edit := range rollouts {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A condition of a failure is removed by the first round in which the same phase does
@@ -39,7 +40,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 			}
 		}
 	}
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	left := kruise.CloneSetCondition{ // as OpenKruise left it in a cluster
 		Type: kruise.CloneSetConditionFailedUpdate, Status: corev1.ConditionTrue,
 		Message: `Operation cannot be fulfilled on pods "cart-tpj2h": the object has been modified; please apply your changes to the latest version and try again`,
@@ -83,7 +84,7 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 // A round that replaces a pod that is missing updates others too, as far as maxUnavailable
 // allows with the missing one.
 func TestARoundUpdatesWhileItCreates(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for most, moved := range map[int32]int{1: 0, 2: 1, 3: 2} {
 		s := newLife(t, e, gates{}, simSet(4, func(set *kruise.CloneSet) {
 			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(most))

@@ -19,12 +19,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/inflight"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/faultinjection"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // newFaultScenario is a CloneSet of two pods with a claim each, whose image a user changes once they are ready.
 func newFaultScenario(t *testing.T, how kruise.PodUpdatePolicyType) faultinjection.Scenario {
 	t.Helper()
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	labels := map[string]string{"app": "web"}
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}}
 	set.Spec.Replicas = ptr.To[int32](2)

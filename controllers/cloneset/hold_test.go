@@ -13,6 +13,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 type recorded []string
@@ -25,7 +26,7 @@ func (r *recorded) RecordWarning(reason, message string) {
 }
 
 func TestAnEventOfAHoldWarnsUnlessTheUserAskedForIt(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for name, tc := range map[string]struct {
 		strategy points.Strategy
 		first    []decision.Hold // ahead of those of the strategy

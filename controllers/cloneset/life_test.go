@@ -59,11 +59,6 @@ func (s *life) change(edit func(*kruise.CloneSet)) {
 	s.ChangeWorkload(func(o client.Object) { edit(o.(*kruise.CloneSet)) })
 }
 
-func simEngine(t testing.TB) *engine.Engine {
-	t.Helper()
-	return rules.Engine(t, "")
-}
-
 func simTemplate(image, env string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", simHook: "on"}},

@@ -8,11 +8,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // Pods that are ready for less than minReadySeconds are unavailable, so deleting them leaves as many available as before.
 func TestPodsWithinMinReadySecondsAreDeleted(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for name, tc := range map[string]struct {
 		change func(*life, *kruise.CloneSet)
 		want   int

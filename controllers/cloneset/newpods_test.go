@@ -88,7 +88,7 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := simEngine(t)
+			e := rules.Engine(t, "")
 			b, err := bundle.FromFiles("hold", map[string]string{"hold.rego": tc.rule})
 			if err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ hold contains {"rule": "freeze", "reason": "Frozen", "message": "frozen", "newPo
 // A hold that counts the pods which are available does not undo the update that it counts: the
 // pods that this took are created of its revision, else the rollout would never end.
 func TestAHoldThatCountsDoesNotUndoAnUpdateThatWasBegun(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("counts", map[string]string{"counts.rego": `package extend.rollout.counts
 
 hold contains {"rule": "counts", "reason": "Missing", "message": "pods are missing"} if input.counts.available < input.workload.replicas
@@ -170,7 +170,7 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 		"a rule of changes that fails":  {failsToChange, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := simEngine(t)
+			e := rules.Engine(t, "")
 			s := newLife(t, e, gates{}, simSet(1, func(set *kruise.CloneSet) {
 				set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}}
 				set.Spec.Template.Labels[simHook] = "on"
@@ -214,7 +214,7 @@ func TestAHoldTakesAPodBackThatPreparedItsUpdate(t *testing.T) {
 // A policy that answers InPlace for what cannot be changed in place does not have pods labelled
 // with a revision that they do not run.
 func TestAnOverrideCannotChangeInPlaceWhatARunningPodCannotTake(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("inplace", map[string]string{"inplace.rego": `package override.rollout
 
 change := {"action": "InPlace", "reason": "X", "message": "x"}

@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // openKruiseCluster has what OpenKruise left in a cluster.
@@ -41,7 +42,7 @@ func openKruiseCluster(t *testing.T, file string) client.Client {
 // changes no pod, revision or claim: what waits for a hook, the partition, or an image
 // that cannot be pulled goes on waiting. Only conditions of failures that are over go.
 func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for _, stage := range []string{"before", "during", "after"} {
 		t.Run(stage, func(t *testing.T) {
 			c, events := openKruiseCluster(t, "testdata/openkruise/"+stage+".yaml"), record.NewFakeRecorder(100)

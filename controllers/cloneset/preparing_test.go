@@ -9,13 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // With PreparingUpdateAsUpdate a pod that prepares its update counts as updated
 // when pods are created. A scale-out that moves a partition in percent with the
 // replicas adds a pod of the current revision then, and the update goes on.
 func TestAScaleOutLeavesPreparingPodsTheirUpdate(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for name, tc := range map[string]struct {
 		gate  bool
 		limit *intstr.IntOrString // scaleStrategy.maxUnavailable

@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A webhook that answers 409 to each write is not a race: after a few rounds, each
 // after a longer time, it is reported as the failure that it is.
 func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
+	s := newLife(t, rules.Engine(t, ""), gates{}, simSet(2, nil))
 	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "patch" {
@@ -54,7 +55,7 @@ func TestConflictsThatDoNotEndAreFailures(t *testing.T) {
 
 // The same of the status alone: there is no loop without back-off.
 func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, simSet(1, nil))
+	s := newLife(t, rules.Engine(t, ""), gates{}, simSet(1, nil))
 	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*kruise.CloneSet); ok {
@@ -75,7 +76,7 @@ func TestAStatusThatAlwaysConflictsIsAFailure(t *testing.T) {
 // A quota that has no room for another pod keeps none of the others from being updated,
 // as far as maxUnavailable has room beside those that are missing.
 func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, simSet(4, nil))
+	s := newLife(t, rules.Engine(t, ""), gates{}, simSet(4, nil))
 	s.RunUntilStable()
 	s.Deny = func(o client.Object, verb string) error {
 		if _, ok := o.(*corev1.Pod); ok && verb == "create" {
@@ -106,7 +107,7 @@ func TestUpdatesGoOnWhileCreationFails(t *testing.T) {
 // A pod that becomes unready and ready again while the cache shows the status of
 // before: what is written last is what holds.
 func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, simSet(2, nil))
+	s := newLife(t, rules.Engine(t, ""), gates{}, simSet(2, nil))
 	s.RunUntilStable()
 	flap := func(ready bool) {
 		s.SetReady(s.ListPods()[0], ready)
@@ -127,7 +128,7 @@ func TestAStatusThatTheCacheDoesNotShowYetIsCorrected(t *testing.T) {
 // goes back: it returns to its services.
 func TestAPodThatNeverBeganToPrepareReturnsToItsServices(t *testing.T) {
 	hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{simHook: "on"}, MarkPodNotReady: true}
-	s := newLife(t, simEngine(t), gates{}, simSet(2, func(set *kruise.CloneSet) {
+	s := newLife(t, rules.Engine(t, ""), gates{}, simSet(2, func(set *kruise.CloneSet) {
 		set.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: hook}
 	}))
 	s.RunUntilStable()

@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // Pods that are made of the revision before the update have its claims, whatever the update drops
@@ -24,7 +25,7 @@ import (
 func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 	set := claimSet(2, false)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(4))
-	s := newLife(t, simEngine(t), gates{}, set)
+	s := newLife(t, rules.Engine(t, ""), gates{}, set)
 	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) {
 		set.Spec.Replicas = ptr.To[int32](5)
@@ -54,7 +55,7 @@ func TestPodsHaveTheClaimsOfTheirRevision(t *testing.T) {
 func TestClaimsOfTheRevisionBeforeAreReused(t *testing.T) {
 	set := claimSet(2, true)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(2))
-	s := newLife(t, simEngine(t), gates{}, set)
+	s := newLife(t, rules.Engine(t, ""), gates{}, set)
 	s.RunUntilStable()
 	s.change(func(set *kruise.CloneSet) {
 		set.Spec.Template.Spec.Containers[0].Image = "web:2"
@@ -69,7 +70,7 @@ func TestTheHistoryIsTruncatedWhileSomethingFails(t *testing.T) {
 	set := claimSet(2, false)
 	set.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(9))
-	s := newLife(t, simEngine(t), gates{}, set)
+	s := newLife(t, rules.Engine(t, ""), gates{}, set)
 	s.RunUntilStable()
 	s.Deny = func(o client.Object, what string) error {
 		if _, ok := o.(*corev1.Pod); ok && what == "create" {

@@ -16,11 +16,12 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A claim that a client deletes while its pod has no node is made again, and where that fails, a condition says so.
 func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, claimSet(1, false))
+	s := newLife(t, rules.Engine(t, ""), gates{}, claimSet(1, false))
 	for range 5 {
 		s.ShowAll(nil)
 		s.ReconcileIfDue()
@@ -82,7 +83,7 @@ func TestClaimsOfPodsWithoutANodeAreMadeAgain(t *testing.T) {
 
 // A pod whose claim cannot be made keeps no other from the update.
 func TestAClaimThatCannotBeMadeKeepsNoOtherPodFromTheUpdate(t *testing.T) {
-	s := newLife(t, simEngine(t), gates{}, claimSet(3, false))
+	s := newLife(t, rules.Engine(t, ""), gates{}, claimSet(3, false))
 	s.RunUntilStable()
 	pod := s.ListPods()[0].DeepCopy()
 	pod.Spec.NodeName = ""

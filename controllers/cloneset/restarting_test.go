@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A pod whose restart in place is under way is available still, and uses up maxUnavailable all the same: one that a user
@@ -20,7 +21,7 @@ func TestARestartAndADeletionShareMaxUnavailable(t *testing.T) {
 			set := claimSet(3, false)
 			set.Spec.VolumeClaimTemplates = nil
 			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
-			s := newLife(t, simEngine(t), gates{}, set)
+			s := newLife(t, rules.Engine(t, ""), gates{}, set)
 			s.RunUntilStable()
 			pods := s.ListPods()
 			if len(pods) != 3 {

@@ -12,12 +12,13 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // TestPodsShowTheirStatesWithoutHooks holds that the states, which dashboards show, come with
 // writes that a pod needs anyway: none is seen with the gate as it was before.
 func TestPodsShowTheirStatesWithoutHooks(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	for name, tc := range map[string]struct {
 		change func(*kruise.CloneSet)
 		want   string

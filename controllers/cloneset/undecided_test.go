@@ -11,9 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // simSet is a CloneSet of n pods whose rolling update is changed by edit.
@@ -35,7 +34,7 @@ func simSet(n int32, edit func(*kruise.CloneSet)) *kruise.CloneSet {
 // A label that a platform rule cannot read must not let the pods go that the rule
 // holds: without a rank every candidate is held, and the condition says so.
 func TestARankThatFailsHoldsEveryCandidate(t *testing.T) {
-	e := simEngine(t)
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("waves", map[string]string{"waves.rego": `package extend.rollout.waves
 
 import future.keywords.not
@@ -85,11 +84,7 @@ hold contains {"rule": "waves", "reason": "LaterWave", "message": "later", "pod"
 // A decision about the change of a pod that does not come leaves the pod alone, and
 // is asked for again.
 func TestAChangeThatIsNotDecidedLeavesThePodAlone(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("broken", map[string]string{"broken.rego": `package override.rollout
 
 import future.keywords.not

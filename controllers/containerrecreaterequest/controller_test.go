@@ -21,12 +21,10 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 	"github.com/regatta-sh/regatta/nodeagent/restarts/permit"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a namespace with a pod and a request for its containers c0 and c1.
@@ -141,23 +139,14 @@ const (
 func TestTheController(t *testing.T) {
 	_, api := apiserver.Serve(t)
 	n := 0
-	start := func(name string, f func(w *world), rules ...string) {
+	start := func(name string, f func(w *world), modules ...string) {
 		t.Run(name, func(t *testing.T) {
 			n++
-			e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-			if err != nil {
-				t.Fatal(err)
+			module := ""
+			if len(modules) > 0 {
+				module = "package extend.node.x\n\n" + modules[0]
 			}
-			t.Cleanup(e.Close)
-			if len(rules) > 0 {
-				b, err := bundle.FromFiles("rules", map[string]string{"x.rego": "package extend.node.x\n\n" + rules[0]})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			e := rules.Engine(t, module)
 			w := &world{T: t, api: api, events: record.NewFakeRecorder(20), ns: fmt.Sprintf("ns-%d", n), now: time.Now()}
 			if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); err != nil {
 				t.Fatal(err)

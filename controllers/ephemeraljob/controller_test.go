@@ -23,8 +23,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a namespace of a real API server with pods a, b and c, the oldest first, and the job
@@ -190,16 +190,12 @@ func serve(t *testing.T, prefix string) *cases {
 }
 
 // run runs a case with rules of users.
-func (c *cases) run(name string, f func(w *world), rules ...string) {
+func (c *cases) run(name string, f func(w *world), modules ...string) {
 	c.Run(name, func(t *testing.T) {
 		c.n++
-		e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
+		e := rules.Engine(t, "")
 		w := &world{T: t, api: c.api, engine: e, events: record.NewFakeRecorder(100), now: time.Now().Truncate(time.Second), ns: fmt.Sprintf("%s-%d", c.prefix, c.n)}
-		for i, rule := range rules {
+		for i, rule := range modules {
 			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": fmt.Sprintf("package extend.placement.x%d\n\n%s", i, rule)})
 			w.do(err)
 			w.do(e.ActivateBundles(t.Context(), bundle.Set{b}))

@@ -158,9 +158,10 @@ func (n Node) DisplayText() string {
 type Subset struct {
 	Name     string `json:"name"`
 	Replicas int    `json:"replicas"`
-	Ready    int    `json:"ready"`
-	Rule     string `json:"rule,omitempty"`
-	Message  string `json:"message"`
+	// Ready is how many of its pods are ready. It is nil for a workload that does not count them.
+	Ready   *int   `json:"ready,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Message string `json:"message"`
 }
 
 // Request is a request for admission that an answer is about.

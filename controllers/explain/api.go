@@ -35,6 +35,9 @@ const (
 	Decisions = "decisions"
 )
 
+// MaxDecisions is how many decisions a manager returns to one request at most, the latest ones.
+const MaxDecisions = 10_000
+
 // Paths at which one manager asks another for what only that manager remembers.
 const (
 	ReplicaPath          = "/v1/replica/why"

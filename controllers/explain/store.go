@@ -25,6 +25,8 @@ type Store struct {
 	order  *list.List            // of *stored whose rounds are remembered, the latest in front
 	bytes  int                   // of these rounds
 
+	observers []RoundObserver
+
 	refusals refusals
 }
 
@@ -58,8 +60,19 @@ func NewStore(options ...StoreOption) *Store {
 	return s
 }
 
-// PutRound stores a round in place of the previous one.
+// PutRound stores a round in place of the previous one, and shows it to the observers.
 func (s *Store) PutRound(subject decision.Subject, r Round) {
+	observers, replaced := s.storeRound(subject, r)
+	for _, o := range observers {
+		if replaced != "" {
+			o.ForgetWorkload(replaced)
+		}
+		o.ObserveRound(subject, r)
+	}
+}
+
+// storeRound stores a round. It returns the observers, and the UID of an earlier workload of the name; empty if there is none.
+func (s *Store) storeRound(subject decision.Subject, r Round) (observers []RoundObserver, replaced string) {
 	next := &stored{subject: subject, round: r, at: time.Now(), bytes: storedBytes + r.CountBytes()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,28 +81,34 @@ func (s *Store) PutRound(subject decision.Subject, r Round) {
 		s.removeRound(old)
 		if old.subject.UID != subject.UID {
 			delete(s.places, old.subject.UID)
+			replaced = old.subject.UID
 		}
 	}
 	s.rounds[at] = next
 	s.places[subject.UID] = at
 	if next.bytes > s.max {
 		s.forgetDecisions(next)
-		return
+		return s.observers, replaced
 	}
 	next.element = s.order.PushFront(next)
 	for s.bytes += next.bytes; s.bytes > s.max; {
 		s.forgetDecisions(s.order.Back().Value.(*stored)) //nolint:forcetypeassert // nothing else is in the list
 	}
+	return s.observers, replaced
 }
 
 // ForgetWorkload drops a workload that is gone.
 func (s *Store) ForgetWorkload(uid string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if at, ok := s.places[uid]; ok {
 		s.removeRound(s.rounds[at])
 		delete(s.rounds, at)
 		delete(s.places, uid)
+	}
+	observers := s.observers
+	s.mu.Unlock()
+	for _, o := range observers {
+		o.ForgetWorkload(uid)
 	}
 }
 

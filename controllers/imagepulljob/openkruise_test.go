@@ -21,9 +21,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/fakeclient"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // A job that OpenKruise ended, and one that it has begun with, are taken over without a
@@ -93,11 +92,7 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 					return refuse(o)
 				},
 			}).Build()
-			e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(e.Close)
+			e := rules.Engine(t, "")
 			r := New(reconcile.Deps{
 				Client: c, Live: c, Events: record.NewFakeRecorder(10), Engine: e, Now: func() time.Time { return job.CreationTimestamp.Add(time.Minute) },
 			})

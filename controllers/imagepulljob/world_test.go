@@ -22,8 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a namespace with a job for nodes of its own, which have its name as a label.
@@ -38,22 +37,13 @@ type world struct {
 }
 
 // begin makes a world with so many nodes, two of a zone.
-func begin(t *testing.T, api client.Client, ns string, nodes int, rules ...string) *world {
+func begin(t *testing.T, api client.Client, ns string, nodes int, modules ...string) *world {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
+	module := ""
+	if len(modules) > 0 {
+		module = "package extend.node.x\n\n" + modules[0]
 	}
-	t.Cleanup(e.Close)
-	if len(rules) > 0 {
-		b, err := bundle.FromFiles("rules", map[string]string{"x.rego": "package extend.node.x\n\n" + rules[0]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	e := rules.Engine(t, module)
 	w := &world{T: t, api: api, engine: e, events: record.NewFakeRecorder(20), ns: ns, now: time.Now().Truncate(time.Second)}
 	w.restart()
 	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {

@@ -25,9 +25,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/restartrequest"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // stage is an API server with the controllers of liveness probes. The node, its agent and its
@@ -46,11 +45,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := nodes.AddIndex(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain/replicas"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/sidecarset"
@@ -91,7 +92,11 @@ func (p components) addToManager(ctx context.Context) error {
 	if p.Gates.Enabled(features.KruiseDaemon) {
 		p.agents = agents.NewDeployed(p.mgr.GetClient(), p.webhooks.agents, time.Now)
 	}
-	s := &startup{p: p, certificates: certificates, serving: make(chan struct{})}
+	bundles, err := p.newBundleReconciler()
+	if err != nil {
+		return err
+	}
+	s := &startup{p: p, certificates: certificates, bundles: bundles, serving: make(chan struct{})}
 	if err := p.addHealthChecks(s); err != nil {
 		return err
 	}
@@ -178,7 +183,7 @@ func (p components) recorderFor(component string) record.EventRecorder {
 	return message.NewRecorder(p.mgr.GetEventRecorderFor(component))
 }
 
-func (p components) webhooksTo(mgr ctrl.Manager) error {
+func (p components) webhooksTo(mgr ctrl.Manager, bundles *policybundle.Publisher) error {
 	on := p.Gates.Enabled
 	err := server.RegisterWebhooks(mgr, server.Options{
 		KeepTemplates:        on(features.TemplateNoDefaults),
@@ -192,6 +197,7 @@ func (p components) webhooksTo(mgr ctrl.Manager) error {
 		Namespace:            p.webhooks.namespace,
 		AwaitSidecarSet:      p.guards.AwaitSidecarSet,
 		AwaitObject:          p.guards.AwaitObject,
+		Bundles:              bundles,
 	})
 	if err != nil {
 		return fmt.Errorf("adding the webhooks: %w", err)

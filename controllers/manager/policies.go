@@ -64,14 +64,10 @@ func (p components) listPodNames(ctx context.Context) ([]string, error) {
 // loadPolicies loads the policy bundles. If their CRDs are installed, it publishes and follows them
 // from then on.
 func (s *startup) loadPolicies(ctx context.Context) (loaded bool, err error) {
-	bundles, err := s.p.newBundleReconciler()
-	if err != nil {
-		return false, err
-	}
 	if loaded, err = s.p.host.LoadBundles(ctx); err != nil || !loaded {
 		return false, err
 	}
-	if err := bundles.SetupWithManager(s.p.mgr); err != nil {
+	if err := s.bundles.SetupWithManager(s.p.mgr); err != nil {
 		return false, fmt.Errorf("adding the policy bundle controller: %w", err)
 	}
 	return true, nil

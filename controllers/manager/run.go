@@ -27,6 +27,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api"
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/explain/rolloutmetrics"
 	"github.com/regatta-sh/regatta/controllers/policyhost"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	webhookserver "github.com/regatta-sh/regatta/controllers/webhook/server"
@@ -106,6 +107,9 @@ func (p *components) registerMetrics() (err error) {
 		return err
 	}
 	if p.expiry, err = certs.RegisterExpiry(metrics.Registry); err != nil {
+		return err
+	}
+	if err := rolloutmetrics.RegisterMetrics(metrics.Registry, p.rounds); err != nil {
 		return err
 	}
 	p.guarding, err = p.newProtectionDeps()

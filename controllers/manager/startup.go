@@ -19,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/policybundle"
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
 
@@ -27,6 +28,7 @@ import (
 type startup struct {
 	p            components
 	certificates *certs.Certificates
+	bundles      *policybundle.Reconciler
 	// serving is closed when the webhooks are registered with their server.
 	serving chan struct{}
 }
@@ -50,7 +52,7 @@ func (s *startup) Start(ctx context.Context) error {
 		return s.tooLate()
 	case <-s.certificates.Ready():
 	}
-	if err := s.p.webhooksTo(s.p.mgr); err != nil {
+	if err := s.p.webhooksTo(s.p.mgr, s.bundles.Publisher); err != nil {
 		return err
 	}
 	s.p.protectionTo(s.p.mgr.GetWebhookServer(), s.p.host.Ready())

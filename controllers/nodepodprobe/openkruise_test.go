@@ -15,21 +15,16 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // What OpenKruise has its nodes probe, and what it has marked pods with, is as it is here:
 // taking it over writes nothing.
 func TestTakingOverFromOpenKruiseWritesNothing(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	scheme := apiserver.Scheme(t)
 	b := fakeclient.NewClientBuilder(scheme).WithIndex(&corev1.Pod{}, nodes.Index, nodes.IndexValue)
 	var names []string

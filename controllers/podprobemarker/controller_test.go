@@ -26,9 +26,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // stage is an API server with both controllers. Nodes, their agents and kubelets are the
@@ -48,11 +47,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := nodes.AddIndex(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ func TestBundles(t *testing.T) {
 		"replicas that are gone":                    buried,
 		"what the API server refuses":               refused,
 		"a tenant gives way to the platform":        displaced,
+		"files before they are stored":              judged,
 	} {
 		t.Run(name, func(t *testing.T) { test(s.on(t)) })
 	}

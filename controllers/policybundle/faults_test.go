@@ -42,7 +42,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		New: func(t testing.TB, e faultinjection.Environment) reconcile.Reconciler {
 			var err error
 			host, err = policyhost.New(&rest.Config{}, "kruise-system", "node-a", policyhost.WithClient(e.Client), policyhost.WithBuiltin(builtin),
-				policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000)))
+				policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000), hosttest.WithCompiled(t)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ func (p *Publisher) fetchIfDue(ctx context.Context, b policy.AnyPolicyBundle, s 
 	if b.GetNamespace() != "" {
 		from = p.Tenants
 	}
-	found, err := from.FetchBundle(ctx, p.bundleSource(b, w), s.fetched)
+	found, err := from.FetchBundle(ctx, newSource(p.Store.NamespaceOf(b), w), s.fetched)
 	if err != nil {
 		return nil, err
 	}
@@ -29,9 +29,8 @@ func (p *Publisher) fetchIfDue(ctx context.Context, b policy.AnyPolicyBundle, s 
 	return found, nil
 }
 
-// bundleSource returns the source of a bundle.
-func (p *Publisher) bundleSource(b policy.AnyPolicyBundle, w policy.Wanted) fetch.Source {
-	ns := p.Store.NamespaceOf(b)
+// newSource returns the source of a bundle. ns is the namespace of the objects that the source names.
+func newSource(ns string, w policy.Wanted) fetch.Source {
 	switch {
 	case w.ConfigMap != nil:
 		return fetch.Source{ConfigMap: &fetch.ConfigMap{Namespace: ns, Name: w.ConfigMap.Name}}
@@ -48,11 +47,16 @@ func (p *Publisher) bundleSource(b policy.AnyPolicyBundle, w policy.Wanted) fetc
 		}
 		return fetch.Source{HTTP: from}
 	}
+	return fetch.Source{Files: inlineFiles(w)}
+}
+
+// inlineFiles returns the files that stand in a spec.
+func inlineFiles(w policy.Wanted) map[string]string {
 	files := make(map[string]string, len(w.Files))
 	for path, text := range w.Files {
 		files[path] = string(text)
 	}
-	return fetch.Source{Files: files}
+	return files
 }
 
 // setFetchFailed reports that the source could not be fetched. The active revision stays.

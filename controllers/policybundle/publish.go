@@ -37,9 +37,10 @@ type Publisher struct {
 	// WriteStatus writes the check of a bundle before it begins.
 	WriteStatus func(ctx context.Context, b policy.AnyPolicyBundle, c *policy.PolicyCheck) error
 
-	turn turn
-	mu   sync.Mutex
-	seen map[Key]*seen
+	turn   turn
+	judged judgeLimits
+	mu     sync.Mutex
+	seen   map[Key]*seen
 }
 
 // seen is what is remembered of a bundle between reconciles, so that a reconcile without changes is

@@ -201,7 +201,7 @@ func (s *stage) replica(name string, leads bool) *replica {
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
 	host, err := policyhost.New(s.config, "kruise-system", name, policyhost.WithBuiltin(hosttest.BuiltinPolicies(s)),
-		policyhost.WithEngine(append(w.EngineOptions(), engine.WithPatience(20), engine.WithShare(1000))...),
+		policyhost.WithEngine(append(w.EngineOptions(), engine.WithPatience(20), engine.WithShare(1000), hosttest.WithCompiled(s))...),
 		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
 	s.do(err)
 	s.Cleanup(host.Close)

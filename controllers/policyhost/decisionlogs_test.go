@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func flagsOf(t *testing.T, args ...string) *DecisionLogs {
@@ -83,11 +83,7 @@ func TestDecisionsAreLoggedEverywhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eng, err := engine.New(policies.Builtin, append(logs.engineOptions(), engine.WithPatience(20))...) // the machine may be busy
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer eng.Close()
+			eng := rules.EngineWith(t, logs.engineOptions()...)
 			in := rollout.PlanInput{Workload: rollout.Workload{Annotations: map[string]string{"password": "hunter2"}, Labels: map[string]string{"team": "a"}}}
 			_, rec := engine.Decide(t.Context(), eng, rollout.PlanPoint(), decision.Subject{Name: "web"}, in)
 			engine.Decide(t.Context(), eng, rollout.ChangePoint(), decision.Subject{Name: "web"}, rollout.ChangeInput{})

@@ -53,7 +53,7 @@ func newFaultScenario(t *testing.T) faultinjection.Scenario {
 		Objects:   []client.Object{b, memory},
 		New: func(t testing.TB, e faultinjection.Environment) reconcile.Reconciler {
 			var err error
-			host, err = New(&rest.Config{}, "kruise-system", "node-a", WithClient(e.Client), WithBuiltin(builtin), WithEngine(engine.WithPatience(20), engine.WithShare(1000)))
+			host, err = New(&rest.Config{}, "kruise-system", "node-a", WithClient(e.Client), WithBuiltin(builtin), WithEngine(engine.WithPatience(20), engine.WithShare(1000), hosttest.WithCompiled(t)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,7 +138,7 @@ func copyOf(t *testing.T, dir string) string {
 func newHost(t *testing.T, config *rest.Config, opts ...policyhost.Option) *policyhost.Host {
 	t.Helper()
 	// The machine may be busy.
-	opts = append(opts, policyhost.WithBuiltin(hosttest.BuiltinPolicies(t)), policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000)),
+	opts = append(opts, policyhost.WithBuiltin(hosttest.BuiltinPolicies(t)), policyhost.WithEngine(engine.WithPatience(20), engine.WithShare(1000), hosttest.WithCompiled(t)),
 		policyhost.WithShadows(shadow.WithBusy(func() bool { return false })))
 	h, err := policyhost.New(config, "kruise-system", "node-a", opts...)
 	if err != nil {

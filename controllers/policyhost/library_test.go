@@ -29,7 +29,7 @@ func testLibrary(t *testing.T, opts ...engine.Option) *library {
 	var shadows *shadow.Runner
 	// A machine that is busy is no news here: neither that a decision takes long, nor
 	// that those of a namespace do together.
-	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000))
+	opts = append(opts, engine.WithPatience(20), engine.WithShare(1000), hosttest.WithCompiled(t))
 	e, err := engine.New(hosttest.BuiltinPolicies(t), append(opts, engine.WithSinkOf(func(e *engine.Engine) engine.Sink {
 		shadows = shadow.New(e, shadow.WithBusy(func() bool { return false }))
 		return shadows

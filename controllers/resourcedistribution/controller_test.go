@@ -22,9 +22,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is an API server with one ResourceDistribution at a time, of namespaces whose names
@@ -144,21 +143,12 @@ func serve(t *testing.T, prefix string) *cases {
 }
 
 // run runs a case with rules of users.
-func (c *cases) run(name string, f func(w *world), rules ...string) {
+func (c *cases) run(name string, f func(w *world), modules ...string) {
 	c.Run(name, func(t *testing.T) {
 		c.n++
-		e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
+		e := rules.Engine(t, strings.Join(modules, "\n"))
 		w := &world{T: t, api: c.api, e: e, events: record.NewFakeRecorder(20), now: time.Now().Truncate(time.Second), name: fmt.Sprintf("%s%d", c.prefix, c.n)}
 		w.r = New(reconcile.Deps{Client: c.api, Events: w.events, Engine: e, Now: func() time.Time { return w.now }})
-		if len(rules) > 0 {
-			b, err := bundle.FromFiles("rules", map[string]string{"x.rego": rules[0]})
-			w.do(err)
-			w.do(e.ActivateBundles(t.Context(), bundle.Set{b}))
-		}
 		f(w)
 		w.do(client.IgnoreNotFound(c.api.Delete(t.Context(), &kruise.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: w.name}})))
 	})

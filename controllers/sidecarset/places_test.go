@@ -23,6 +23,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/engine"
+	"github.com/regatta-sh/regatta/test/proptest"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -313,7 +314,7 @@ func (c *crew) fail(format string, args ...any) {
 // No round of a SidecarSet gives more places than there are, or none to a pod that nothing keeps, whatever budgets refuse.
 func TestPlacesOfManyWorkloads(t *testing.T) {
 	e := rules.Engine(t, inOrder)
-	for seed := range uint64(12) {
+	for seed := range uint64(max(3, proptest.Often(12))) {
 		c := newCrew(t, e, seed)
 		c.round("logs")
 		c.edit("logs", image("logs:2"))

@@ -22,8 +22,8 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a pod on an API server.
@@ -145,11 +145,7 @@ func (w *world) told() (out []string) {
 
 func TestTheSidecarTerminator(t *testing.T) {
 	_, api := apiserver.Serve(t)
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	for name, labels := range map[string]map[string]string{"n1": nil, "cloud": {kruise.ServerlessNodeKey: kruise.ServerlessNodeValue}} {
 		if err := api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/controllers/features"
+	"github.com/regatta-sh/regatta/engine"
 )
 
 // Option changes a Simulation.
@@ -17,6 +18,7 @@ type options struct {
 	broken     []string
 	fails      int
 	seed       int64
+	compiled   []engine.CompiledPolicies
 	until      time.Time
 	waves      int
 	patience   time.Duration
@@ -54,6 +56,11 @@ func WithPatience(d time.Duration) Option { return func(o *options) { o.patience
 
 // WithProgress sets a callback for each write to a pod and each round.
 func WithProgress(tell func(Progress)) Option { return func(o *options) { o.progress = tell } }
+
+// WithCompiled takes policies from other simulations where they are the same, in place of compiling them again.
+func WithCompiled(from ...engine.CompiledPolicies) Option {
+	return func(o *options) { o.compiled = from }
+}
 
 // WithGates sets the feature gates of the manager; their defaults if unset.
 func WithGates(g features.Gates) Option { return func(o *options) { o.gates = g } }

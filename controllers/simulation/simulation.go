@@ -97,7 +97,7 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 	}
 	s.machines = newFakeNodes(s.cluster, f, s.options)
 	// Time stands still while policies are evaluated, so limits by a share of time have no meaning.
-	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6)); err != nil {
+	if s.engine, err = engine.New(builtin, engine.WithClock(clock), engine.WithSink(s.judge), engine.WithPatience(slack), engine.WithShare(1e6), engine.WithCompiled(s.compiled...)); err != nil {
 		return nil, err
 	}
 	if err := s.engine.ActivateBundles(ctx, set); err != nil {
@@ -125,6 +125,11 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n}, &s.cluster.queue)
 	}
 	return s, nil
+}
+
+// CompiledPolicies returns the policies of the simulation, for WithCompiled.
+func (s *Simulation) CompiledPolicies() []engine.CompiledPolicies {
+	return []engine.CompiledPolicies{s.engine.BaseSnapshot().CompiledPolicies(), s.engine.ActiveSnapshot().CompiledPolicies()}
 }
 
 // Close stops the engine of the simulation.

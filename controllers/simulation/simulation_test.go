@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/proptest"
@@ -78,6 +80,30 @@ func run(t testing.TB, f simulation.ClusterState, rego string, opts ...simulatio
 		t.Fatal(err)
 	}
 	return r
+}
+
+func TestASimulationWithCompiledPoliciesIsTheSame(t *testing.T) {
+	b, err := bundle.FromFiles("x", map[string]string{"x.rego": "package extend.rollout.x\n\nhold contains {\"reason\": \"Night\", \"message\": \"m\", \"until\": \"2026-12-21T11:00:00Z\"} if input.now < time.parse_rfc3339_ns(\"2026-12-21T11:00:00Z\")\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulate := func(opts ...simulation.Option) (string, []engine.CompiledPolicies) {
+		s, err := simulation.New(policies.Builtin, bundle.Set{b}, fleet(t, nil), start(), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		r, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return story(r), s.CompiledPolicies()
+	}
+	first, compiled := simulate(simulation.WithSeed(7))
+	again, _ := simulate(simulation.WithSeed(7), simulation.WithCompiled(compiled...))
+	if !strings.Contains(first, "Night") || again != first {
+		t.Errorf("with compiled policies:\n%s\nwithout:\n%s", again, first)
+	}
 }
 
 func story(r simulation.Report) string {

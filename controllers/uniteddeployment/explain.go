@@ -72,7 +72,7 @@ func (e *explanation) describeTotal() string {
 
 // explainSubset explains how many pods a subset gets, and by which rule.
 func (e *explanation) explainSubset(i int, s placement.Subset) explain.Subset {
-	out := explain.Subset{Name: s.Name, Replicas: e.counts[i], Ready: s.Ready}
+	out := explain.Subset{Name: s.Name, Replicas: e.counts[i], Ready: &s.Ready}
 	for _, share := range e.a.out.Subsets {
 		if share.Name == s.Name {
 			out.Rule = share.Rule

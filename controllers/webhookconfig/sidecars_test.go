@@ -42,7 +42,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
-	builtin "github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // late is a cache that is behind: it has the objects of each list as they were a while ago.
@@ -92,11 +92,7 @@ const faster = 20
 
 func newReplica(t *testing.T, api client.Client, behind time.Duration) *replica {
 	t.Helper()
-	e, err := engine.New(builtin.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	cached := &late{Client: api, by: behind}
 	awaited := &PendingObjects{Live: api}
 	targets := spread.NewTargets(podscope.Reader{Reader: cached, Live: api, Claims: awaited.ReadClaims}, api, scale.NewFinder(api, nil), "kruise-system", time.Now)

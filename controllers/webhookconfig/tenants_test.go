@@ -20,7 +20,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
-	builtin "github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // wish is a bundle that wants to be asked about something.
@@ -35,11 +35,7 @@ func wish(t *testing.T, guards string, opts ...bundle.Option) *bundle.Bundle {
 
 func asked(t *testing.T, set ...*bundle.Bundle) *Rules {
 	t.Helper()
-	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}

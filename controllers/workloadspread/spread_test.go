@@ -31,10 +31,10 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is a cluster in memory with nodes of zones a and b, the CloneSet shop/web and a
@@ -57,11 +57,7 @@ type world struct {
 
 func newEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(50))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.EngineWith(t, engine.WithPatience(50))
 	return e
 }
 

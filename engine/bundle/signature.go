@@ -146,12 +146,15 @@ func (s Signing) resolveAlgorithm() (string, error) {
 // readKey returns the key, from a file or from the field itself.
 func (s Signing) readKey() ([]byte, error) {
 	text, err := []byte(s.Key), error(nil)
+	var unread *fs.PathError
 	if !strings.HasPrefix(s.Key, "-----BEGIN") {
 		if text, err = os.ReadFile(s.Key); errors.Is(err, fs.ErrNotExist) {
 			text, err = []byte(s.Key), nil
 		}
 	}
 	switch {
+	case errors.As(err, &unread) && !errors.Is(err, fs.ErrPermission): // the text may be a secret, and is not repeated
+		return nil, fmt.Errorf("reading the key: it names no file that can be read: %w; write a secret like this to a file, and give the name of that", unread.Err)
 	case err != nil:
 		return nil, fmt.Errorf("reading the key: %w", err)
 	case len(bytes.TrimSpace(text)) == 0:

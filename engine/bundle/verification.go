@@ -25,8 +25,8 @@ import (
 // Verification says which signatures are trusted. Signatures are OPA's own: a JWT in .signatures.json,
 // as `opa sign` makes it, over the hashes of all other files.
 type Verification struct {
-	// Keys has public keys in PEM, or secrets, by their id. A missing algorithm is derived from the key:
-	// RS256, ES256 to ES512, EdDSA, or HS256.
+	// Keys has public keys in PEM, or secrets, by their id. A missing algorithm is derived from a public key:
+	// RS256, ES256 to ES512, or EdDSA. A secret needs one.
 	Keys map[string]*opabundle.KeyConfig
 	// KeyID is the id of the key to use for every signature. If it is empty, the signature names the key;
 	// if the signature names none and there is only one key, that one is used.
@@ -215,6 +215,9 @@ func (v *Verification) Fingerprint() string {
 	return hashLines(lines)
 }
 
+// pemBegin is what PEM begins with. A text that has it is not a secret, whether or not it can be read.
+const pemBegin = "-----BEGIN"
+
 // completeKey sets the algorithm of a key, and refuses one that is not for such a key: a public key
 // that is used as a secret is known to everyone.
 func completeKey(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
@@ -222,11 +225,17 @@ func completeKey(k *opabundle.KeyConfig) (*opabundle.KeyConfig, error) {
 		return nil, errors.New("there is no key")
 	}
 	var public crypto.PublicKey
-	if block, _ := pem.Decode([]byte(k.Key)); block != nil {
+	block, _ := pem.Decode([]byte(k.Key))
+	if block == nil && strings.Contains(k.Key, pemBegin) {
+		return nil, errors.New("reading the public key: its PEM is damaged, or ends too early; openssl pkey -in PRIVATE -pubout writes a public key")
+	}
+	if block != nil {
 		var err error
 		if public, err = publicKey(block); err != nil {
 			return nil, fmt.Errorf("reading the public key: %w", err)
 		}
+	} else if k.Algorithm == "" { // a public key in another format, such as DER, is no secret either
+		return nil, AlgorithmError{errors.New("the key is not PEM; a secret needs an algorithm, such as HS256")}
 	}
 	allowed, err := keyAlgorithms(public)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -97,7 +99,7 @@ func TestSignaturesOfEveryKind(t *testing.T) {
 		"a key on P-256":                 {bundle.Signing{Key: p256.private, KeyID: "k"}, trust(p256.public, ""), "ES256"},
 		"a key on P-521":                 {bundle.Signing{Key: p521.private}, trust(p521.public, ""), "ES512"},
 		"an Ed25519 key":                 {bundle.Signing{Key: edwards.private}, trust(edwards.public, ""), "EdDSA"},
-		"a secret":                       {bundle.Signing{Key: secret, Algorithm: "HS256"}, trust(secret, ""), "HS256"},
+		"a secret":                       {bundle.Signing{Key: secret, Algorithm: "HS256"}, trust(secret, "HS256"), "HS256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			signed := sign(t, plain, tc.with)
@@ -187,6 +189,9 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 			archive: signed, by: trust("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", ""), file: ".signatures.json",
 			err: `key "k": reading the public key: the block PUBLIC KEY is damaged or has something else in it; openssl pkey -in PRIVATE -pubout writes a public key`,
 		},
+		"a secret without an algorithm, which may be a public key in another format": {
+			archive: sign(t, plain, bundle.Signing{Key: secret, Algorithm: "HS256"}), by: trust(secret, ""), file: ".signatures.json", err: "the key is not PEM; a secret needs an algorithm, such as HS256",
+		},
 		"no key is trusted": {archive: signed, by: &bundle.Verification{Required: true}, file: ".signatures.json", err: "empty"},
 		"signed, though it need not be, but by others": {
 			archive: sign(t, plain, bundle.Signing{Key: theirs.private}), by: &bundle.Verification{Keys: trust(ours.public, "").Keys}, file: ".signatures.json", err: "verify",
@@ -227,12 +232,57 @@ func TestKeysThatDoNotSign(t *testing.T) {
 		"a key with a password":           {bundle.Signing{Key: "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"}, "it has a password"},
 		"an old key with a password":      {bundle.Signing{Key: "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n"}, "it has a password"},
 		"an empty key":                    {bundle.Signing{Key: " \n", Algorithm: "HS256"}, "reading the key: it is empty"},
+		"a secret too long for a file":    {bundle.Signing{Key: strings.Repeat("s3cret", 50), Algorithm: "HS256"}, "it names no file that can be read: file name too long; write a secret like this to a file"},
+		"a secret below a file":           {bundle.Signing{Key: os.Args[0] + "/s3cret", Algorithm: "HS256"}, "it names no file that can be read: not a directory"},
+		"a secret with a zero byte":       {bundle.Signing{Key: "s3cret\x00", Algorithm: "HS256"}, "it names no file that can be read: invalid argument"},
 		"a secret with an unknown length": {bundle.Signing{Key: secret, Algorithm: "HS1"}, "HS1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := bundle.SignArchive(&bytes.Buffer{}, bytes.NewReader(archive(t, file("a.rego", policy))), tc.with)
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("got %v, want %q", err, tc.err)
+			if err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("got %v, want %q and no secret", err, tc.err)
+			}
+		})
+	}
+}
+
+// A public key that cannot be read is not a secret: everyone who may read the bundle has it, and could sign with it.
+func TestAPublicKeyThatCannotBeReadIsNotASecret(t *testing.T) {
+	public := rsaKeys(t).public
+	body, _, _ := strings.Cut(public, "-----END")
+	for name, text := range map[string]string{
+		"without its end":                    body,
+		"in one line, as YAML folds it":      strings.ReplaceAll(strings.TrimSpace(public), "\n", " "),
+		"with a character that is no base64": strings.Replace(public, "A", "!", 1),
+		"its first line":                     "-----BEGIN PUBLIC KEY-----\n",
+		"behind a comment":                   "# the key of the platform\n" + body,
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := archive(t, file("/a.rego", policy))
+			read, err := opabundle.NewReader(bytes.NewReader(plain)).Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// OPA looks for a file of this name first, and some keys are too long for a name.
+			inFile := filepath.Join(t.TempDir(), "key")
+			if err := os.WriteFile(inFile, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := read.GenerateSignature(opabundle.NewSigningConfig(inFile, "HS256", ""), "k", false); err != nil {
+				t.Fatal(err)
+			}
+			forged := archive(t, file("/a.rego", policy), file("/.signatures.json", fmt.Sprintf(`{"signatures": [%q]}`, read.Signatures.Signatures[0])))
+			for _, algorithm := range []string{"", "HS256"} {
+				by := trust(text, algorithm)
+				if _, err := bundle.FromArchive("own", bytes.NewReader(forged), by); err == nil || !strings.Contains(err.Error(), "its PEM is damaged, or ends too early") {
+					t.Errorf("with the algorithm %q: %v", algorithm, err)
+				}
+				if err := by.CheckKeys(); err == nil {
+					t.Errorf("with the algorithm %q the key can be used", algorithm)
+				}
+				if n := len(by.WithUsableKeys().Keys); n != 0 {
+					t.Errorf("with the algorithm %q %d keys can be used", algorithm, n)
+				}
 			}
 		})
 	}
@@ -252,7 +302,7 @@ func FuzzSignature(f *testing.F) {
 	f.Add([]byte(`{"signatures": [".."], "plugin": "x"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		forged := archive(t, file("/a.rego", policy+"x := 1\n"), file("/.signatures.json", string(text)))
-		for _, by := range []*bundle.Verification{trust(secret, ""), {Keys: trust(secret, "").Keys}} {
+		for _, by := range []*bundle.Verification{trust(secret, "HS256"), {Keys: trust(secret, "HS256").Keys}} {
 			if _, err := bundle.FromArchive("own", bytes.NewReader(forged), by); err == nil {
 				t.Errorf("%s is taken for a signature", text)
 			}

@@ -28,6 +28,15 @@ const maxLine = 64 << 20
 // Records of shadows are left out too, since no controller acted on them.
 func Read(from io.Reader) ([]decision.Record, error) {
 	var out []decision.Record
+	err := ReadEach(from, func(r decision.Record) { out = append(out, r) })
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ReadEach is Read for files that may be larger than the memory: it calls each with one record after the other, in the order of the lines.
+func ReadEach(from io.Reader, each func(decision.Record)) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	n := 1
@@ -38,19 +47,19 @@ func Read(from io.Reader) ([]decision.Record, error) {
 		}
 		r, ok, err := parseLine(text)
 		if err != nil {
-			return nil, fmt.Errorf("reading line %d: %w", n, err)
+			return fmt.Errorf("reading line %d: %w", n, err)
 		}
 		if ok {
-			out = append(out, r)
+			each(r)
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("reading line %d: it is longer than %d MiB", n, maxLine>>20)
+		return fmt.Errorf("reading line %d: it is longer than %d MiB", n, maxLine>>20)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading records: %w", err)
+		return fmt.Errorf("reading records: %w", err)
 	}
-	return out, nil
+	return nil
 }
 
 // parseLine reads one line; ok is false if its point is not known, or if no controller acted on it.

@@ -177,7 +177,7 @@ order_differs contains {
 # title: A startup probe beside others
 # description: |
 #   Containers of a group start together with barriers, and one after the other
-#   as init containers. A probe that asks another one of the group would wait for ever.
+#   as init containers. A probe that asks another one of the group would wait indefinitely.
 # labels:
 #   id: launchpriority.order.startup
 order_differs contains {

@@ -54,6 +54,11 @@ plan_limit := 0 if count(plan_strategy_hold) > 0
 
 plan_user_holds := [hold | some hold in user_hold]
 
+# The workload as a message names it. A SidecarSet has no namespace.
+plan_workload := sprintf("%s %s/%s", [input.workload.kind, input.workload.namespace, input.workload.name]) if {
+	input.workload.namespace != ""
+} else := sprintf("%s %s", [input.workload.kind, input.workload.name])
+
 # METADATA
 # title: Paused
 # description: The strategy is paused. Scaling goes on.
@@ -62,7 +67,7 @@ plan_user_holds := [hold | some hold in user_hold]
 plan_strategy_hold contains {
 	"rule": "rollout.plan.paused",
 	"reason": "RolloutPaused",
-	"message": sprintf("%s %s/%s is paused by its update strategy, so none of its pods is updated.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+	"message": sprintf("%s is paused by its update strategy, so none of its pods is updated.", [plan_workload]),
 } if {
 	input.strategy.paused
 }
@@ -77,7 +82,7 @@ plan_strategy_hold contains {
 plan_strategy_hold contains {
 	"rule": "rollout.plan.on-delete",
 	"reason": "OnDelete",
-	"message": sprintf("%s %s/%s has the update strategy OnDelete, so a pod is updated only when it is deleted.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+	"message": sprintf("%s has the update strategy OnDelete, so a pod is updated only when it is deleted.", [plan_workload]),
 } if {
 	input.strategy.type == "OnDelete"
 	not input.restart
@@ -91,7 +96,7 @@ plan_strategy_hold contains {
 plan_strategy_hold contains {
 	"rule": "rollout.plan.unknown-strategy",
 	"reason": "UnknownStrategy",
-	"message": sprintf("%s %s/%s has an update strategy that no rule knows, so none of its pods is updated.", [input.workload.kind, input.workload.namespace, input.workload.name]),
+	"message": sprintf("%s has an update strategy that no rule knows, so none of its pods is updated.", [plan_workload]),
 } if {
 	not input.strategy.type in {"RollingUpdate", "OnDelete"}
 }

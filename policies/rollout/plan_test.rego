@@ -36,6 +36,13 @@ test_a_paused_rollout_is_held_and_has_no_limit if {
 	answer.holds[0].reason == "RolloutPaused"
 }
 
+test_a_hold_names_a_workload_without_a_namespace_by_its_name if {
+	every strategy in [{"paused": true}, {"type": "OnDelete"}, {"type": "Sideways"}] {
+		answer := rollout.plan with input as asked({"workload": {"kind": "SidecarSet", "namespace": "", "name": "logs"}, "strategy": strategy})
+		startswith(answer.holds[0].message, "SidecarSet logs ")
+	}
+}
+
 test_the_holds_of_users_are_joined_and_name_their_package if {
 	answer := rollout.plan with input as question
 		with data.extend.rollout as {

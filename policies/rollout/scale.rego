@@ -102,7 +102,7 @@ scale_keep := [pod.name | some pod in input.preparing; not pod.markedNotReady] i
 # description: |
 #   While pods are created none is deleted. Where creation is limited, pods that prepared
 #   their deletion go all the same: they count as unavailable, so those that replace them
-#   could wait for them for ever. Missing pods that wait for the end of a terminating pod
+#   could wait for them indefinitely. Missing pods that wait for the end of a terminating pod
 #   are no reason to wait (CS-04).
 # labels:
 #   id: rollout.scale.planned

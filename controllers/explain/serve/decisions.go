@@ -29,7 +29,6 @@ import (
 
 const (
 	defaultLimit = 1000
-	largestLimit = 10_000
 	// patience is how long a caller may take to read a response.
 	patience = time.Minute
 )
@@ -191,8 +190,8 @@ func (s *Server) parseQuery(values url.Values) (record.Query, error) {
 			q.Since = s.currentTime().Add(-d)
 		case "limit":
 			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 || n > largestLimit {
-				return q, fmt.Errorf("parameter limit is %q, want 1 to %d", value, largestLimit)
+			if err != nil || n < 1 || n > explain.MaxDecisions {
+				return q, fmt.Errorf("parameter limit is %q, want 1 to %d", value, explain.MaxDecisions)
 			}
 			q.Limit = n
 		case "point":

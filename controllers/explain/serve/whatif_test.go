@@ -21,7 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // paused is a round of a workload whose strategy pauses it.
@@ -41,11 +41,7 @@ func (p paused) ExplainPod(_, name string) (explain.Answer, bool) {
 
 func newTestEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	return e
 }
 

@@ -45,7 +45,7 @@ func valueText(v any, ok bool) *string {
 func (b *Basis) compareAnswers(line *mask.Line, was, is decision.Record) (*Decision, error) {
 	d := &Decision{Point: was.Point, Was: describeAnswer(was), Is: describeAnswer(is)}
 	if is.Outcome != decision.Decided {
-		d.Error = line.MaskMessage("error", decision.TruncateText(cmp.Or(is.Error, string(is.Outcome)), maxMessage))
+		d.Error = decision.TruncateText(line.MaskMessage("error", cmp.Or(is.Error, string(is.Outcome))), maxMessage)
 	}
 	fields, same, err := differingFields(was.Output, is.Output, line)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *Decision) addReasons(line *mask.Line, all []record.Reason, isMeant func
 			continue
 		}
 		r.Facts, r.Description = nil, ""
-		r.Message = line.MaskMessage("message", decision.TruncateText(r.Message, maxMessage))
+		r.Message = decision.TruncateText(line.MaskMessage("message", r.Message), maxMessage)
 		r.Title, r.Rule, r.Reason = decision.TruncateText(r.Title, maxValue), decision.TruncateText(r.Rule, maxValue), decision.TruncateText(r.Reason, maxValue)
 		if text, err := json.Marshal(r.Where); err != nil || len(text) > maxMessage {
 			r.Where = nil

@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // approval holds a rollout that is not approved, gold pods, and one zone.
@@ -61,11 +62,7 @@ func (c *counting) RecordDecision(decision.Record) { c.records++ }
 
 func newEngine(t *testing.T, set bundle.Set, options ...engine.Option) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, append(options, engine.WithPatience(50))...) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.EngineWith(t, options...)
 	if err := e.ActivateBundles(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +292,22 @@ hold contains {"rule": "leaky", "reason": "Leaky", "message": sprintf("It has %s
 		if err != nil || strings.Contains(string(text), "horse") || strings.Contains(string(text), "stapler") || !strings.Contains(string(text), "[masked]") {
 			t.Errorf("%v: %v, got %s", texts, err, text)
 		}
+	}
+}
+
+// A secret that ends behind the bound of a message is masked all the same.
+func TestSecretsAtTheBoundOfAMessageAreMasked(t *testing.T) {
+	e := newEngine(t, bundle.Set{bundleOf(t, "leaky", `package extend.rollout.leaky
+
+padding := concat("", ["x" | some _ in numbers.range(1, 1010)])
+
+hold contains {"rule": "leaky", "reason": "Leaky", "message": concat("", [padding, " ", input.workload.annotations["db-password"]])} if input.update > 5
+`)})
+	in := planInput()
+	in.Workload.Annotations = map[string]string{"db-password": "correct horse battery"}
+	r := evaluateChanges(t, newBasis(e, in), "update=20")
+	if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "correct") || !strings.Contains(string(text), "Leaky") {
+		t.Errorf("%v, got %s", err, text)
 	}
 }
 

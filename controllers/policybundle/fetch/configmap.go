@@ -106,6 +106,16 @@ func fileOf(key string) (string, bool) {
 	return "", false
 }
 
+// PackInline makes the archive of a source whose files stand in the object. The errors are permanent.
+func PackInline(files map[string]string) (*Fetched, error) {
+	got, err := packFiles("files", files)
+	if err != nil {
+		return nil, err
+	}
+	got.Reference = "files@" + got.Digest
+	return got, nil
+}
+
 // packFiles makes an archive of files.
 func packFiles(what string, files map[string]string) (*Fetched, error) {
 	if len(files) == 0 {

@@ -87,9 +87,7 @@ func (f *Fetcher) FetchBundle(ctx context.Context, s Source, before *Fetched) (*
 	case s.HTTP != nil:
 		got, err = f.fetchHTTP(ctx, *s.HTTP, before)
 	default:
-		if got, err = packFiles("files", s.Files); err == nil {
-			got.Reference = "files@" + got.Digest
-		}
+		got, err = PackInline(s.Files)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fetching bundle: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -85,6 +86,28 @@ func (s Source) validateSource() error {
 		return SourceError{"source", fmt.Errorf("there are %d sources, and a bundle has one: set files, configMap, oci or http", set)}
 	}
 	return nil
+}
+
+// ValidateSource returns a SourceError if no fetch of a source can succeed, whatever the server has. It sends no request.
+func ValidateSource(s Source) error {
+	if err := s.validateSource(); err != nil {
+		return err
+	}
+	var caBundle []byte
+	switch {
+	case s.OCI != nil:
+		if _, err := name.ParseReference(s.OCI.Reference); err != nil {
+			return SourceError{"oci.reference", err}
+		}
+		caBundle = s.OCI.CABundle
+	case s.HTTP != nil:
+		if _, err := s.HTTP.parseURL(); err != nil {
+			return err
+		}
+		caBundle = s.HTTP.CABundle
+	}
+	_, err := newTransport(nil, caBundle)
+	return err
 }
 
 // parseURL reads the URL of an HTTP source.

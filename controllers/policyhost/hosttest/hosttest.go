@@ -8,6 +8,7 @@ import (
 	"context"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -48,6 +49,25 @@ func BuiltinPolicies(t testing.TB) fs.FS {
 		files[path] = &fstest.MapFile{Data: text}
 	}
 	return files
+}
+
+var (
+	compileOnce sync.Once
+	compiled    engine.CompiledPolicies
+)
+
+// WithCompiled is an option with which an engine takes BuiltinPolicies that this process has compiled before.
+func WithCompiled(t testing.TB) engine.Option {
+	t.Helper()
+	compileOnce.Do(func() {
+		e, err := engine.New(BuiltinPolicies(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		compiled = e.BaseSnapshot().CompiledPolicies()
+	})
+	return engine.WithCompiled(compiled)
 }
 
 // HoldFiles returns the files of a bundle that holds with a reason of its own.

@@ -31,7 +31,7 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
-	builtin "github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 type protected struct {
@@ -127,11 +127,7 @@ func TestAnExemptionHoldsWhereARuleFails(t *testing.T) {
 	}
 	const failing = `deny contains {"rule": "r", "reason": "No", "message": "m"} if to_number(input.object.name) > 0`
 	glass := read("glass", `exempt contains {"rule": "glass", "reason": "BreakGlass", "message": "ann breaks the glass."} if input.request.user.name == "ann"`)
-	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	h := newHandler(t, refuse)
 	h.Engine, h.Kinds = e, protected{}
 	for name, set := range map[string]bundle.Set{
@@ -194,11 +190,7 @@ func TestABundleOfANamespaceDoesNotVetoTheAdministrator(t *testing.T) {
 		}
 		return b
 	}
-	e, err := engine.New(builtin.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	h := newHandler(t, refuse)
 	h.Engine, h.Kinds = e, protected{}
 	handle := func(group, resource, kind, object string, op admissionv1.Operation) string {

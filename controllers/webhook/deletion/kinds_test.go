@@ -35,10 +35,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/protection"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/engine"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const label = "policy.kruise.io/delete-protection"
@@ -70,11 +69,7 @@ func start(t *testing.T, gates points.Gates) *cluster {
 		t.Fatal(err)
 	}
 	apiserver.Install(t, env, apiserver.CRDs(t, ""))
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	counters, err := protection.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

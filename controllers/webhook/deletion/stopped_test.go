@@ -31,10 +31,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/certs"
 	"github.com/regatta-sh/regatta/controllers/webhook/server"
 	"github.com/regatta-sh/regatta/controllers/webhookconfig"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const stoppedProcess = "REGATTA_STOPPED_WEBHOOK"
@@ -248,11 +247,7 @@ func (w *webhookProcess) drain() {
 // serveSlowDenials serves the handler as a manager does, until its input ends.
 func serveSlowDenials(t *testing.T) {
 	h := newHandler(t, refuse)
-	e, err := engine.New(policies.Builtin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := e.ActivateBundles(t.Context(), slowBundle(t)); err != nil {
 		t.Fatal(err)
 	}

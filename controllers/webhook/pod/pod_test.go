@@ -29,10 +29,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/budget"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod/readinessgate"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/protection"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const made = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"shop","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z","annotations":{"pub.kruise.io/related-pub":"web"}},"spec":{"containers":[{"name":"main","image":"web:1","resources":{"requests":{"cpu":"1"}}}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`
@@ -68,11 +67,7 @@ func newWorld(t *testing.T, allowed int32, deletes, updates bool, on interceptor
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(b, p).WithStatusSubresource(b).WithInterceptorFuncs(on).Build()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	return world{&pod.Validator{Pods: c, Steps: []pod.ValidatingStep{budget.New(budget.Options{
 		Ledger: accounting.New(c, c, accounting.NewEngineDecider(e)), Recent: protection.NewRecent(time.Now), Reporter: protection.NewReporter(e, explain.NewStore()),
 		Deletes: deletes, Updates: updates,

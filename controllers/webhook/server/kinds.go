@@ -25,6 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/podprobemarker"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
 	"github.com/regatta-sh/regatta/controllers/webhook/podunavailablebudget"
+	"github.com/regatta-sh/regatta/controllers/webhook/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/resourcedistribution"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/sidecarset"
@@ -60,6 +61,8 @@ func kindWebhooks(reader client.Client, templates podtemplate.Settings, options 
 		"apps-kruise-io-nodepodprobe":             nodepodprobe.New(),
 		"apps-kruise-io-podprobemarker":           podprobemarker.New(),
 		"apps-kruise-io-statefulset":              statefulset.New(reader, templates, options.KeepTemplates, options.StatefulSets),
+		"policy-kruise-io-clusterpolicybundle":    policybundle.NewPlatform(options.Bundles),
+		"policy-kruise-io-policybundle":           policybundle.NewTenant(options.Bundles),
 		"policy-kruise-io-podunavailablebudget":   podunavailablebudget.New(reader, options.NoBudgets),
 	}
 }

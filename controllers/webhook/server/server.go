@@ -20,6 +20,7 @@ import (
 	workloads "github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/webhook/convert"
 	"github.com/regatta-sh/regatta/controllers/webhook/podtemplate"
+	"github.com/regatta-sh/regatta/controllers/webhook/policybundle"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/webhook/statefulset"
 )
@@ -62,6 +63,8 @@ type Options struct {
 	AwaitSidecarSet func(ctx context.Context, set *v1beta1.SidecarSet) error
 	// AwaitObject is called before a WorkloadSpread or a PersistentPodState is created; may be nil.
 	AwaitObject rules.Await
+	// Bundles checks the inline files of policy bundles; nil admits all files.
+	Bundles policybundle.Judge
 }
 
 // RegisterWebhooks registers all webhooks with the manager's server. The manager's scheme must have both

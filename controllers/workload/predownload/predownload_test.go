@@ -31,8 +31,8 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/predownload"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/fakeclient"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // world is an API server in memory with one workload web.
@@ -53,11 +53,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 			t.Fatal(err)
 		}
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	w := &world{T: t, engine: e, events: record.NewFakeRecorder(200)}
 	b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(o).WithObjects(objects...)
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // refreshing are templates that differ in a label, which the env of a container reads if
@@ -36,11 +35,7 @@ func (r refreshing) CompareRevisions(string, string) (Comparison, error) {
 // Only where a container has to restart for its env does the answer depend on the node
 // agents, and nothing is recreated because one is late.
 func TestAnEnvIsRefreshedInPlaceWhereThereIsANodeAgent(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	on := Gates{EnvFromMetadata: true, NodeAgent: true}
 	broken := errors.New("broken")
 	type answer struct{ action, reason string }
@@ -103,11 +98,7 @@ func TestAPodThatNoServiceSelectsStaysReady(t *testing.T) {
 	service := func(namespace, name string, selector map[string]string) client.Object {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Selector: selector}}
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	const setting = `settings := {"readinessGate": "WhereServed"}`
 	web := map[string]string{"app": "web"}
 	for name, tc := range map[string]struct {

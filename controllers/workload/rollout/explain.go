@@ -126,7 +126,7 @@ func (r *explanation) ExplainWorkload() explain.Answer {
 		// A policy that holds some pods while others are moved controls the rollout, and does not stop it.
 		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
 		a.Others = r.otherHolds(decision.Hold{}, nil)
-	case c.Updated < want || c.UpdatedAvail < c.Updated || c.Total != f.Replicas:
+	case !f.isComplete(c):
 		a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", progress
 	default:
 		a.Verdict, a.Reason = explain.UpToDate, "RolloutComplete"

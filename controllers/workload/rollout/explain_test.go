@@ -24,7 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 const zonesAndGold = `package extend.rollout.demo
@@ -106,11 +106,7 @@ func decided(t *testing.T, e *engine.Engine, r *Round, f *Facts) *explanation {
 }
 
 func TestARoundExplainsItself(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("demo", map[string]string{"demo.rego": zonesAndGold})
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +120,7 @@ func TestARoundExplainsItself(t *testing.T) {
 		change        func(*Facts, []*corev1.Pod)
 		workload      explain.Verdict
 		reason        string
+		progress      string // outdated and moved pods, and whether it is complete
 		why           []string
 		pod           string // the one to look at, and what is said of it
 		verdict       string
@@ -132,7 +129,7 @@ func TestARoundExplainsItself(t *testing.T) {
 	}{
 		{
 			name: "a pod of another zone is held by the zone's rule, with what the rule looks at", pods: 6,
-			workload: explain.Updating, reason: "RolloutInProgress",
+			progress: "6 1 false", workload: explain.Updating, reason: "RolloutInProgress",
 			why: []string{"3 Held OtherZoneFirst demo.zone", "2 Waiting MaxUnavailableReached walk", "1 Moved Selected "},
 			pod: "web-1", verdict: "Held OtherZoneFirst Zone a first", place: "demo.rego:3:1",
 			looked: []explain.Fact{{Name: "groups.zone.a", Value: `{"total":3,"unavailable":0,"updated":0}`}},
@@ -140,33 +137,33 @@ func TestARoundExplainsItself(t *testing.T) {
 		{
 			name: "the answer about a single held pod has the place of its rule", pods: 2, updated: 1,
 			change:   func(f *Facts, pods []*corev1.Pod) { pods[1].Labels["tier"] = "gold"; pods[1].Spec.NodeName = "node-a" },
-			workload: explain.Held, reason: "Gold", why: []string{"1 Held Gold demo.gold"},
+			progress: "1 0 false", workload: explain.Held, reason: "Gold", why: []string{"1 Held Gold demo.gold"},
 			pod: "web-1", verdict: "Held Gold Gold stays", place: "demo.rego:13:1",
 			looked: []explain.Fact{{Name: "pod.labels.tier", Value: "gold"}, {Name: "workload.labels.gold", Value: "stays"}},
 		},
 		{
 			name: "a paused strategy holds the whole workload", pods: 2, change: func(f *Facts, pods []*corev1.Pod) { f.Strategy.Paused = true },
-			workload: explain.Held, reason: "RolloutPaused", why: []string{"2 Held RolloutPaused rollout.plan.paused"},
+			progress: "2 0 false", workload: explain.Held, reason: "RolloutPaused", why: []string{"2 Held RolloutPaused rollout.plan.paused"},
 			pod: "web-0", verdict: "Held RolloutPaused Paused", looked: []explain.Fact{{Name: "strategy.paused", Value: "true"}},
 		},
 		{
 			name: "a partition that is reached leaves the rest waiting", pods: 2, updated: 1, change: func(f *Facts, pods []*corev1.Pod) { f.Strategy.Partition = 1 },
-			workload: explain.UpToDate, reason: "RolloutComplete", why: []string{"1 Waiting PartitionReached "},
+			progress: "0 0 true", workload: explain.UpToDate, reason: "RolloutComplete", why: []string{"1 Waiting PartitionReached "},
 			pod: "web-1", verdict: "Waiting PartitionReached ",
 		},
 		{
 			name: "an updated pod that is not ready is updating", pods: 2, updated: 2,
 			change:   func(f *Facts, pods []*corev1.Pod) { pods[0].Status.Conditions[0].Status = corev1.ConditionFalse },
-			workload: explain.Updating, reason: "RolloutInProgress", why: []string{"1 Updating NotAvailable "},
+			progress: "0 0 false", workload: explain.Updating, reason: "RolloutInProgress", why: []string{"1 Updating NotAvailable "},
 			pod: "web-0", verdict: "Updating NotAvailable ",
 		},
 		{
 			name: "all is done", pods: 2, updated: 2,
-			workload: explain.UpToDate, reason: "RolloutComplete", pod: "web-0", verdict: "UpToDate Updated ",
+			progress: "0 0 true", workload: explain.UpToDate, reason: "RolloutComplete", pod: "web-0", verdict: "UpToDate Updated ",
 		},
 		{
 			name: "pods that are missing are not done", pods: 2, updated: 2, change: func(f *Facts, pods []*corev1.Pod) { f.Replicas = 3 },
-			workload: explain.Updating, reason: "RolloutInProgress", pod: "web-0", verdict: "UpToDate Updated ",
+			progress: "0 0 false", workload: explain.Updating, reason: "RolloutInProgress", pod: "web-0", verdict: "UpToDate Updated ",
 		},
 	}
 	for _, tc := range tests {
@@ -176,6 +173,13 @@ func TestARoundExplainsItself(t *testing.T) {
 			a := r.ExplainWorkload()
 			if a.Verdict != tc.workload || a.Reason != tc.reason {
 				t.Errorf("the workload is %s (%s): %s", a.Verdict, a.Reason, a.Message)
+			}
+			if p := r.MeasureProgress(); fmt.Sprint(p.Outdated, p.Moved, p.Complete) != tc.progress || p.Revision != "web-new" || !p.At.Equal(round.Now) {
+				t.Errorf("the progress is %+v, want %s", p, tc.progress)
+			}
+			verdicts, reasons := r.TallyPods()
+			if diff := cmp.Diff([]any{a.Pods, a.Why}, []any{verdicts, reasons}); diff != "" {
+				t.Errorf("metrics have other counts (-explained +metrics)\n%s", diff)
 			}
 			var why []string
 			for _, y := range a.Why {
@@ -206,11 +210,7 @@ func TestARoundExplainsItself(t *testing.T) {
 }
 
 func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	r, f := testRound(e, 2, 0, func(f *Facts, _ []*corev1.Pod) {
 		f.Strategy.Paused = true
 		f.Policies = "an earlier one"
@@ -222,11 +222,7 @@ func TestARuleThatChangedSinceIsNotPlaced(t *testing.T) {
 
 // The policies of one namespace decide nothing in another.
 func TestARuleIsPlacedWhenAnotherNamespaceChangesItsPolicies(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	r, f := testRound(e, 2, 0, func(f *Facts, _ []*corev1.Pod) { f.Strategy.Paused = true })
 	told := decided(t, e, r, f)
 	bank, err := bundle.FromFiles("bank", map[string]string{"x.rego": nearby}, bundle.AsTenant("bank"))
@@ -259,11 +255,7 @@ hold contains {"rule": "near.pod", "reason": "Pod", "message": "m", "pod": pod.n
 `
 
 func TestWhatIsNearestToAnotherAnswer(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	b, err := bundle.FromFiles("near", map[string]string{"p.rego": nearby})
 	if err != nil {
 		t.Fatal(err)

@@ -27,12 +27,11 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/fakeclient"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // plainKind is the smallest kind there is: it moves pods, and creates and deletes none.
@@ -224,11 +223,7 @@ func newKindCluster(t *testing.T, kind Kind, bundles bundle.Set, objects ...clie
 // newInterceptedCluster has the requests of the controller go through functions.
 func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests interceptor.Funcs, objects ...client.Object) *kindCluster {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	if err := e.ActivateBundles(t.Context(), bundles); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func podsInShop(names ...string) (out []types.NamespacedName) {
@@ -30,11 +29,7 @@ func podsInShop(names ...string) (out []types.NamespacedName) {
 
 // A budget that refuses one pod ends the round, and is reported as what holds it.
 func TestABudgetHoldsTheRound(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	var asked []string
 	r, f := testRound(e, 6, 0, nil)
 	r.c.budget = func(_ context.Context, pod *corev1.Pod) (*decision.Hold, error) {
@@ -91,11 +86,7 @@ func TestABudgetHoldsTheRound(t *testing.T) {
 // A pod that the API server refused is reported with what refused it, and not as one
 // whose update has begun; any other error says nothing of policies.
 func TestARefusedWriteIsToldAsWhatRefusedIt(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	_, f := testRound(e, 6, 0, nil)
 	k, d := &keptPods{}, taken(f, 3)
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{

@@ -24,7 +24,6 @@ import (
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -155,11 +154,7 @@ rank := {pod.namespacedName: place | some pod in input.pods; place := count(pod.
 
 // Whether a Service selects a pod is looked up in the namespace of the pod.
 func TestServicesAreThoseOfTheNamespaceOfEachPod(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	labels := map[string]string{"app": "web"}
 	r, f := guests(t, e, points.Strategy{}, nil, []*corev1.Pod{guest("bank", "web-0", "a", true, labels), guest("shop", "web-0", "b", true, labels)})

@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/engine"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // resizing has a pod wait for resources that its last update wrote.
@@ -26,11 +25,7 @@ func resizing(p *corev1.Pod, reason, message string) {
 }
 
 func TestAPodThatItsNodeDoesNotResizeIsTold(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	r, f := testRound(e, 4, 2, func(_ *Facts, pods []*corev1.Pod) {
 		resizing(pods[0], corev1.PodReasonInfeasible, "Node didn't have enough capacity:\ncpu")
 		resizing(pods[1], corev1.PodReasonDeferred, "Node didn't have enough resource: cpu")
@@ -84,11 +79,7 @@ func TestAnErrorOfTheUpdateGoesAheadOfPodsThatAreStuck(t *testing.T) {
 
 // What an update of its owner waits for is none of the business of a guest.
 func TestAGuestTellsNothingOfResizes(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	r, f := testRound(e, 1, 1, func(_ *Facts, pods []*corev1.Pod) { resizing(pods[0], corev1.PodReasonDeferred, "full") })
 	r.c.kind = struct{ KindWithSharedPods }{}
 	if got := r.findStuck(f, Result{}); got != nil || r.memory.stuck[types.UID("u0")] != "" {
@@ -99,11 +90,7 @@ func TestAGuestTellsNothingOfResizes(t *testing.T) {
 // A pod that is stuck is ready, and unavailable: behind an available pod it would use up
 // what may be unavailable indefinitely.
 func TestAPodThatIsStuckIsMovedFirst(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	r, f := testRound(e, 3, 0, func(_ *Facts, pods []*corev1.Pod) { resizing(pods[2], corev1.PodReasonDeferred, "full") })
 	in := f.PlanInput()
 	if got := r.orderCandidates(t.Context(), f, points.PlanOutput{}, in, f.IsCandidate).candidates; len(got) != 3 || got[0].Pod.Name != "web-2" || got[0].Available || got[1].Pod.Name != "web-0" {

@@ -8,7 +8,28 @@ import (
 	"slices"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
+
+// TallyPods implements explain.RoundWithProgress.
+func (r *explanation) TallyPods() (map[explain.Verdict]int, []explain.ReasonCount) {
+	return r.withAnswers().tallyPods()
+}
+
+// MeasureProgress implements explain.RoundWithProgress.
+func (r *explanation) MeasureProgress() explain.Progress {
+	f := r.f
+	c, want := f.CountPods(), f.Replicas-f.Strategy.Partition
+	return explain.Progress{
+		At: f.Now, Revision: f.Templates.UpdateRevision(), Moved: len(r.res.Moved), Outdated: max(min(want, c.Total)-c.Updated, 0),
+		Complete: f.isComplete(c),
+	}
+}
+
+// isComplete reports whether all pods that are to be updated are, and all pods exist and are available.
+func (f *Facts) isComplete(c points.Counts) bool {
+	return c.Updated >= f.Replicas-f.Strategy.Partition && c.UpdatedAvail >= c.Updated && c.Total == f.Replicas
+}
 
 // tallyPods counts the pods by verdict, and counts those that are not up to
 // date by reason, the most frequent first.

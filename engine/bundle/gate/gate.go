@@ -142,6 +142,19 @@ func (g *Gate) AdmitBundle(ctx context.Context, b *bundle.Bundle, active bundle.
 	if job.Records, err = encodeSample(records); err != nil {
 		return Report{}, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
 	}
+	return g.runJob(ctx, job, b)
+}
+
+// CheckFiles runs the stages that depend on the files of a bundle alone, which are those up to Types: no other bundle takes part,
+// no test of the bundle is run, and no recent decision is made again. AdmitBundle refuses each bundle that CheckFiles refuses.
+// The errors are those of AdmitBundle.
+func (g *Gate) CheckFiles(ctx context.Context, b *bundle.Bundle) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.time)
+	defer cancel()
+	return g.runJob(ctx, Job{Builtin: sourceOf(g.builtin), Bundle: sourceOf(b), Last: Types}, b)
+}
+
+func (g *Gate) runJob(ctx context.Context, job Job, b *bundle.Bundle) (Report, error) {
 	report, err := g.runner.RunJob(ctx, job)
 	if err != nil {
 		return report, fmt.Errorf("admitting bundle %s: %w", b.Name, err)
@@ -164,6 +177,8 @@ type Job struct {
 	Active   []Source `json:"active,omitempty"`
 	Bundle   Source   `json:"bundle"`
 	Coverage bool     `json:"coverage,omitempty"`
+	// Last is the stage that ends the check; all stages are run if it is empty.
+	Last Stage `json:"last,omitempty"`
 	// Records are lines of JSON. They are sent after the job to another process, so that it has only one of them in memory at
 	// a time.
 	Records [][]byte `json:"-"`

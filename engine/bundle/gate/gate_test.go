@@ -151,6 +151,35 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// Files are refused for what is wrong with them alone, and nothing of them is run.
+func TestCheckFilesRunsNoTests(t *testing.T) {
+	failing := "package extend.rollout.a_test\ntest_it if false"
+	for name, tc := range map[string]struct {
+		source string
+		stage  gate.Stage
+	}{
+		"a hold":           {hold + "input.update > 5", ""},
+		"an unknown fact":  {hold + "input.updaet > 5", gate.Schemas},
+		"another package":  {"package rollout\nx := 1", gate.Packages},
+		"a wrong answer":   {"package extend.rollout.a\nhold contains 1 if true", gate.Types},
+		"a wrong function": {hold + "nope(1)", gate.Compile},
+	} {
+		for how, runner := range runners() {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				own := user(t, "own", map[string]string{"a.rego": tc.source, "a_test.rego": failing})
+				report, err := gate.New(builtinBundle(t), gate.WithRunner(runner)).CheckFiles(t.Context(), own)
+				var refused *gate.RefusedError
+				if errors.As(err, &refused); refused == nil && (tc.stage != "" || err != nil) || refused != nil && refused.Stage != tc.stage {
+					t.Errorf("got %v, want a refusal in stage %q", err, tc.stage)
+				}
+				if last := report.Stages[len(report.Stages)-1].Stage; len(report.Tests) > 0 || tc.stage == "" && last != gate.Types {
+					t.Errorf("the last stage is %s, and %d tests were run", last, len(report.Tests))
+				}
+			})
+		}
+	}
+}
+
 func TestACanaryIsCheckedWhereItHolds(t *testing.T) {
 	e, err := engine.FromBundle(builtinBundle(t), engine.WithPatience(20)) // the machine may be busy
 	if err != nil {

@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -34,9 +35,12 @@ func invalidRulesPoint() decision.UntypedPoint {
 	}.EraseTypes()
 }
 
+// errLateRules says that guards and settings were not evaluated in time. That may be due to other work of the machine.
+var errLateRules = errors.New("guards and settings are not evaluated in time")
+
 // findInvalidRules finds errors in guards and settings that types do not show: an invalid label, or a
-// kind that is protected already.
-func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
+// kind that is protected already. Its errors are module.Problems and errLateRules.
+func (c *checking) findInvalidRules(ctx context.Context) error {
 	subject := decision.Subject{Namespace: c.bundle.Namespace}
 	if len(c.bundle.Canary) > 0 {
 		subject.Namespace = c.bundle.Canary[0]
@@ -47,6 +51,9 @@ func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
 	}
 	on := protection.GuardsInput{Gates: protection.Gates{Deletion: true, CRDCascading: true, BudgetDelete: true, BudgetUpdate: true}}
 	answer, rec := engine.DecideOn(ctx, c.engine, c.snapshot, invalidRulesPoint(), subject, on)
+	if rec.Outcome == decision.TimedOut {
+		return errLateRules
+	}
 	if rec.Outcome != decision.Decided {
 		first := slices.Min(slices.Collect(maps.Keys(rules)))
 		return module.Problems{module.ProblemAt(rules[first].Location, "guards and settings cannot be read (%s): %s", rec.Outcome, rec.Error)}
@@ -57,7 +64,10 @@ func (c *checking) findInvalidRules(ctx context.Context) module.Problems {
 			out = append(out, module.ProblemAt(r.Location, "%s: %s", x.Rule, x.Message))
 		}
 	}
-	return out
+	if len(out) > 0 {
+		return out
+	}
+	return nil
 }
 
 // guardAndSettingRules returns the bundle's guards and settings of a domain, by path.

@@ -25,7 +25,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/schema"
 )
 
-// runStages runs the stages up to the first that refuses.
+// runStages runs the stages up to the first that refuses, or to the last of the job.
 //
 // begin is called before each stage, with the stage and the report so far.
 func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], begin func(Stage, Report)) (Report, error) {
@@ -51,7 +51,7 @@ func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], b
 		case errors.As(err, &found):
 			c.report.Refused, c.report.Problems = s.stage, found.WithCode(s.code)
 			return c.report, nil
-		case ctx.Err() != nil, errors.As(err, new(engine.SlowError)):
+		case ctx.Err() != nil, errors.As(err, new(engine.SlowError)), errors.Is(err, errLateRules):
 			return timeoutReport(c.report, job.Bundle.Name, s.stage), nil
 		case err != nil:
 			return c.report, fmt.Errorf("stage %s: %w", s.stage, err)
@@ -59,6 +59,8 @@ func runStages(ctx context.Context, job Job, records iter.Seq2[[]byte, error], b
 			report := timeoutReport(c.report, job.Bundle.Name, s.stage)
 			report.Problems[0].Message += fmt.Sprintf(": it may take %s of a processor", mostCompile)
 			return report, nil
+		case s.stage == job.Last:
+			return c.report, nil
 		}
 	}
 	return c.report, nil
@@ -182,13 +184,10 @@ func (c *checking) checkSchemas(context.Context) error {
 func (c *checking) checkTypes(ctx context.Context) error {
 	found := c.report.Problems
 	c.report.Problems = nil
-	if len(found) == 0 {
-		found = c.findInvalidRules(ctx)
-	}
 	if len(found) > 0 {
 		return found
 	}
-	return nil
+	return c.findInvalidRules(ctx)
 }
 
 // domainOf is the domain that a module is about: its own or, in a user's bundle, the one that it

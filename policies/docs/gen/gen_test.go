@@ -24,6 +24,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision/catalog"
 	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/policies/spec"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func pages(t *testing.T) map[string]string {
@@ -106,11 +107,7 @@ func TestPoliciesOfThePagesPassTheGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	shown, err := decideExamples(e, os.DirFS("policies"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,18 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
+// Not .rego: what reads the folder of the policies as a bundle would compile them together, and they have one package.
+//
+//go:embed extensions
+var extensions embed.FS
+
 // extensionPolicy is a policy that extends a point by a rule: what regatta policy new
-// makes, where it makes one.
+// makes, where that reads the facts of the point.
 func extensionPolicy(point decision.Name, x bundle.Extension) (string, error) {
+	text, err := extensions.ReadFile(path.Join("extensions", string(point)+"-"+x.Rule+".rego.txt"))
+	if err == nil {
+		return string(text), nil
+	}
 	rule := x.Rule
 	switch {
 	case rule == "settings" && point == "protection/guards":

@@ -191,7 +191,7 @@ func (w *writer) writeExtension(out *strings.Builder, point decision.Name, x bun
 		}
 		out.WriteString(table + "\n")
 	case x.Answer.Kind() == reflect.Map:
-		out.WriteString("It is an object of numbers, by the names of pods.\n\n")
+		fmt.Fprintf(out, "It is an object of numbers, by the names of %s.\n\n", rankedPlaces(point))
 	}
 	text, err := extensionPolicy(point, x)
 	if err != nil {
@@ -199,6 +199,17 @@ func (w *writer) writeExtension(out *strings.Builder, point decision.Name, x bun
 	}
 	out.WriteString(fencedBlock("rego", text) + "\n")
 	return nil
+}
+
+// rankedPlaces says what the rule rank of users ranks at a point.
+func rankedPlaces(point decision.Name) string {
+	switch point {
+	case "node/rank", "placement/broadcast":
+		return "nodes"
+	case "placement/allocation", "placement/subset":
+		return "subsets"
+	}
+	return "pods"
 }
 
 func (w *writer) writeOverride(out *strings.Builder, p decision.UntypedPoint) error {

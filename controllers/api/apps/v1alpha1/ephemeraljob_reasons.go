@@ -54,7 +54,8 @@ const (
 	EphemeralJobSucceededMessage  = "job success to run all tasks"
 )
 
-// Reasons of events on an EphemeralJob; both are Warnings. The first is a reason of JobFailed too.
+// Reasons of events on an EphemeralJob; both are Warnings. The first is a reason of JobFailed too. Only OpenKruise
+// records the second.
 const (
 	EphemeralJobCreateFailedReason = "CreateFailed"
 	EphemeralJobRemoveFailedReason = "RemoveFailed"

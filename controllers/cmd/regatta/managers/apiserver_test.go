@@ -27,14 +27,13 @@ import (
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/explain/serve"
 	"github.com/regatta-sh/regatta/controllers/explain/whatif"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
-	"github.com/regatta-sh/regatta/policies"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/cluster/addresses"
 	"github.com/regatta-sh/regatta/test/cluster/credentials"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // aggregate has an API server pass on requests for the API to a manager at a port of this machine.
@@ -114,11 +113,7 @@ func allow(t *testing.T, api client.Client, user, namespace string, rules ...rba
 // pausedBasis is a decision about a workload that is paused.
 func pausedBasis(t *testing.T) *whatif.Basis {
 	t.Helper()
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
+	e := rules.Engine(t, "")
 	subject := decision.Subject{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}
 	return &whatif.Basis{Engine: e, Records: []decision.Record{{
 		Point: rollout.PlanPoint().Name, Subject: subject, Revision: e.ActiveSnapshot().RevisionFor(subject),

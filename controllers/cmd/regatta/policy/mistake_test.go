@@ -34,7 +34,7 @@ func TestMistakes(t *testing.T) {
 		want  string
 	}{
 		"nothing to test":                     {"test", 2, "Error: accepts 1 arg(s), received 0; it is policy test FOLDER [flags]\n"},
-		"a command that is nearly one":        {"tst half", 2, "did you mean fmt or test?\n"},
+		"a command that is nearly one":        {"tst half", 2, "did you mean cost or fmt or test?\n"},
 		"a command that is none":              {"frobnicate", 2, "; policy --help lists them\n"},
 		"a flag that is none":                 {"test half --foo", 2, "Error: unknown flag: --foo; policy test --help lists them\n"},
 		"a word for a number":                 {"test half --min much", 2, "Error: --min is \"much\": it must be a number\n"},

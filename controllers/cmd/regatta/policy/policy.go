@@ -2,7 +2,7 @@
 
 // Package policy has the commands for people who write policies, in the order
 // in which they use them: new, fmt, test, lint, verify, build, sign, inspect,
-// push, pull, replay and simulate. They need no cluster.
+// push, pull, replay, cost, prove and simulate. They need no cluster.
 package policy
 
 import (
@@ -34,7 +34,7 @@ func New(builtin fs.FS, opts ...Option) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.newScaffoldCommand(), c.newCheckCommand(), c.newTestCommand(), c.newEvalCommand(), c.newLintCommand(), c.newFmtCommand(), c.newVerifyCommand(), c.newBuildCommand(), c.newSignCommand(), c.newInspectCommand(), c.newPushCommand(), c.newPullCommand(), c.newReplayCommand(), c.newSimulateCommand())
+	cmd.AddCommand(c.newScaffoldCommand(), c.newCheckCommand(), c.newTestCommand(), c.newEvalCommand(), c.newLintCommand(), c.newFmtCommand(), c.newVerifyCommand(), c.newBuildCommand(), c.newSignCommand(), c.newInspectCommand(), c.newPushCommand(), c.newPullCommand(), c.newReplayCommand(), c.newCostCommand(), c.newProveCommand(), c.newSimulateCommand())
 	cmd.AddCommand(shipped.NewCommands(func(path string) (*bundle.Bundle, error) { return loadBundle(path, nil) })...)
 	return exit.WithExitCodes(exit.FailOnPrintError(cmd))
 }

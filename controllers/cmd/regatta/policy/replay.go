@@ -18,6 +18,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/replay"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/shipped"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/target"
+	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/compare"
@@ -78,7 +79,7 @@ latency, is the same whenever the same records are replayed.`,
 	f.StringVar(&r.from, "from", "", "a file of recorded decisions, as lines of JSON; - is the standard input, and cluster what the managers remember")
 	f.StringVar(&r.manager, "manager-namespace", "kruise-system", "namespace of the manager, where bundles of the platform are kept")
 	f.DurationVar(&r.since, "since", time.Hour, "with --from cluster: how long ago the first decision may have been")
-	f.IntVar(&r.limit, "limit", 10_000, "with --from cluster: how many decisions to take from each manager, the latest ones")
+	f.IntVar(&r.limit, "limit", explain.MaxDecisions, "with --from cluster: how many decisions to take from each manager, the latest ones")
 	f.StringVar(&r.bundle, "bundle", "", "the bundle that is to come: a folder, a .tar.gz file or a .rego file")
 	f.StringVar(&r.baseline, "baseline", "", "what to compare with: recorded, for what the records say; active, for the bundles that the cluster enforces; or a bundle in place of the one that is to come (active with --from cluster, else recorded)")
 	f.StringVar(&r.as, "as", "", "the name of the ClusterPolicyBundle whose place the bundle takes; that of its path if empty")
@@ -129,6 +130,8 @@ func (r *replaying) validateFlags(flags *pflag.FlagSet) error {
 		return exit.UsageError(errors.New("--slower-floor is a duration of at least 0"))
 	case r.since <= 0 || r.limit <= 0:
 		return exit.UsageError(errors.New("--since is a duration, and --limit a number, of more than 0"))
+	case r.limit > explain.MaxDecisions:
+		return exit.UsageErrorf("--limit is a number of at most %d", explain.MaxDecisions)
 	case r.samples < 0:
 		return exit.UsageError(errors.New("--samples is a number of at least 0"))
 	}
@@ -233,7 +236,11 @@ func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 	var err error
 	switch r.from {
 	case fromCluster:
-		records, err = r.fetchRecords(cmd)
+		about := managers.Decisions{Since: r.since, Limit: r.limit}
+		if len(r.points) == 1 {
+			about.Point = decision.Name(r.points[0])
+		}
+		records, err = fetchRecords(cmd, r.cluster, r.asked, about)
 	default:
 		records, err = readRecords(cmd.InOrStdin(), r.from)
 	}
@@ -249,19 +256,15 @@ func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 	return records, nil
 }
 
-// fetchRecords asks all managers for their records.
-func (r *replaying) fetchRecords(cmd *cobra.Command) ([]decision.Record, error) {
-	config, err := r.cluster.RESTConfig()
+// fetchRecords asks all managers for their records, and prints warnings about those that did not answer.
+func fetchRecords(cmd *cobra.Command, cluster *target.Cluster, flags managers.Flags, about managers.Decisions) ([]decision.Record, error) {
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	asker, err := managers.New(config, r.asked)
+	asker, err := managers.New(config, flags)
 	if err != nil {
 		return nil, err
-	}
-	about := managers.Decisions{Since: r.since, Limit: r.limit}
-	if len(r.points) == 1 {
-		about.Point = decision.Name(r.points[0])
 	}
 	records, warnings, err := asker.FetchDecisions(cmd.Context(), about)
 	for _, w := range warnings {

@@ -119,6 +119,7 @@ Error: of 6 decisions are 1 looser
 		{"in place of a bundle of its name", replay + "x --active x --baseline same.rego --fail-on looser", 1, "Error: of 6 decisions are 1 looser\n"},
 		{"a bundle that the gate refuses", replay + "wrong", 1, "undefined ref: input.nope"},
 		{"no records", "replay --bundle x", 2, `required flag(s) "from" not set`},
+		{"more decisions than a manager returns", "replay --from cluster --limit 10001 --bundle x", 2, "--limit is a number of at most 10000"},
 		{"a file that is not there", "replay --from gone --bundle x", 3, "no such file"},
 		{"a file of something else", "replay --from noise.txt --bundle x", 3, "line 1"},
 		{"a kind that is not there", replay + "x --fail-on worse", 2, `--fail-on has "worse", want some of error, looser, stricter, changed, slower`},

@@ -31,6 +31,7 @@ import (
 	rolloutpoints "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/record"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // author is a user at a prompt, in a folder, with the built-in policies.
@@ -158,7 +159,8 @@ Error: the policies are refused
 		{"inspect bad.tar.gz", 3, "Error: reading bundle: stat bad.tar.gz: no such file or directory\n"},
 		{"verify change-freeze --verification-key key.pub", 2, "Error: change-freeze is no .tar.gz file, and only those are signed\n"},
 		{"sign bundle.tar.gz --signing-key secret.txt --signing-alg HS256 -o secret.tar.gz", 0, "secret.tar.gz: revision v1, 2 files, N bytes, sha256:...\n"},
-		{"inspect secret.tar.gz --verification-key secret.txt -o json", 0, ""},
+		{"inspect secret.tar.gz --verification-key secret.txt --signing-alg HS256 -o json", 0, ""},
+		{"inspect secret.tar.gz --verification-key secret.txt -o json", 2, "Error: --signing-alg: key \"default\": the key is not PEM; a secret needs an algorithm, such as HS256\n"},
 		{"build change-freeze --sequence 6 -o older/bundle.tar.gz", 3, "Error: writing the bundle: open older/bundle.tar.gz: no such file or directory\n"},
 		{"sign bundle.tar.gz", 2, "Error: name the file of a private key or a secret with --signing-key\n"},
 		{"sign bundle.tar.gz --signing-key none.pem", 3, "Error: reading the key: stat none.pem: no such file or directory\n"},
@@ -311,11 +313,7 @@ Error: there is something to change
 
 func TestVerifyMakesDecisionsAgain(t *testing.T) {
 	a := newAuthor(t)
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	var records []decision.Record
 	for n := range 3 {
 		_, r := engine.Decide(t.Context(), e, rolloutpoints.PlanPoint(), decision.Subject{Kind: "CloneSet", Namespace: "shop", Name: "web"}, rolloutpoints.PlanInput{Update: n, MaxUnavailable: 1})

@@ -3,8 +3,10 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy/simulate"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/simulation"
+	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
@@ -142,13 +145,11 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	if stderr := cmd.ErrOrStderr(); output.IsTerminal(stderr) {
 		s.source.Progress = simulate.NewProgress(stderr, time.Now)
 	}
-	start := func(source simulate.Source) (simulation.Report, error) {
-		return c.simulateWorkload(cmd, source, set, begin, opts)
-	}
+	run := &simulator{builtin: c.builtin, set: set, begin: begin, options: opts}
 	if s.all {
-		return s.simulateAll(cmd, start)
+		return s.simulateAll(cmd, run)
 	}
-	report, err := start(s.source)
+	report, err := run.simulateWorkload(cmd, s.source)
 	if err != nil {
 		return err
 	}
@@ -163,9 +164,18 @@ func (c *commands) runSimulate(cmd *cobra.Command, s simulating) error {
 	return refuseOutcome(report)
 }
 
+// simulator simulates one workload after the other with the same policies, which it compiles once.
+type simulator struct {
+	builtin  fs.FS
+	set      bundle.Set
+	begin    time.Time
+	options  []simulation.Option
+	compiled []engine.CompiledPolicies
+}
+
 // simulateWorkload simulates the rollout of one workload.
-func (c *commands) simulateWorkload(cmd *cobra.Command, source simulate.Source, set bundle.Set, begin time.Time, opts []simulation.Option) (simulation.Report, error) {
-	fleet, notes, err := source.LoadFleet(cmd.Context(), c.builtin, begin)
+func (s *simulator) simulateWorkload(cmd *cobra.Command, source simulate.Source) (simulation.Report, error) {
+	fleet, notes, err := source.LoadFleet(cmd.Context(), s.builtin, s.begin)
 	source.Progress.ClearLine()
 	var misuse simulate.Misuse
 	if errors.As(err, &misuse) {
@@ -177,41 +187,58 @@ func (c *commands) simulateWorkload(cmd *cobra.Command, source simulate.Source, 
 	for _, n := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", n)
 	}
-	run, err := simulation.New(c.builtin, set, fleet, begin, append(slices.Clone(opts), simulation.WithProgress(source.Progress.ReportRollout))...)
+	options := append(slices.Clone(s.options), simulation.WithCompiled(s.compiled...), simulation.WithProgress(source.Progress.ReportRollout))
+	run, err := simulation.New(s.builtin, s.set, fleet, s.begin, options...)
 	if err != nil {
 		return simulation.Report{}, wrapRefusal(err)
 	}
 	defer run.Close()
+	s.compiled = run.CompiledPolicies()
 	report, err := run.Run(cmd.Context())
 	source.Progress.ClearLine()
 	return report, err
 }
 
-// simulateAll simulates each workload of the fleet on its own, and prints a bar for each.
-func (s simulating) simulateAll(cmd *cobra.Command, start func(simulate.Source) (simulation.Report, error)) error {
+// simulateAll simulates each workload of the fleet on its own, and prints a bar for each. A workload that cannot be
+// simulated does not keep the others from it: its error is a warning, and the first one is returned at the end.
+func (s simulating) simulateAll(cmd *cobra.Command, run *simulator) error {
 	if len(s.source.Fleet) == 0 || s.source.Workload != "" {
 		return exit.UsageError(errors.New("--all is about the workloads of --fleet, and not about --workload"))
 	}
+	var err error
+	if s.source.Objects, err = s.source.ReadObjects(); err != nil {
+		return err
+	}
+	s.source.Fleet = nil // it is read once: it may be the standard input
 	found, err := s.source.ListWorkloads()
 	if err != nil {
 		return err
 	}
 	bars := simulate.Bars{Reports: []simulation.Report{}}
+	var failure error
 	for i := range found {
 		source := s.source
 		source.Only = &found[i]
-		report, err := start(source)
+		report, err := run.simulateWorkload(cmd, source)
 		var none simulate.NoPodsError
 		if errors.As(err, &none) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", none)
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s/%s: %w", found[i].Kind, found[i].Namespace, found[i].Name, err)
+			err = fmt.Errorf("%s %s/%s: %w", found[i].Kind, found[i].Namespace, found[i].Name, err)
+			if cmd.Context().Err() != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "warning: it is not simulated:", err)
+			failure = cmp.Or(failure, err)
+			continue
 		}
 		bars.Reports = append(bars.Reports, report)
 	}
 	switch {
+	case len(bars.Reports) == 0 && failure != nil:
+		return failure
 	case len(bars.Reports) == 0:
 		return exit.UsageError(errors.New("--fleet has no workload with pods that can be simulated"))
 	case s.form.String() == output.JSON:
@@ -227,7 +254,7 @@ func (s simulating) simulateAll(cmd *cobra.Command, start func(simulate.Source) 
 			return fmt.Errorf("%s %s/%s: %w", report.Workload.Kind, report.Workload.Namespace, report.Workload.Name, err)
 		}
 	}
-	return nil
+	return failure
 }
 
 // refuseOutcome returns an error if a rollout broke a promise or is stuck.

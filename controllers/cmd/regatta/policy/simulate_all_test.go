@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/regatta-sh/regatta/controllers/simulation"
@@ -30,6 +31,7 @@ func TestSimulateAll(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"api.yaml":  strings.NewReplacer("web", "api", "node-", "machine-", "namespace: shop", "namespace: pay").Replace(string(text)),
+		"job.yaml":  strings.NewReplacer("web", "job", "node-", "host-", "name: main", "name: worker").Replace(string(text)),
 		"bare.yaml": strings.ReplaceAll(string(bare), "web", "bare"),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -49,11 +51,17 @@ func TestSimulateAll(t *testing.T) {
 		{"held by a bundle first", all + "--at 2026-12-20T10:00Z --bundle " + freeze, 0, []string{"CloneSet shop/web  |-----", "by rule change-freeze.closed"}},
 		{"one that is named", all + "--at 2026-12-21T10:00Z --name api", 0, []string{"1 workload from", "CloneSet pay/api  |===="}},
 		{"one that is stuck", all + "--at 2026-12-21T10:00Z --max-unavailable 1 --fail 1", 1, []string{"stuck after", "CloneSet shop/web: the rollout is stuck"}},
+		{"one that cannot be simulated", "simulate --fleet job.yaml,fleet.yaml --all --update main=next:2 --at 2026-12-21T10:00Z", 2, []string{
+			"warning: it is not simulated: CloneSet shop/job: --update has", "1 workload from", "CloneSet shop/web  |====", "CloneSet shop/job: --update has"}},
+		{"a file that can be read only once", "simulate --fleet once.yaml --all --update main=next:2 --at 2026-12-21T10:00Z", 0, []string{"1 workload from", "CloneSet shop/web  |===="}},
 		{"none", "simulate --fleet bare.yaml --all --at 2026-12-21T10:00Z", 2, []string{"--fleet has no workload with pods"}},
 		{"no fleet", "simulate --all --at 2026-12-21T10:00Z", 2, []string{"--all is about the workloads of --fleet"}},
 		{"a workload that is applied", all + "--at 2026-12-21T10:00Z --workload next.yaml", 2, []string{"--all is about the workloads of --fleet"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if strings.Contains(tc.line, "once.yaml") {
+				writePipe(t, "once.yaml", text)
+			}
 			got, code := exactly(t, tc.line)
 			if code != tc.code {
 				t.Errorf("it ended with %d, want %d\n%s", code, tc.code, got)
@@ -70,4 +78,13 @@ func TestSimulateAll(t *testing.T) {
 	if err := json.Unmarshal([]byte(got), &reports); err != nil || len(reports) != 2 || reports[1].Workload.Name != "api" || reports[1].End.How != simulation.Done {
 		t.Errorf("as JSON: %v\n%s", err, got)
 	}
+}
+
+// writePipe makes a named pipe that gives a text to the first who reads it.
+func writePipe(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(name, text, 0o600) }()
 }

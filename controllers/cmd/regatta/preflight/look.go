@@ -129,32 +129,42 @@ func (l *look) checkCRDOwner(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// compareWebhooks reports how the rules, failure policies and timeouts of the webhooks differ.
-func (l *look) compareWebhooks(ctx context.Context) error {
+// installedHook is a webhook of the cluster, of either kind.
+type installedHook struct {
+	configuration, name string
+	config              admissionv1.WebhookClientConfig
+	policy              *admissionv1.FailurePolicyType
+	timeout             *int32
+	rules               []admissionv1.RuleWithOperations
+}
+
+// listWebhooks returns all webhooks of the cluster.
+func (l *look) listWebhooks(ctx context.Context) (hooks []installedHook, err error) {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var validating admissionv1.ValidatingWebhookConfigurationList
 	for _, list := range []client.ObjectList{&mutating, &validating} {
 		if err := l.List(ctx, list); err != nil {
-			return fmt.Errorf("listing webhook configurations: %w", err)
+			return nil, fmt.Errorf("listing webhook configurations: %w", err)
 		}
 	}
-	type hook struct {
-		configuration, name string
-		config              admissionv1.WebhookClientConfig
-		policy              *admissionv1.FailurePolicyType
-		timeout             *int32
-		rules               []admissionv1.RuleWithOperations
-	}
-	var hooks []hook
 	for i := range mutating.Items {
 		for _, w := range mutating.Items[i].Webhooks {
-			hooks = append(hooks, hook{"MutatingWebhookConfiguration " + mutating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, w.Rules})
+			hooks = append(hooks, installedHook{"MutatingWebhookConfiguration " + mutating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, w.Rules})
 		}
 	}
 	for i := range validating.Items {
 		for _, w := range validating.Items[i].Webhooks {
-			hooks = append(hooks, hook{"ValidatingWebhookConfiguration " + validating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, w.Rules})
+			hooks = append(hooks, installedHook{"ValidatingWebhookConfiguration " + validating.Items[i].Name, w.Name, w.ClientConfig, w.FailurePolicy, w.TimeoutSeconds, w.Rules})
 		}
+	}
+	return hooks, nil
+}
+
+// compareWebhooks reports how the rules, failure policies and timeouts of the webhooks differ.
+func (l *look) compareWebhooks(ctx context.Context) error {
+	hooks, err := l.listWebhooks(ctx)
+	if err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for _, h := range hooks {
@@ -167,7 +177,8 @@ func (l *look) compareWebhooks(ctx context.Context) error {
 			l.addRow(Row{Effect: Differs, Object: h.configuration, Field: h.name, There: "calls kruise-webhook-service", Here: "is not of the chart: its path may not be served", Do: "look what it is for, and delete it"})
 			continue
 		}
-		if t := h.timeout; t != nil && !seen["timeout"] {
+		// OpenKruise has no webhook of policy bundles, and the chart's has a timeout of its own.
+		if t := h.timeout; t != nil && !seen["timeout"] && !strings.HasSuffix(h.name, "policybundle.kb.io") {
 			if want := l.release.numberValue("webhookConfiguration.timeoutSeconds", 3); int64(*t) != want {
 				seen["timeout"] = true
 				l.addRow(Row{Effect: Differs, Object: h.configuration, Field: "timeoutSeconds", There: fmt.Sprint(*t), Here: fmt.Sprint(want), Do: fmt.Sprintf("--set webhookConfiguration.timeoutSeconds=%d", *t)})

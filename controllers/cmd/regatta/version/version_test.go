@@ -10,17 +10,13 @@ import (
 	"testing"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
-	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func TestTheCommandNamesThePoliciesAsRecordsDo(t *testing.T) {
-	e, err := engine.New(policies.Builtin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	for _, tc := range []struct {
 		name, flag, want string
 		code             int

@@ -18,6 +18,7 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/engine/nearest"
 	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // TestNearestOfExamples asks the policies of the cookbook beside the built-in ones.
@@ -147,11 +148,7 @@ func TestNearestOfExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
+			e := rules.Engine(t, "")
 			if err := e.ActivateBundles(t.Context(), bundle.Set{b}); err != nil {
 				t.Fatal(err)
 			}

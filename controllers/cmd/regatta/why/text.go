@@ -247,11 +247,23 @@ func (t *text) writePodTable(pods []explain.Answer) {
 	t.writeTable(rows)
 }
 
-// writeSubsets prints the subsets of a UnitedDeployment, a line each.
+// writeSubsets prints the subsets of a UnitedDeployment or a WorkloadSpread, a line each. The column READY is there only
+// if ready pods are counted.
 func (t *text) writeSubsets(all []explain.Subset) {
-	rows := [][]string{{"SUBSET", "PODS", "READY", "RULE", "BECAUSE"}}
+	counted := slices.ContainsFunc(all, func(s explain.Subset) bool { return s.Ready != nil })
+	row := func(name, pods, ready, rule, because string) []string {
+		if !counted {
+			return []string{name, pods, rule, because}
+		}
+		return []string{name, pods, ready, rule, because}
+	}
+	rows := [][]string{row("SUBSET", "PODS", "READY", "RULE", "BECAUSE")}
 	for _, s := range all {
-		rows = append(rows, []string{s.Name, strconv.Itoa(s.Replicas), strconv.Itoa(s.Ready), s.Rule, s.Message})
+		ready := ""
+		if s.Ready != nil {
+			ready = strconv.Itoa(*s.Ready)
+		}
+		rows = append(rows, row(s.Name, strconv.Itoa(s.Replicas), ready, s.Rule, s.Message))
 	}
 	t.writeTable(rows)
 }

@@ -156,6 +156,39 @@ Pod shop/web-1 is HELD (NoDecision)
 `,
 		},
 		{
+			name: "a WorkloadSpread, which counts no ready pods, has no column READY",
+			reply: explain.Reply{Answer: with(web, func(a *explain.Answer) {
+				a.Verdict, a.Reason, a.Message = explain.Placed, "Spread", "3 pods are in its subsets."
+				a.Subsets = []explain.Subset{{Name: "first", Replicas: 2, Rule: "placement.subset", Message: "at most 2"}, {Name: "second", Replicas: 1, Rule: "placement.subset", Message: "no limit"}}
+			})},
+			want: `
+CloneSet shop/web is PLACED (Spread)
+  3 pods are in its subsets.
+
+  decided       3s ago by manager-x, policies a55cd953ea87
+
+SUBSET  PODS  RULE              BECAUSE
+first   2     placement.subset  at most 2
+second  1     placement.subset  no limit
+`,
+		},
+		{
+			name: "a UnitedDeployment whose pods are not ready has the column READY",
+			reply: explain.Reply{Answer: with(web, func(a *explain.Answer) {
+				a.Verdict, a.Reason, a.Message = explain.Placed, "Placed", "Its subset gets 2 pods."
+				a.Subsets = []explain.Subset{{Name: "a", Replicas: 2, Ready: new(int), Message: "at least 0"}}
+			})},
+			want: `
+CloneSet shop/web is PLACED (Placed)
+  Its subset gets 2 pods.
+
+  decided       3s ago by manager-x, policies a55cd953ea87
+
+SUBSET  PODS  READY  RULE  BECAUSE
+a       2     0            at least 0
+`,
+		},
+		{
 			name: "a CloneSet with what its pods wait for, and its conditions",
 			reply: explain.Reply{Answer: with(web, func(a *explain.Answer) {
 				a.Verdict, a.Reason, a.Message = explain.Updating, "RolloutInProgress", "1 of 4 pods are updated."

@@ -11,16 +11,11 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/livenessprobe"
 	"github.com/regatta-sh/regatta/controllers/webhook/pod"
-	"github.com/regatta-sh/regatta/engine"
-	"github.com/regatta-sh/regatta/policies"
+	"github.com/regatta-sh/regatta/test/rules"
 )
 
 func TestWhichProbesAreTakenOut(t *testing.T) {
-	e, err := engine.New(policies.Builtin, engine.WithPatience(20)) // the machine may be busy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := rules.Engine(t, "")
 	exec := func() *corev1.Probe {
 		p := &corev1.Probe{PeriodSeconds: 5}
 		p.Exec = &corev1.ExecAction{Command: []string{"true"}}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/manifest"
 	"github.com/regatta-sh/regatta/controllers/features"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/kinds/adapters"
@@ -155,6 +156,21 @@ func (s Source) isSelected(w workload) bool {
 type Selected struct {
 	schema.GroupKind
 	Namespace, Name string
+}
+
+// ReadObjects returns the objects of the files of Fleet, and those of Objects.
+func (s Source) ReadObjects() ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, path := range s.Fleet {
+		err := manifest.ForEachObject(path, func(o *unstructured.Unstructured) error {
+			out = append(out, o)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append(out, s.Objects...), nil
 }
 
 // ListWorkloads returns the workloads of the fleet that can be simulated, in its order.
