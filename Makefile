@@ -71,10 +71,10 @@ release: ## Write all that users install into a folder (VERSION=v0.2.0 [PUSH=1] 
 .PHONY: test
 test: verify test-unit test-e2e ## All that CI runs
 
-# Packages that are tested without the race detector, which makes tests up to five times slower: those whose tests evaluate
-# policies, render charts or run commands; those that run nothing in parallel; and kinds of workloads whose goroutines are those
-# of the loop that CloneSets and SidecarSets are tested with. Their property tests draw in full, the others an eighth.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(create|edit|migrate|pods|policy|preflight|preview|reference|root|scale|set|support)|advancedcronjob|containerrecreaterequest|daemonset|docs/site|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|workloadspread)(/|$$)
+# Packages with goroutines that are tested without the race detector all the same, which makes tests up to five times slower: those
+# whose tests evaluate policies, render charts or run commands; and kinds of workloads whose goroutines are those of the loop that
+# CloneSets and SidecarSets are tested with. Their property tests draw in full, the others an eighth.
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|prove|bundle/gate)(/|$$)|/controllers/(api|cmd/regatta/(check|create|edit|migrate|pods|policy|preflight|preview|reference|root|scale|set|support)|advancedcronjob|containerrecreaterequest|daemonset|docs/site|ephemeraljob|livenessprobe|simulation|statefulset|uniteddeployment|webhook/deletion|webhook/pod|webhook/policybundle|workloadspread)(/|$$)
 # No checks of conversions of unsafe pointers, which come with the race detector: there are none.
 RACEFLAGS := -race -gcflags=all=-d=checkptr=0
 # A program with the race detector sleeps for a second before it ends, for goroutines that it did not wait for.
@@ -83,17 +83,21 @@ export GORACE := atexit_sleep_ms=50
 # Packages that are tested beside each other: many wait for an API server, so that more than cores pay.
 TEST_PROCS ?= 3
 
-# No vet here: it is one of the linters of verify. No coverage either: it compiles each package twice.
+# What failed comes last, behind the packages that passed.
+FAILURES := echo "What failed:"; grep -E -A 6 '^ *--- FAIL|^panic: |^FAIL' "$(CURDIR)/units.out" | tail -n 24; exit 1
+
+# No vet here: it is one of the linters of verify, which do not look at the module of alerts. No coverage either: it compiles each package twice.
 .PHONY: test-unit
 test-unit: tools ## Unit, property and API-server tests: with the race detector where code is concurrent
-	@echo "Tests with the race detector: 20 minutes on 2 cores, more where nothing was compiled before"
+	@echo "Tests with the race detector: 15 minutes on 2 cores, more where nothing was compiled before"
+	$(GO) run ./test/lint/concurrent | grep -vE '$(WITHOUT_RACE)' > race.out
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
-	  CGO_ENABLED=1 $(GO) test $(RACEFLAGS) -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -vE '$(WITHOUT_RACE)') | tee units.out
+	  CGO_ENABLED=1 $(GO) test $(RACEFLAGS) -vet=off -p $(TEST_PROCS) -timeout 20m $$(cat race.out) | tee units.out || { $(FAILURES); }
 	@echo "Tests without the race detector: 15 minutes"
 	KUBEBUILDER_ASSETS="$$($(GO) run ./test/cluster bin etcd kube-apiserver kubectl)" HELM="$$($(GO) run ./test/cluster bin)/helm" \
-	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -E '$(WITHOUT_RACE)' | grep -v '/test/e2e$$') | tee -a units.out
+	  $(GO) test -vet=off -p $(TEST_PROCS) -timeout 20m $$($(GO) list ./... | grep -vxFf race.out | grep -v '/test/e2e$$') | tee -a units.out || { $(FAILURES); }
 	@echo "Tests of alerts and dashboards, by Prometheus' engine"
-	cd test/alerts && $(GO) test -vet=off ./... | tee -a "$(CURDIR)/units.out"
+	cd test/alerts && $(GO) test ./... | tee -a "$(CURDIR)/units.out" || { $(FAILURES); }
 	@echo "The slowest packages, in seconds:"; awk '$$1 == "ok" && $$3 ~ /s$$/ { sub("s", "", $$3); print $$3, $$2 }' units.out | sort -rn | sed -n 1,10p
 
 # The specs wait most of their time, so that more processes than cores pay.
@@ -102,7 +106,13 @@ E2E_PROCS ?= 3
 
 .PHONY: test-e2e
 test-e2e: tools ## End-to-end tests on a local Kubernetes (E2E_ARGS="--focus SidecarSet", E2E_PROCS=1)
-	$(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=55m -v $(E2E_ARGS) ./test/e2e
+	@rm -f failures.out
+	$(GO) tool ginkgo run --vet=off --procs=$(E2E_PROCS) --timeout=55m -v $(E2E_ARGS) ./test/e2e || { tail -n 16 failures.out; exit 1; }
+
+# No part of test: it compiles a Kubernetes client of another version. test holds each path of the settings to the CRDs.
+.PHONY: statemetrics
+statemetrics: ## Test the settings for kube-state-metrics with kube-state-metrics itself: ten minutes where it was never compiled
+	cd test/statemetrics && $(GO) mod verify >/dev/null && $(GO) test ./...
 
 # What was run of it is a table of charts/kruise/README.md.
 KUBERNETES ?= 1.30 1.32 1.34 1.36
@@ -116,7 +126,8 @@ compatibility: tools ## Play the demo and one spec of each kind on other version
 	done
 
 .PHONY: simulate
-simulate: ## Search for lives of workloads that break a promise or a hold (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
+simulate: ## Search for lives of workloads that break a promise or a hold, and for decisions that depend on an order (SIMULATE_ARGS="-rapid.seed=7 -rapid.checks=500")
+	REGATTA_SHUFFLES=250 $(GO) test -count=1 -timeout 0 -run TestDecisionsDoNotDependOnAnyOrder ./policies
 	$(GO) test -count=1 -v -timeout 0 -run TestAnyLifeOfA ./controllers/cloneset ./controllers/statefulset ./controllers/daemonset ./controllers/uniteddeployment ./controllers/sidecarset ./controllers/workloadspread -rapid.nofailfile -rapid.seed=0 -rapid.checks=2000 $(SIMULATE_ARGS)
 
 .PHONY: bench
@@ -139,6 +150,7 @@ generate: ## Write everything that is generated
 	$(GO) tool controller-gen crd paths=./controllers/api/... output:crd:artifacts:config=charts/kruise/files/crds
 	$(GO) run ./charts/generate
 	$(GO) run ./charts/integrations/argocd/generate
+	$(GO) run ./charts/integrations/kubestatemetrics/generate
 	$(GO) run ./controllers/docs/metrics/generate
 	$(GO) run ./engine/cmd/schemas
 	$(GO) generate ./policies
@@ -166,6 +178,7 @@ verify: ## Fail when something is not formatted, does not lint or is generated s
 	@$(GO) run ./test/lint/names
 	@$(MAKE) --no-print-directory lint
 	$(GO) mod verify >/dev/null
+	cd test/alerts && $(GO) mod verify >/dev/null
 	@before="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies | sha256sum)"; \
 	$(MAKE) --no-print-directory generate >/dev/null; \
 	after="$$(git status --porcelain -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies; git diff -- controllers/api controllers/cmd/regatta/README.md controllers/docs/metrics.md controllers/docs/metrics.zh-CN.md charts/kruise/files charts/integrations policies | sha256sum)"; \

@@ -89,7 +89,7 @@ spec:
 		u.apply(fmt.Sprintf(manifest, "1.25"))
 		Eventually(status).Should(Equal("2 2 2"))
 		Eventually(func() string { return u.kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") }).Should(Equal("nginx:1.25 nginx:1.25"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("belong to the DaemonSet that is applied again, and no node has two", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -121,5 +121,5 @@ spec:
 		Eventually(isSettled).Should(BeTrue())
 		Eventually(owners).WithArguments(u).Should(Equal(allOwnedBy(u, before, "daemon", "logs")))
 		Consistently(uids).WithArguments(u).WithTimeout(3*time.Second).Should(Equal(before), "nodes have two pods, or others")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

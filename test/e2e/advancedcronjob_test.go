@@ -61,7 +61,7 @@ spec:
 			Expect(line).To(MatchRegexp(`^` + child + `-[a-z0-9]{5} +0/1 +Completed `))
 		}
 		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.kind=AdvancedCronJob", "-o", "jsonpath={.items[*].message}").Should(ContainSubstring("Created job " + child))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("starts Jobs, replaces them, and starts none while it is paused", func(ctx SpecContext) {
 		if !shared.real {
@@ -76,7 +76,7 @@ spec:
 		Eventually(jobs).Should(SatisfyAll(MatchRegexp(`^job.batch/often-\d+\n?$`), Not(Equal(first))))
 		u.kubectl("patch", "acj", "often", "--type=merge", "-p", `{"spec": {"paused": true}}`)
 		Eventually(func() bool { a := jobs(); time.Sleep(8 * time.Second); return a == jobs() }).Should(BeTrue())
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("runs late where a calendar held it, and says why until then", func(ctx SpecContext) {
 		if !shared.real {
@@ -115,5 +115,5 @@ hold contains closed if {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(started).To(BeTemporally(">=", until))
 		Eventually(held).ShouldNot(ContainSubstring("calendar")) // the next run waits for this one
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

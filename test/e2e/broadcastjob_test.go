@@ -72,7 +72,7 @@ spec:
 
 		u.kubectl("patch", "bcj", "bcj-demo", "--type=merge", "-p", `{"spec": {"completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 1}}}`)
 		Eventually(func() string { return u.kubectl("get", "bcj,pods", "--ignore-not-found") }).Should(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("fails at its deadline", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -83,7 +83,7 @@ spec:
 		Expect(u.kubectl("get", "bcj", "late", "-o", "jsonpath={.status.phase} {.status.conditions[0].message}")).To(
 			Equal(fmt.Sprintf("failed Job %s/late was active longer than specified deadline", u.namespace)))
 		Eventually(func() string { return u.kubectl("get", "pods", "-o", "name") }).Should(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	// A cordon keeps new pods off a node. The pod that runs there does its work, and once only.
 	It("lets the pod of a node end that is cordoned meanwhile", Serial, func(ctx SpecContext) {
@@ -101,5 +101,5 @@ spec:
 		uncordon()
 		Expect(u.names("drained")).To(Equal(before), "the work was done twice, or not at all")
 		Consistently(status).WithTimeout(2*time.Second).Should(Equal(fmt.Sprintf("completed 0 %d 0", n)), "it began again when the node was back")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -130,7 +130,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 		By("waiting until another pod is available")
 		Eventually(u.budget).WithArguments("web").Should(Equal("1 4 3 4"))
 		Eventually(u.evict).WithArguments(pods[1]).Should(Succeed())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("protects the pods of a CloneSet, in the old version and by a selector", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -151,7 +151,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 		for _, name := range u.names("clones") {
 			u.kubectl("delete", "pod", name, "--wait=false")
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is switched off for a namespace by one command, and on again", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -170,7 +170,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 			out, _ := u.try("kubectl", "-n", u.namespace, "delete", "pod", u.names("web")[0], "--wait=false", "--dry-run=server")
 			return out
 		}).Should(ContainSubstring("denied the request"))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("gives way to who may break the glass, with a reason, and everybody can see it", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -194,7 +194,7 @@ settings := {"breakGlass": {"users": ["firefighter"]}}
 		Expect(out).To(ContainSubstring("the disk of its node is on fire"))
 		Eventually(u.events).WithArguments(pod, "BreakGlass").ShouldNot(BeEmpty())
 		Expect(u.why("pod/" + pod)).To(And(ContainSubstring("EXEMPTED"), ContainSubstring("firefighter")))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 var _ = Describe("rules of users about deletions", Serial, func() {
@@ -258,7 +258,7 @@ spec:
 		show("kubectl delete pod", last)
 		Expect(last).To(ContainSubstring("denied the request"))
 		Expect(went).To(BeNumerically("~", 20, 2), "another replica hears of a deletion a moment later")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("protect a kind that no release knew", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -279,5 +279,5 @@ spec:
 		u.denied("delete", "cronjob", "nightly")
 		u.kubectl("label", "cronjob", "nightly", "policy.kruise.io/delete-protection-")
 		u.kubectl("delete", "cronjob", "nightly")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -204,7 +204,7 @@ spec:
 			Expect(p.UID).To(Equal(before[name].UID), "%s was recreated", name)
 			Expect(u.fileSystem("data-" + name)).To(Equal("20Mi of 20Mi"))
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("are waited for where file systems grow when a pod mounts them", func(ctx SpecContext) {
 		if !hasCSI() {
@@ -226,7 +226,7 @@ spec:
 		Expect(u.fileSystem("data-db-1")).To(Equal("20Mi of 20Mi"))
 		u.kubectl("delete", "pod", "db-0")
 		Eventually(state).WithArguments(u).Should(Equal("db-0 1.25 20Mi/20Mi, db-1 1.25 20Mi/20Mi"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("keep their pods from the update where their class lets none grow, which is reported", func(ctx SpecContext) {
 		u := newUser(ctx)

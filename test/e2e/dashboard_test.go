@@ -109,5 +109,5 @@ hold contains {"rule": "approval.needed", "reason": "NotApproved", "message": "T
 		click("nav a[href='#/policies']")
 		shows("main", "gate-"+u.namespace)
 		Expect(page.Problems()).To(BeEmpty(), "the console of the browser")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

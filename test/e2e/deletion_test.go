@@ -116,7 +116,7 @@ var _ = Describe("deletion protection", func() {
 			return out
 		}).Should(ContainSubstring("deleted"))
 		u.kubectl("label", "namespace", u.namespace, protect+"-")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("keeps a CRD, and says which gate counts its objects", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -138,7 +138,7 @@ spec:
 		Expect(u.denied("delete", "crd", crd)).To(ContainSubstring("feature-gate DeletionProtectionForCRDCascadingGate is not enabled"))
 		u.kubectl("label", "crd", crd, protect+"-")
 		u.kubectl("delete", "crd", crd)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	// The API server refuses by its own policy. Once that policy was deleted and made again, as a
 	// change over does, Kubernetes may no longer see that the manager is away; the webhook fails closed.
@@ -162,7 +162,7 @@ spec:
 			u.kubectl("delete", "replicaset", "kept", "--wait=false") // not labelled
 		})
 		u.kubectl("label", "deployment", "kept", protect+"-")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // withoutManagers does something while no manager runs, and waits until all run

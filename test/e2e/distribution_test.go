@@ -54,5 +54,5 @@ spec:
 		Expect(data(other)).To(ContainSubstring("aliens"))
 		u.kubectl("delete", "distributor", name)
 		Eventually(data).WithArguments(other).Should(ContainSubstring("not found"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

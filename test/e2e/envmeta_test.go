@@ -124,7 +124,7 @@ spec:
 				}
 			}
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is refreshed by one restart where the image changes too", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -134,7 +134,7 @@ spec:
 		Eventually(all).WithArguments(u, "repaint").Should(HaveEach(Equal(map[string]string{"main": as(1), "plain": as(0)})))
 		same(u, "repaint", before, map[string]string{"main": as(1), "plain": as(0)})
 		reads(u, "repaint", "main", "red")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is refreshed in all containers that read it, and again for each value", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -146,5 +146,5 @@ spec:
 			reads(u, "mural", "main", value)
 			reads(u, "mural", "side", value)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

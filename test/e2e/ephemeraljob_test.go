@@ -40,7 +40,7 @@ var _ = Describe("an EphemeralJob", func() {
 
 		u.kubectl("patch", "ejob", "look", "--type=merge", "-p", `{"spec": {"ttlSecondsAfterFinished": 1}}`)
 		Eventually(func() string { return u.kubectl("get", "ejob", "look", "--ignore-not-found") }).Should(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("is kept out of pods by a policy, and fails at its deadline", func(ctx SpecContext) {
 		u := start(ctx)
@@ -60,5 +60,5 @@ var _ = Describe("an EphemeralJob", func() {
 		Eventually(func() string {
 			return u.kubectl("get", "ejob", "look", "-o", `jsonpath={.status.phase} {.status.conditions[?(@.type=="JobFailed")].reason}`)
 		}).Should(Equal("Failed DeadlineExceeded"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -93,7 +93,7 @@ var _ = Describe("the pods of a CloneSet", func() {
 			return out
 		}).Should(MatchRegexp(`^\d{2,}\n$`), "it is the resource version of the SidecarSet")
 		Expect(regatta(u, "logs", "pod/"+names[0], "-S", set, "-c", "agent", "--prefix")).To(MatchRegexp(`^\[pod/%s/agent-2\] agent \d{2,}$`, names[0]))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("are behind a Service, and have an autoscaler that reads their scale", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -108,5 +108,5 @@ var _ = Describe("the pods of a CloneSet", func() {
 		Eventually(func() string {
 			return u.kubectl("get", "hpa", "web", "-o", `jsonpath={.status.conditions[?(@.type=="AbleToScale")].status} {.status.currentReplicas}`)
 		}).Should(Equal("True 2"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -31,7 +31,7 @@ var _ = Describe("sidecars", Serial, func() {
 			Clients: 8, Keep: 12, ChangeEvery: 250 * time.Millisecond, KillEvery: 2 * time.Second, Late: 5 * time.Second,
 			Seed: uint64(GinkgoRandomSeed()), Out: GinkgoWriter,
 		}))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // ownCluster is the name of the cluster of such a spec, also where several working copies are tried. They are Serial, so that there

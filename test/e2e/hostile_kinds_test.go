@@ -242,7 +242,7 @@ var _ = Describe("an annotation that no manager wrote, on an object of any kind"
 		}
 		Eventually(idle, time.Minute).Should(BeEmpty())
 		Expect(restartsOf(ctx)).To(Equal(before))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // restartsOf are how often the containers of managers and node agents were started again.

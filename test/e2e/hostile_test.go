@@ -65,5 +65,5 @@ spec:
 			return u.kubectl("get", "pod", healthy, "-o", `jsonpath={.spec.containers[?(@.name=="shipper")].image} {.spec.containers[?(@.name=="main")].image}`)
 		}, time.Minute).Should(Equal("busybox:1.35 nginx:1.29"))
 		Expect(restartsOf(ctx)).To(Equal(before))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -74,7 +74,7 @@ spec:
 		By("leaving nothing behind")
 		u.kubectl("delete", "imagepulljob", "job-with-always")
 		Eventually(func() []string { return asked(u, "nginx", "1.9.1") }).Should(BeEmpty())
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("goes on past a node that cannot pull, and waits while a rule of its namespace holds it", func(ctx SpecContext) {
 		u, nodes := start(ctx)
@@ -95,7 +95,7 @@ spec:
 		}).Should(Equal("1 " + nodes[0] + " job has completed"))
 		Expect(held()).To(BeEmpty())
 		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "involvedObject.kind=ImagePullJob").Should(And(ContainSubstring("PullHeld"), ContainSubstring("Failed to pull image "+none+" on node "+nodes[0])))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("has one for each image of a list", Label("smoke"), func(ctx SpecContext) {
 		u, _ := start(ctx)
@@ -114,7 +114,7 @@ spec:
 		Expect(u.kubectl("get", "imagepulljobs", "-o", "jsonpath={.items[*].status.message}")).To(Equal("job has completed job has completed"))
 		u.kubectl("delete", "imagelistpulljob", "warm")
 		Eventually(func() string { return u.kubectl("get", "imagepulljobs", "-o", "name") }).Should(BeEmpty())
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("copies its pull secrets where the namespace opens them", func(ctx SpecContext) {
 		u, nodes := start(ctx)
@@ -140,7 +140,7 @@ spec:
 		Expect(copies()).To(ContainSubstring(u.namespace + "/login=" + u.namespace + "/open"))
 		u.kubectl("delete", "imagepulljob", "open")
 		Eventually(copies).ShouldNot(ContainSubstring(u.namespace + "/"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("keeps pods from their update until their nodes have the image, where a recipe says so", func(ctx SpecContext) {
 		u, _ := start(ctx)
@@ -180,7 +180,7 @@ spec:
 			Expect(p.UID).To(Equal(before[name].UID), "%s was recreated", name)
 			Expect(p.Spec.Containers[0].Image).To(Equal("imagefirst:2"))
 		}
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	// The nodes that have pods of a workload have the image while all pods still run the one
 	// before; the job is gone when the rollout is over.
@@ -206,7 +206,7 @@ spec:
 		Eventually(jobs).Should(BeEmpty())
 	},
 		Entry("of a CloneSet in place", "clonesets", web("ahead", 4, "%s"), 4,
-			`{"spec": {"updateStrategy": {"rollingUpdate": {"partition": "100%"}}}}`, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}`, SpecTimeout(4*time.Minute)),
+			`{"spec": {"updateStrategy": {"rollingUpdate": {"partition": "100%"}}}}`, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}`, SpecTimeout(8*time.Minute)),
 		Entry("of an Advanced DaemonSet whose pods are recreated", "daemonsets.apps.kruise.io", `
 apiVersion: apps.kruise.io/v1beta1
 kind: DaemonSet
@@ -218,6 +218,6 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: main, image: "%s"}]
-`, 0, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 100}}}}`, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}`, SpecTimeout(4*time.Minute)),
+`, 0, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 100}}}}`, `{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}`, SpecTimeout(8*time.Minute)),
 	)
 })

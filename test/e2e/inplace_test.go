@@ -26,7 +26,7 @@ var _ = Describe("an in-place update", func() {
 			Expect(pod.UID).To(Equal(before[name].UID))
 			Expect(restarts(pod)).To(Equal(restarts(before[name]) + 1))
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("costs three writes a pod, one of labels alone costs one", func(ctx SpecContext) {
 		if shared.auditLog == "" {
@@ -56,7 +56,7 @@ var _ = Describe("an in-place update", func() {
 		writes, asked = cost(strings.Replace(web("cheap", 4, "nginx:1.21"), "metadata: {labels: {app: cheap}}", "metadata: {labels: {app: cheap, wave: two}}", 1))
 		Expect(writes).To(Equal(1 * 4))
 		Expect(asked).To(BeZero(), "it takes no pod out of its services")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("of labels alone restarts nothing and takes no pod out of its services", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -70,7 +70,7 @@ var _ = Describe("an in-place update", func() {
 			Expect(pod.Labels).To(HaveKeyWithValue("wave", "two"))
 			Expect(restarts(pod)).To(Equal(restarts(before[name])))
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("that is not possible recreates pods and their claims", func(ctx SpecContext) {
 		u := newUser(ctx)

@@ -23,7 +23,7 @@ var _ = Describe("the installation", Serial, func() {
 			return u.kubectl("get", "pods", "-n", "kruise-system", "--no-headers", "-l", "control-plane=controller-manager")
 		}).Should(MatchRegexp(`^kruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+\nkruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+$`))
 		Expect(u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")).To(ContainSubstring("kruise-controller-manager-"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("goes on when its leader is killed", func(ctx SpecContext) {
 		if shared.installed.Endpoint != "" {
@@ -65,7 +65,7 @@ var _ = Describe("the installation", Serial, func() {
 			Expect(installed()).To(Equal(before))
 		}
 		u.helm("upgrade", "kruise", "charts/kruise", "--reset-then-reuse-values", "--timeout", "3m", "--wait")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is not removed while there are CloneSets", func(ctx SpecContext) {
 		if shared.installed.Endpoint != "" {
@@ -90,5 +90,5 @@ var _ = Describe("the installation", Serial, func() {
 		u.helm("upgrade", "kruise", "charts/kruise", "--dry-run=server", "--reuse-values")
 		u.kubectl("rollout", "status", "-n", "kruise-system", "deployment/kruise-controller-manager", "--timeout=2m")
 		Expect(u.status("stay")).To(Equal(settled(1)))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

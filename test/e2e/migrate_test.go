@@ -80,5 +80,5 @@ var _ = Describe("regatta migrate", func() {
 		Expect(u.kubectl("get", "clone")).To(ContainSubstring("No resources found"))
 		Expect(scaled()).To(Equal("Deployment web"))
 		serves()
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

@@ -56,5 +56,5 @@ var _ = Describe("a NodeImage", func() {
 
 		By("cleaning up behind itself")
 		Eventually(status(".spec.images.ubuntu")).Should(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

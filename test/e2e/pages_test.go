@@ -65,7 +65,7 @@ var _ = Describe("the page", func() {
 				out, err := command.CombinedOutput()
 				Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
 			}
-		}, SpecTimeout(5*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 })
 

@@ -39,6 +39,6 @@ var _ = Describe("a PersistentPodState", func() {
 
 			u.kubectl("annotate", kind.resource, "game", "kruise.io/auto-generate-persistent-pod-state-")
 			Eventually(func() string { return u.kubectl("get", "persistentpodstate", "-o", "name") }).Should(BeEmpty())
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(6*time.Minute))
 	}
 })

@@ -87,5 +87,5 @@ spec:
 		By("ending the probes with the marker")
 		u.kubectl("delete", "podprobemarker", "game")
 		Expect(u.kubectl("get", "nodepodprobes", "-o", "jsonpath={.items[*].spec.podProbes[*].namespace}")).NotTo(ContainSubstring(u.namespace))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,6 +124,14 @@ hold contains {"rule": "freeze.all", "reason": "Frozen", "message": "The shop is
 		}
 		Expect(u.why("clone/shop")).To(ContainSubstring("Frozen"))
 
+		By("looking at the metrics of the leader")
+		holder := u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")
+		if leader, _, _ := strings.Cut(holder, "_"); strings.HasPrefix(leader, "kruise-controller-manager-") { // else it is no pod
+			metrics := u.kubectl("get", "--raw", "/api/v1/namespaces/kruise-system/pods/"+leader+":8080/proxy/metrics")
+			Expect(metrics).To(ContainSubstring(fmt.Sprintf(`regatta_rollout_held_pods{kind="CloneSet",name="shop",namespace=%q,rule="freeze.all"} %d`, u.namespace, 6-stopped)))
+			Expect(metrics).To(ContainSubstring(fmt.Sprintf(`regatta_rollout_pods{kind="CloneSet",name="shop",namespace=%q,verdict="UpToDate"} %d`, u.namespace, stopped)))
+		}
+
 		By("taking the policy away")
 		Expect(shared.k8s.Delete(u.ctx, b)).To(Succeed())
 		Eventually(u.status).WithArguments("shop").Should(Equal(settled(6)))
@@ -154,7 +163,7 @@ settings := {"readinessGate": "WhereServed"} if input.workload.namespace == "` +
 			}
 			Expect(audit.Total(counts)-audit.Failed(counts)-dry).To(Equal(want), "writes of the pods of %s", name)
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("take one zone after the other", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -189,12 +198,57 @@ settings := {"readinessGate": "WhereServed"} if input.workload.namespace == "` +
 		u := newUser(ctx)
 		u.apply(web("steady", 2, "nginx:1.20"))
 		Eventually(u.status).WithArguments("steady").Should(Equal(settled(2)))
-		b := u.bundle("broken-"+u.namespace, map[string]string{"oops.rego": "package extend.rollout.oops\n\nhold contains {\"reason\": \"R\" \"message\": 1}\n"})
+		// Files in the object would be refused when they are applied.
+		source := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "broken-" + u.namespace},
+			Data:       map[string]string{"oops.rego": "package extend.rollout.oops\n\nhold contains {\"reason\": \"R\" \"message\": 1}\n"},
+		}
+		Expect(shared.k8s.Create(ctx, source)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, source))).To(Succeed())
+		})
+		b := u.bundle(source.Name, nil, func(spec *policy.ClusterPolicyBundleSpec) {
+			spec.ConfigMap = &policy.ConfigMapPolicySource{Name: source.Name}
+		})
 		Expect(meta.IsStatusConditionFalse(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue())
 		Expect(b.Status.Errors).To(ContainElement(MatchRegexp(`^oops\.rego:3:\d+ .+`)))
 		u.apply(web("steady", 2, "nginx:1.21"))
 		Eventually(u.status).WithArguments("steady").Should(Equal(settled(2)))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
+
+	It("are refused where they are broken when they are applied, and take effect once they are mended", func(ctx SpecContext) {
+		u := newUser(ctx)
+		name := "typo-" + u.namespace
+		manifest := `apiVersion: policy.kruise.io/v1alpha1
+kind: ClusterPolicyBundle
+metadata: {name: ` + name + `}
+spec:
+  files:
+    typo.rego: |
+      package extend.rollout.typo_` + strings.ReplaceAll(u.namespace, "-", "_") + `
+
+      hold contains {"reason": "Typo", "message": "This holds nothing."} if {
+      	input.workload.namespace == "` + u.namespace + `"
+      	input.workload.anotations.typo == "yes"
+      }
+`
+		DeferCleanup(func(ctx SpecContext) {
+			b := &policy.ClusterPolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Expect(client.IgnoreNotFound(shared.k8s.Delete(ctx, b))).To(Succeed())
+		})
+		const place = "spec.files[typo.rego]: Invalid value: typo.rego:5:2 rego_type_error undefined ref: input.workload.anotations.typo"
+		Expect(u.refused(manifest)).To(ContainSubstring(place))
+		file := filepath.Join(GinkgoT().TempDir(), "typo.yaml")
+		Expect(os.WriteFile(file, []byte(manifest), 0o600)).To(Succeed())
+		out, err := u.try("kubectl", "apply", "--dry-run=server", "-f", file)
+		Expect(err).To(HaveOccurred(), out)
+		Expect(out).To(ContainSubstring(place))
+		Expect(apierrors.IsNotFound(shared.k8s.Get(ctx, client.ObjectKey{Name: name}, &policy.ClusterPolicyBundle{}))).To(BeTrue(), "it is stored")
+
+		u.apply(strings.ReplaceAll(manifest, "anotations", "annotations"))
+		u.kubectl("wait", "--for=condition=Ready", "clusterpolicybundle/"+name, "--timeout=60s")
+		Expect(u.refused(manifest)).To(ContainSubstring(place), "an update is not checked")
+	}, SpecTimeout(10*time.Minute))
 
 	It("that use up all memory while they are checked are refused, and cost the manager nothing", func(ctx SpecContext) {
 		if !shared.real {
@@ -213,7 +267,7 @@ test_long_strings if {
 		Expect(c.Status).To(Equal(metav1.ConditionFalse))
 		Expect(c.Message).To(ContainSubstring("memory"))
 		Expect(managerRestarts(ctx)).To(Equal(before))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("that never end cost no more than their deadline, hold what they were asked about, and are given up", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -239,7 +293,7 @@ hold contains {"reason": "Loop", "message": "This is never reached."} if {
 		Expect(u.status("patient")).NotTo(Equal(settled(3)))
 		Expect(shared.k8s.Delete(u.ctx, b)).To(Succeed())
 		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // endless is the rest of a rule that is never true, and takes longer to evaluate

@@ -93,7 +93,7 @@ var _ = Describe("recipes of where pods go", Serial, func() {
 		r.push("2")
 		in(a, nodes, map[string]int{zones[0]: 3, zones[1]: 2})
 		Expect(why(a)).To(MatchRegexp(`subset-a +3 +\d+ +cheapest-zone-first.share `))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("put no more than half of the pods in spot", func(ctx SpecContext) {
 		a := newAuthor(ctx)
@@ -113,7 +113,7 @@ var _ = Describe("recipes of where pods go", Serial, func() {
 		Expect(why(a)).To(MatchRegexp(`subset-a +2 +\d+ +half-in-spot.share +No more than 50 % of the pods run on nodes that may be taken away`))
 		a.kubectl("scale", "ud", "web", "--replicas=8")
 		in(a, nodes, map[string]int{zones[0]: 4, zones[1]: 4})
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("drain a zone one pod at a time, and fill it again", func(ctx SpecContext) {
 		a := newAuthor(ctx)
@@ -147,5 +147,5 @@ var _ = Describe("recipes of where pods go", Serial, func() {
 		line.mark("the bundle is deleted")
 		in(a, nodes, map[string]int{zones[0]: 2, zones[1]: 2})
 		line.end()
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

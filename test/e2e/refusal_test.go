@@ -37,7 +37,7 @@ var _ = Describe("a CloneSet that is wrong", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"))
 		u.kubectl("label", "clone", "kept", "policy.kruise.io/delete-protection-")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("serves both versions, and the scale subresource", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -46,5 +46,5 @@ var _ = Describe("a CloneSet that is wrong", func() {
 		Expect(u.kubectl("get", "clonesets.v1beta1.apps.kruise.io", "both", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.podUpdatePolicy}")).To(Equal("InPlaceIfPossible"))
 		u.kubectl("scale", "cloneset", "both", "--replicas=3")
 		Eventually(u.status).WithArguments("both").Should(Equal(settled(3)))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

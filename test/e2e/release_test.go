@@ -31,8 +31,9 @@ import (
 	"github.com/regatta-sh/regatta/test/e2e/internet"
 )
 
-// A stranger has a cluster that is empty, the tools, and documents. The internet has the release.
-var _ = Describe("a release", Serial, func() {
+// A stranger has a cluster that is empty, the tools, and documents. The internet has the release. It is not Serial: nothing of it is on
+// the cluster of the other specs, and it waits for most of two minutes.
+var _ = Describe("a release", func() {
 	It("is installed on an empty cluster by the command of the README as it stands", func(ctx SpecContext) {
 		if shared.cluster == nil || !shared.real {
 			Skip("pods need nodes that run them, and the image a registry")
@@ -88,7 +89,7 @@ var _ = Describe("a release", Serial, func() {
 		manifest := filepath.Join(s.home, "web.yaml")
 		Expect(os.WriteFile(manifest, []byte(webOfTwo), 0o600)).To(Succeed())
 		s.types("kubectl apply -f web.yaml")
-		s.types("kubectl wait --for=jsonpath='{.status.updatedAvailableReplicas}'=2 cloneset/web --timeout=90s")
+		s.types("kubectl wait --for=jsonpath='{.status.updatedAvailableReplicas}'=2 cloneset/web --timeout=3m")
 		s.types(readCommand("charts/README.md", "```bash", "helm repo add"))
 		Expect(s.types("helm show chart regatta/kruise")).To(ContainSubstring("regatta.sh/image-digest: sha256:"))
 

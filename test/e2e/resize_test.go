@@ -130,9 +130,9 @@ var _ = Describe("vertical scaling", func() {
 			Expect(restarts(p)).To(Equal(restarts(before[name]) + 1))
 		}
 	},
-		Entry("CloneSet", "CloneSet", SpecTimeout(3*time.Minute)),
-		Entry("StatefulSet", "StatefulSet", SpecTimeout(3*time.Minute)),
-		Entry("DaemonSet", "DaemonSet", SpecTimeout(3*time.Minute)),
+		Entry("CloneSet", "CloneSet", SpecTimeout(6*time.Minute)),
+		Entry("StatefulSet", "StatefulSet", SpecTimeout(6*time.Minute)),
+		Entry("DaemonSet", "DaemonSet", SpecTimeout(6*time.Minute)),
 	)
 
 	It("restarts containers whose policy asks for it, out of their services, and recreates for another QoS class", Label("smoke"), func(ctx SpecContext) {
@@ -161,7 +161,7 @@ var _ = Describe("vertical scaling", func() {
 			return ""
 		}).Should(Equal(corev1.PodQOSGuaranteed))
 		Eventually(u.status).WithArguments("sized").Should(Equal(settled(2)))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("that a node cannot do is reported, waits, and is undone in place", func(ctx SpecContext) {
 		if !shared.real {
@@ -214,5 +214,5 @@ var _ = Describe("vertical scaling", func() {
 		// Kubernetes 1.36 refuses it; before, the kubelet said so.
 		Eventually(told).Should(Or(ContainSubstring("didn't have enough allocatable resources: cpu"), ContainSubstring("(Infeasible)")))
 		undo()
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -100,7 +100,7 @@ spec:
 		Expect(pod(u).UID).To(Equal(before))
 		Expect(u.kubectl("get", "crr", "busybox", "-o", "jsonpath={.status.containerRecreateStates[*].phase}")).To(Equal("Succeeded Succeeded"))
 		Eventually(u.kubectl).WithArguments("get", "events").Should(ContainSubstring("Stopping container sidecar-1 by ContainerRecreateRequest busybox"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("stops a container soon after the request", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -121,7 +121,7 @@ spec:
 		AddReportEntry("until a container was stopped", took)
 		// The grace is 2 seconds at least, and sleep does not end by itself.
 		Expect(took[0]).To(BeNumerically("<", 15*time.Second))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("restarts a container once though the agent is killed while its hook runs", Serial, func(ctx SpecContext) {
 		if !shared.real || shared.cluster == nil {
@@ -147,7 +147,7 @@ spec:
 		}).Should(Equal("Completed Succeeded"))
 		Consistently(runs).WithArguments(u).WithTimeout(3 * time.Second).Should(Equal(map[string]int32{"main": 1}))
 		Expect(ran()).To(Equal("hook\nhook"), "an agent that starts again runs a hook again that it does not know the end of")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("restarts a whole CloneSet in place, with no more pods out than may be", func(ctx SpecContext) {
 		if !shared.real {
@@ -184,7 +184,7 @@ spec:
 		}
 		Expect(u.cloneSet("web").Annotations).NotTo(HaveKey(v1beta1.RestartInPlaceKey))
 		Eventually(func() string { return u.kubectl("get", "crr") }).Should(ContainSubstring("No resources found"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("recreates the pods of a CloneSet on request, also where a change in place is possible, and undoes that in place", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -213,5 +213,5 @@ spec:
 		By("looking at what another image would do")
 		Expect(regatta("set", "image", "clone/web", "*=nginx:1.21", "--preview")).To(ContainSubstring("2 pods would change in place, within "), "perhaps after a warning that a pod is not ready yet again")
 		Expect(u.cloneSet("web").Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:1.20"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -40,5 +40,5 @@ spec:
 		u.kubectl("scale", "clone", "young", "--replicas=0")
 		Eventually(u.names).WithArguments("young").Should(BeEmpty())
 		Eventually(status).Should(Equal("0 0 0"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

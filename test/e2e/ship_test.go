@@ -261,7 +261,7 @@ var _ = Describe("policies as people ship them", Serial, func() {
 		a.types("opa", "build", "--bundle", dir, "-o", archive, "--signing-alg", "ES256", "--signing-key", other)
 		Eventually(a.condition).WithArguments(name, policy.PolicyBundleReady).Should(Equal("False SignatureInvalid"))
 		Expect(a.active(name)).NotTo(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("of a namespace hold there and nowhere else, and may only be stricter", func(ctx SpecContext) {
 		a, other := newAuthor(ctx), newUser(ctx)
@@ -296,8 +296,8 @@ spec:
 			return a.kubectl("get", "clone", "web", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].reason}`)
 		}).Should(Equal("Closed"))
 
-		By("being looser")
-		a.apply(`apiVersion: policy.kruise.io/v1alpha1
+		By("being looser, which is refused when it is applied")
+		Expect(a.refused(`apiVersion: policy.kruise.io/v1alpha1
 kind: PolicyBundle
 metadata: {name: closed}
 spec:
@@ -307,6 +307,17 @@ spec:
       package extend.protection.open
 
       exempt contains {"reason": "Mine", "message": "It is mine."}
+`)).To(ContainSubstring("spec.files[open.rego]: Invalid value: open.rego:3:1 "))
+
+		By("being looser where the source has it, which only the status can say")
+		a.apply(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: policies}
+data:
+  open.rego: |
+    package extend.protection.open
+
+    exempt contains {"reason": "Mine", "message": "It is mine."}
 `)
 		Eventually(func() string {
 			return a.kubectl("get", "policybundle", "closed", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
@@ -314,5 +325,5 @@ spec:
 		Expect(a.kubectl("get", "clone", "web", "-o", `jsonpath={.status.updatedReplicas}`)).To(Or(BeEmpty(), Equal("0")), "the last good policies stay")
 		a.kubectl("delete", "policybundle", "closed")
 		Eventually(a.user.status).WithArguments("web").Should(Equal(settled(2)))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

@@ -133,7 +133,7 @@ spec:
 				Expect(u.kubectl("get", "sidecarsets.v1alpha1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)).
 					To(Equal(u.kubectl("get", "sidecarsets.v1beta1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)))
 			}
-		}, SpecTimeout(5*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 
 	It("gives new pods with a label what a canary of it says, in place of its own", func(ctx SpecContext) {
@@ -171,5 +171,5 @@ spec:
 		u.kubectl("delete", "pod", "test-pod")
 		u.apply(strings.Replace(pod, "app: nginx", "app: nginx\n    canary.release: 'true'", 1))
 		Eventually(running).WithArguments(u, "sidecar1", canary).Should(Equal("[busybox:1.36 True:1]"))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

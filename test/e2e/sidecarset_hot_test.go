@@ -169,7 +169,7 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 		for _, st := range pod().Status.ContainerStatuses {
 			Expect(st.RestartCount).To(BeEquivalentTo(map[string]int{"sidecar-1": 2, "sidecar-2": 2}[st.Name]), "restarts of %s", st.Name)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("keeps the old version where the new one does not start, and can be taken back", func(ctx SpecContext) {
 		needsItsImages()
@@ -196,7 +196,7 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 		versions, failures := asked(u, name)
 		Expect(failures).To(BeEmpty())
 		Expect(slices.Compact(versions)).To(Equal([]string{"v1", "v2"}))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("ends where the version before was never ready, as kubectl apply mends it", func(ctx SpecContext) {
 		needsItsImages()
@@ -234,7 +234,7 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 		Expect(u.pods("hotupgrade")[name].UID).To(Equal(pods[name].UID), "no pod was made again")
 		versions, _ := asked(u, name) // it failed while no version had been ready
 		Expect(slices.Compact(versions)).To(Equal([]string{"v1", "v2"}))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	// That the client would see a gap if there was one.
 	It("is seen by the same client where it is cold", func(ctx SpecContext) {
@@ -252,7 +252,7 @@ var _ = Describe("an upgrade of a proxy", Serial, func() {
 		AddReportEntry("the client of a cold upgrade", fmt.Sprintf("%d answers, %d failures", len(versions), len(failures)))
 		Expect(failures).To(ContainElement(ContainSubstring("connection refused")))
 		Expect(slices.Compact(versions)).To(Equal([]string{"v1", "v2"}))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // tutorial is a manifest of the tutorial as it stands.

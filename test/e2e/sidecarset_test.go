@@ -192,7 +192,7 @@ spec:
 			if of.barrier != "" {
 				Expect(data).To(Equal(of.barrier))
 			}
-		}, SpecTimeout(5*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 
 	It("starts containers as native sidecars where that is the same order, with no ConfigMap", func(ctx SpecContext) {
@@ -243,5 +243,5 @@ spec:
 		Expect(u.kubectl("get", "pod", pod.Name)).To(MatchRegexp(pod.Name + ` +4/4 +Running +0 `))
 		Expect(strings.Fields(u.kubectl("get", "configmaps", "-o", "name"))).To(Equal([]string{"configmap/kube-root-ca.crt"}))
 		Expect(u.kubectl("logs", pod.Name, "-c", "proxy")).To(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

@@ -41,8 +41,8 @@ spec:
 		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "reason=SidecarTerminator").Should(ContainSubstring("Kruise SidecarTerminator is trying to terminate sidecar [proxy] using crr"))
 		Eventually(func() string { return u.kubectl("get", "crr", "-o", "jsonpath={.items[*].status.phase}") }).Should(Equal("Completed"))
 	},
-		Entry("with a sidecar that ends by itself when it gets the signal", "", "trap 'exit 0' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),
-		Entry("whatever a sidecar exits with whose exit code is ignored", `, {name: KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE, value: "true"}`, "trap 'exit 7' TERM; while true; do sleep 1; done", SpecTimeout(3*time.Minute)),
+		Entry("with a sidecar that ends by itself when it gets the signal", "", "trap 'exit 0' TERM; while true; do sleep 1; done", SpecTimeout(6*time.Minute)),
+		Entry("whatever a sidecar exits with whose exit code is ignored", `, {name: KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE, value: "true"}`, "trap 'exit 7' TERM; while true; do sleep 1; done", SpecTimeout(6*time.Minute)),
 	)
 
 	// The first signal ends the sidecar with an error, so that the kubelet starts it again.
@@ -73,5 +73,5 @@ spec:
 			return u.kubectl("get", "job", "report", "-o", `jsonpath={.status.conditions[?(@.type=="Complete")].status}`)
 		}).Should(Equal("True"))
 		Expect(u.kubectl("get", "pods", "-o", `jsonpath={.items[*].status.containerStatuses[?(@.name=="proxy")].restartCount}`)).To(Equal("1"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -147,5 +147,5 @@ spec:
 		quota(3)
 		Eventually(status).WithArguments(u).Should(Equal("observed=true replicas=3 ready=3 updated=2"))
 		Expect(images(u)).To(Equal(map[string]string{"web-0": "nginx:1.24", "web-1": "nginx:1.25", "web-2": "nginx:1.25"}))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

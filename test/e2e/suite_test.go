@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +35,9 @@ func TestE2E(t *testing.T) {
 }
 
 // The specs that took longest are printed at the end, since all of them together have to
-// fit into CI. What failed comes last: of a run in parallel, Ginkgo's own summary, which is
-// printed behind it, names no more than the line of a failure.
+// fit into CI. Then what failed, the first last: it may be why the others failed. Ginkgo prints
+// its own summary after this report, with no more than the line of each failure. So make prints
+// the end of failures.out after that.
 var _ = ReportAfterSuite("slowest specs and failures", func(r Report) {
 	specs := slices.Clone(r.SpecReports)
 	slices.SortStableFunc(specs, func(a, b SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
@@ -43,13 +45,72 @@ var _ = ReportAfterSuite("slowest specs and failures", func(r Report) {
 	for _, s := range specs[:min(len(specs), 10)] {
 		fmt.Printf("%8s  %s %s\n", s.RunTime.Round(100*time.Millisecond), s.LeafNodeType, s.FullText())
 	}
-	for _, s := range r.SpecReports {
-		if s.Failed() {
-			lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
-			fmt.Printf("\nFailed: %s %s (seed %d)\n%s\n", s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed, strings.Join(lines[:min(len(lines), 12)], "\n"))
+	failures := formatFailures(r)
+	fmt.Print(failures)
+	if root, err := install.Root(); err == nil && failures != "" {
+		if err := os.WriteFile(filepath.Join(root, "failures.out"), []byte(failures), 0o644); err != nil {
+			fmt.Println(err)
 		}
 	}
 })
+
+// formatFailures returns what failed and why, the first failure last.
+func formatFailures(r Report) string {
+	failed := slices.DeleteFunc(slices.Clone(r.SpecReports), func(s SpecReport) bool { return !s.Failed() })
+	slices.SortStableFunc(failed, func(a, b SpecReport) int { return b.EndTime.Compare(a.EndTime) })
+	var out strings.Builder
+	for _, s := range failed {
+		fmt.Fprintf(&out, "\nFailed after %s: %s %s (seed %d)\n", s.EndTime.Sub(r.StartTime).Round(time.Second), s.LeafNodeType, s.FullText(), r.SuiteConfig.RandomSeed)
+		for _, e := range s.ReportEntries {
+			if strings.HasPrefix(e.Name, notRunning) {
+				fmt.Fprintf(&out, "%s: %.600s\n", e.Name, e.StringRepresentation())
+			}
+		}
+		lines := strings.Split(strings.TrimSpace(s.FailureMessage()), "\n")
+		for _, line := range lines[:min(len(lines), 12)] {
+			fmt.Fprintf(&out, "%.300s\n", line)
+		}
+	}
+	return out.String()
+}
+
+// A spec that fails may leave a part of the cluster ended. The report says which and why, and it is
+// started again: else all specs behind it would fail too.
+var _ = AfterEach(func(ctx SpecContext) {
+	if shared.cluster == nil || !CurrentSpecReport().Failed() {
+		return
+	}
+	ended := restartEnded()
+	if len(ended) > 0 {
+		Eventually(shared.cluster.Check).WithContext(ctx).Should(Succeed())
+	}
+}, NodeTimeout(3*time.Minute))
+
+// restarting is held while processes are started again: a spec that restarts one may fail meanwhile.
+var restarting sync.Mutex
+
+// restartEnded starts the processes of the local cluster that do not run, or those of some names alone, reports
+// why they ended, and returns them.
+func restartEnded(names ...string) []local.EndedProcess {
+	GinkgoHelper()
+	restarting.Lock()
+	defer restarting.Unlock()
+	ended, err := shared.cluster.ListEnded()
+	Expect(err).NotTo(HaveOccurred())
+	ended = slices.DeleteFunc(ended, func(one local.EndedProcess) bool { return len(names) > 0 && !slices.Contains(names, one.Name) })
+	for _, one := range ended {
+		AddReportEntry(notRunning+one.Name, one.Why)
+	}
+	for _, one := range ended {
+		if err := shared.cluster.Start(one.Name); err != nil && !strings.HasSuffix(err.Error(), "runs already") { // by another process of Ginkgo
+			Fail(err.Error())
+		}
+	}
+	return ended
+}
+
+// notRunning is what the names of report entries about processes begin with.
+const notRunning = "not running: "
 
 // world is what all specs share.
 type world struct {

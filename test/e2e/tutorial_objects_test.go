@@ -72,7 +72,7 @@ var _ = Describe("what the tutorial shows", Serial, Ordered, ContinueOnFailure, 
 				return
 			}
 			Eventually(stalled).Should(Equal("True"), "no condition says that no controller acts on it")
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(6*time.Minute))
 	}
 })
 

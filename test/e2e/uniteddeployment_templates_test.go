@@ -88,5 +88,5 @@ var _ = Describe("a UnitedDeployment", func() {
 			}).Should(Equal("True"))
 			in(i, 2, 4)
 		})
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

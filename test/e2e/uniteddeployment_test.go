@@ -208,7 +208,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		Eventually(func() string {
 			return u.kubectl("get", "ud", "web", "-o", `jsonpath={.status.conditions[?(@.type=="UnitedDeploymentUpdated")].status}`)
 		}).Should(Equal("True"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("names a zone that is misspelt, and the pods that wait for it", func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -216,7 +216,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		u.apply(manifest("typo", 2, "nginx:1.20", "", []string{zones[0], "no-such-zone"}, ""))
 		Eventually(placing).WithArguments(u, "typo").Should(MatchRegexp(`^False NoNodes .*: subset-b\.$`))
 		Eventually(func() map[string]int { return placed(u, "typo", nodes) }).Should(Equal(map[string]int{zones[0]: 1}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("moves pods out of a zone that is cordoned, once", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -248,7 +248,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		u.kubectl("scale", "ud", "shop", "--replicas=6")
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4, zones[1]: 2}))
 		line.end()
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("has others stand in for the pods of a zone with a taint, and goes back when it has room", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
@@ -280,5 +280,5 @@ var _ = Describe("a UnitedDeployment", func() {
 		Eventually(func() map[string]int { return placed(u, "shop", nodes) }).Should(Equal(map[string]int{zones[0]: 4}), "those that stood in go, once the others have run for a while")
 		Eventually(status).Should(MatchRegexp("^4 4 0? True$"))
 		line.end()
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -3,8 +3,14 @@
 package local
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +76,51 @@ func (c *Cluster) Status(ctx context.Context) Status {
 	}
 	status.Healthy = true
 	return status
+}
+
+// An EndedProcess is one that Start starts, and that does not run.
+type EndedProcess struct {
+	Name string
+	// Why is the last line of its log that says why a program ends, or the end of the log. The log has the runs before, too: of a
+	// process that was killed after a run that failed, it is why that run ended.
+	Why string
+}
+
+// ListEnded returns the processes that Start starts, and that do not run.
+func (c *Cluster) ListEnded() ([]EndedProcess, error) {
+	missing, err := c.missing()
+	if err != nil {
+		return nil, err
+	}
+	var ended []EndedProcess
+	for _, spec := range c.State.Processes {
+		if slices.Contains(missing, spec.Name) {
+			ended = append(ended, EndedProcess{spec.Name, cmp.Or(readFatalLine(spec.Log), tail(spec.Log))})
+		}
+	}
+	return ended, nil
+}
+
+// fatalLine is how klog and Go say why a program ends. Stacks of all its goroutines follow.
+var fatalLine = regexp.MustCompile(`^(F[0-9]{4} |panic: |fatal error: )`)
+
+// readFatalLine returns the last line of a log that says why the program ended, or "".
+func readFatalLine(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	last, lines := "", bufio.NewReader(file)
+	for {
+		line, err := lines.ReadString('\n')
+		if fatalLine.MatchString(line) {
+			last = strings.TrimSpace(line)
+		}
+		if err != nil {
+			return last
+		}
+	}
 }
 
 func listNodes(ctx context.Context, client kubernetes.Interface) ([]NodeStatus, error) {
