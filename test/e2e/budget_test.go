@@ -172,7 +172,7 @@ var _ = Describe("a PodUnavailableBudget", func() {
 		}).Should(ContainSubstring("denied the request"))
 	}, SpecTimeout(10*time.Minute))
 
-	It("gives way to who may break the glass, with a reason, and everybody can see it", Serial, func(ctx SpecContext) {
+	It("gives way to who may break the glass, with a reason, and everybody can see it", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(deployment("web", 2))
 		u.apply(budget("v1beta1", "web", "selector: {matchLabels: {app: web}}", "maxUnavailable: 0"))
@@ -197,7 +197,7 @@ settings := {"breakGlass": {"users": ["firefighter"]}}
 	}, SpecTimeout(10*time.Minute))
 })
 
-var _ = Describe("rules of users about deletions", Serial, func() {
+var _ = Describe("rules of users about deletions", func() {
 	pods := func(u *user, n int, labels string) {
 		for i := range n {
 			u.apply(fmt.Sprintf(`
@@ -239,7 +239,7 @@ spec:
 		u.kubectl("delete", "pod", "one-1", "--wait=false")
 	}, SpecTimeout(6*time.Minute))
 
-	It("break the circuit when too many go", func(ctx SpecContext) {
+	It("break the circuit when too many go", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
 		pods(u, 24, "shop: web")
 		u.bundle("delete-breaker", example("delete-breaker"))

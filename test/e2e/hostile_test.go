@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -49,15 +51,14 @@ spec:
 		Eventually(func() string { return u.kubectl("get", "cloneset", "web", "-o", "jsonpath={.status.readyReplicas}") }).Should(Equal("2"))
 		hostile, healthy := names()[0], names()[1]
 
+		pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: hostile}}
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		before := restartsOf(ctx)
 		for _, text := range []string{"null", "[]", "0", `""`, "{", `{"` + set.Name + `":null}`, `{"` + set.Name + `":[null]}`, strings.Repeat("[", 20_000)} {
-			for _, key := range []string{
+			annotate(ctx, shared.k8s, pod, text,
 				v1beta1.SidecarSetInPlaceUpdateStateKey, v1beta1.SidecarSetHashKey, v1beta1.SidecarSetHashWithoutImageKey, v1beta1.SidecarSetWorkingHotUpgradeKey,
 				v1beta1.InPlaceUpdateStateKey, v1beta1.InPlaceUpdateGraceKey, v1beta1.RuntimeContainerMetaKey, v1beta1.MatchedWorkloadSpreadKey,
-				v1beta1.ContainerProbeContextKey, v1beta1.PodProbeMarkerListKey,
-			} {
-				u.kubectl("annotate", "pod", hostile, "--overwrite", key+"="+text)
-			}
+				v1beta1.ContainerProbeContextKey, v1beta1.PodProbeMarkerListKey)
 		}
 		u.kubectl("patch", "sidecarset", set.Name, "--type=json", "-p", `[{"op": "replace", "path": "/spec/containers/0/image", "value": "busybox:1.35"}]`)
 		u.kubectl("patch", "cloneset", "web", "--type=json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:1.29"}]`)

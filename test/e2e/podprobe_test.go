@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("a PodProbeMarker", func() {
-	It("marks game servers by whether they have players, which a policy reads", Serial, Label("smoke"), func(ctx SpecContext) {
+	It("marks game servers by whether they have players, which a policy reads", Label("smoke"), func(ctx SpecContext) {
 		u := newUser(ctx)
 		if !shared.real {
 			Skip("simulated nodes run no probes")

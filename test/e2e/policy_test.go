@@ -89,7 +89,12 @@ spec:
 %[4]s`, name, replicas, image, strings.Join(more, "\n"))
 }
 
-var _ = Describe("policies of users", Serial, func() {
+// inNamespace has a bundle decide in the user's namespace alone, since other specs go on beside it.
+func (u *user) inNamespace(spec *policy.ClusterPolicyBundleSpec) {
+	spec.Mode, spec.Canary = policy.PolicyModeCanary, &policy.PolicyCanary{Namespaces: []string{u.namespace}}
+}
+
+var _ = Describe("policies of users", func() {
 	It("freeze a running rollout, say so, and let it go on", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("shop", 6, "nginx:1.20"))
@@ -169,7 +174,7 @@ settings := {"readinessGate": "WhereServed"} if input.workload.namespace == "` +
 		u := newUser(ctx)
 		u.apply(web("zones", 6, "nginx:1.20"))
 		Eventually(u.status).WithArguments("zones").Should(Equal(settled(6)))
-		u.bundle("one-zone-at-a-time", example("one-zone-at-a-time"))
+		u.bundle("one-zone-at-a-time", example("one-zone-at-a-time"), u.inNamespace)
 		order := u.updateOrder("zones", web("zones", 6, "nginx:1.21"), func(name string) string {
 			return u.pods("zones")[name].Labels["topology.kubernetes.io/zone"]
 		})
@@ -189,7 +194,7 @@ settings := {"readinessGate": "WhereServed"} if input.workload.namespace == "` +
 				u.kubectl("label", "pod", name, "tier=gold")
 			}
 		}
-		u.bundle("gold-last", example("gold-last"))
+		u.bundle("gold-last", example("gold-last"), u.inNamespace)
 		order := u.updateOrder("tiers", web("tiers", 5, "nginx:1.21"), func(name string) string { return u.pods("tiers")[name].Labels["tier"] })
 		Expect(order).To(Equal([]string{"", "", "", "gold", "gold"}))
 	}, SpecTimeout(8*time.Minute))
@@ -250,7 +255,7 @@ spec:
 		Expect(u.refused(manifest)).To(ContainSubstring(place), "an update is not checked")
 	}, SpecTimeout(10*time.Minute))
 
-	It("that use up all memory while they are checked are refused, and cost the manager nothing", func(ctx SpecContext) {
+	It("that use up all memory while they are checked are refused, and cost the manager nothing", Serial, func(ctx SpecContext) {
 		if !shared.real {
 			Skip("the manager runs on this machine, without a limit of memory")
 		}
@@ -269,7 +274,7 @@ test_long_strings if {
 		Expect(managerRestarts(ctx)).To(Equal(before))
 	}, SpecTimeout(10*time.Minute))
 
-	It("that never end cost no more than their deadline, hold what they were asked about, and are given up", func(ctx SpecContext) {
+	It("that never end cost no more than their deadline, hold what they were asked about, and are given up", Serial, func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("patient", 3, "nginx:1.20"))
 		Eventually(u.status).WithArguments("patient").Should(Equal(settled(3)))
@@ -277,9 +282,7 @@ test_long_strings if {
 		b := u.bundle("loop-"+u.namespace, map[string]string{"loop.rego": `package extend.rollout.` + pkg + `
 hold contains {"reason": "Loop", "message": "This is never reached."} if {
 	input.workload.namespace == "` + u.namespace + `"
-` + endless}, func(spec *policy.ClusterPolicyBundleSpec) { // elsewhere other specs roll out meanwhile
-			spec.Mode, spec.Canary = policy.PolicyModeCanary, &policy.PolicyCanary{Namespaces: []string{u.namespace}}
-		})
+` + endless}, u.inNamespace)
 		Expect(meta.IsStatusConditionTrue(b.Status.Conditions, policy.PolicyBundleReady)).To(BeTrue(), "%v", b.Status)
 		u.apply(web("patient", 3, "nginx:1.21"))
 		By("rolling the bundle back after it was late too often")

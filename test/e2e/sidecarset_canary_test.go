@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,59 +83,61 @@ spec:
 	}
 	const all, canary, rest = "app=nginx", "app=nginx,canary.release=true", "app=nginx,canary.release!=true"
 
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		It("goes by the selector, the partition and the pause of the tutorial, in "+version, func(ctx SpecContext) {
-			u := newUser(ctx)
-			in := func(manifest string) string {
-				return strings.ReplaceAll(manifest, "apps.kruise.io/v1alpha1", "apps.kruise.io/"+version)
-			}
-			set := "sidecarsets." + version + ".apps.kruise.io"
-			apply(u, in(tutorial("1165-sidecarset.yaml")))
-			Eventually(u.kubectl).WithArguments("get", set, "test-sidecarset").Should(MatchRegexp(`NAME +MATCHED +UPDATED +READY +AGE\ntest-sidecarset +0 +0 +0 `))
-			u.apply(pods)
-			Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 4 4"))
-			Expect(running(u, "sidecar1", all)).To(Equal("[busybox:latest True:4]"))
+	It("goes by the selector, the partition and the pause of the tutorial, whichever version of the API writes it", func(ctx SpecContext) {
+		u := newUser(ctx)
+		versions := []string{"v1alpha1", "v1beta1"}
+		// in has one version write after the other.
+		in := func(manifest string) string {
+			slices.Reverse(versions)
+			return strings.ReplaceAll(manifest, "apps.kruise.io/v1alpha1", "apps.kruise.io/"+versions[0])
+		}
+		apply(u, in(tutorial("1165-sidecarset.yaml")))
+		for _, version := range versions {
+			Eventually(u.kubectl).WithArguments("get", "sidecarsets."+version+".apps.kruise.io", "test-sidecarset").Should(MatchRegexp(`NAME +MATCHED +UPDATED +READY +AGE\ntest-sidecarset +0 +0 +0 `))
+		}
+		u.apply(pods)
+		Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 4 4"))
+		Expect(running(u, "sidecar1", all)).To(Equal("[busybox:latest True:4]"))
 
-			By("updating the pods with the label of the canary, and no other")
-			u.apply(in(tutorial("1453-sidecarset-transfer.yaml")))
-			u.apply(strings.Replace(strings.SplitN(pods, "---", 2)[0], "app: nginx", "app: nginx\n    canary.release: 'true'", 1))
-			Eventually(running).WithArguments(u, "sidecar1", canary).Should(Equal("[busybox:1.35.0 True:1]"))
-			Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
-			Consistently(running).WithArguments(u, "sidecar1", rest).WithTimeout(3 * time.Second).Should(Equal("[busybox:latest True:3]"))
-			show(u, "a canary by selector, "+version)
+		By("updating the pods with the label of the canary, and no other")
+		u.apply(in(tutorial("1453-sidecarset-transfer.yaml")))
+		u.apply(strings.Replace(strings.SplitN(pods, "---", 2)[0], "app: nginx", "app: nginx\n    canary.release: 'true'", 1))
+		Eventually(running).WithArguments(u, "sidecar1", canary).Should(Equal("[busybox:1.35.0 True:1]"))
+		Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
+		Consistently(running).WithArguments(u, "sidecar1", rest).WithTimeout(3 * time.Second).Should(Equal("[busybox:latest True:3]"))
+		show(u, "a canary by selector")
 
-			By("updating none while it is paused, though new pods get what is new")
-			paused := tutorial("1393-sidecarset-partition.yaml")
-			_, strategy, _ := strings.Cut(paused, "  updateStrategy:\n")
-			release := func(strategy string) {
-				GinkgoHelper()
-				before, after, _ := strings.Cut(in(tutorial("1453-sidecarset-transfer.yaml")), "    type: RollingUpdate\n    selector:\n      matchLabels:\n        canary.release: 'true'\n")
-				u.apply(before + strategy + after)
-			}
-			release(strategy)
-			u.kubectl("delete", "pod", "test-pod")
-			u.kubectl("scale", "deployment", "nginx", "--replicas=4")
-			Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
-			Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:1 busybox:latest True:3]"))
+		By("updating none while it is paused, though new pods get what is new")
+		paused := tutorial("1393-sidecarset-partition.yaml")
+		_, strategy, _ := strings.Cut(paused, "  updateStrategy:\n")
+		release := func(strategy string) {
+			GinkgoHelper()
+			before, after, _ := strings.Cut(in(tutorial("1453-sidecarset-transfer.yaml")), "    type: RollingUpdate\n    selector:\n      matchLabels:\n        canary.release: 'true'\n")
+			u.apply(before + strategy + after)
+		}
+		release(strategy)
+		u.kubectl("delete", "pod", "test-pod")
+		u.kubectl("scale", "deployment", "nginx", "--replicas=4")
+		Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
+		Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:1 busybox:latest True:3]"))
 
-			By("updating none where the partition is larger than the number of pods, and all but as many where it is not")
-			release(strings.Replace(strategy, "paused: true", "paused: false", 1))
-			Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
-			Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:1 busybox:latest True:3]"))
-			release("    type: RollingUpdate\n    partition: 2\n")
-			Eventually(running).WithArguments(u, "sidecar1", all).Should(Equal("[busybox:1.35.0 True:2 busybox:latest True:2]"))
-			Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:2 busybox:latest True:2]"))
-			release("    type: RollingUpdate\n    partition: 25%\n    maxUnavailable: 2\n")
-			Eventually(running).WithArguments(u, "sidecar1", all).Should(Equal("[busybox:1.35.0 True:3 busybox:latest True:1]"))
-			show(u, "a partition, "+version)
+		By("updating none where the partition is larger than the number of pods, and all but as many where it is not")
+		release(strings.Replace(strategy, "paused: true", "paused: false", 1))
+		Eventually(u.sidecars).WithArguments("test-sidecarset").Should(Equal("4 1 4"))
+		Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:1 busybox:latest True:3]"))
+		release("    type: RollingUpdate\n    partition: 2\n")
+		Eventually(running).WithArguments(u, "sidecar1", all).Should(Equal("[busybox:1.35.0 True:2 busybox:latest True:2]"))
+		Consistently(running).WithArguments(u, "sidecar1", all).WithTimeout(3 * time.Second).Should(Equal("[busybox:1.35.0 True:2 busybox:latest True:2]"))
+		release("    type: RollingUpdate\n    partition: 25%\n    maxUnavailable: 2\n")
+		Eventually(running).WithArguments(u, "sidecar1", all).Should(Equal("[busybox:1.35.0 True:3 busybox:latest True:1]"))
+		show(u, "a partition")
 
-			By("saying the same in each version")
-			for _, path := range []string{"{.spec.updateStrategy.partition}", "{.spec.updateStrategy.maxUnavailable}", "{.status}"} {
-				Expect(u.kubectl("get", "sidecarsets.v1alpha1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)).
-					To(Equal(u.kubectl("get", "sidecarsets.v1beta1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)))
-			}
-		}, SpecTimeout(10*time.Minute))
-	}
+		By("saying the same in each version")
+		for _, path := range []string{"{.spec.updateStrategy.partition}", "{.spec.updateStrategy.maxUnavailable}", "{.status}"} {
+			Expect(u.kubectl("get", "sidecarsets.v1alpha1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)).
+				To(Equal(u.kubectl("get", "sidecarsets.v1beta1.apps.kruise.io", "test-sidecarset", "-o", "jsonpath="+path)))
+		}
+	}, SpecTimeout(10*time.Minute))
 
 	It("gives new pods with a label what a canary of it says, in place of its own", func(ctx SpecContext) {
 		u := newUser(ctx)

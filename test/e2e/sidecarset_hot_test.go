@@ -45,8 +45,9 @@ func loadHotUpgradeSample(ctx context.Context, root string, cluster *local.Clust
 }
 
 // The section of the tutorial about hot upgrades, with its SidecarSet and its CloneSet as they
-// stand. Stand-ins have the names of its images. The SidecarSet is for the whole cluster.
-var _ = Describe("an upgrade of a proxy", Serial, func() {
+// stand. Stand-ins have the names of its images. The SidecarSet has one name in the cluster, so that one
+// spec follows another; its pods have a label that no other spec's have.
+var _ = Describe("an upgrade of a proxy", Ordered, ContinueOnFailure, func() {
 	const sample = hotUpgradeSample
 	needsItsImages := func() {
 		GinkgoHelper()

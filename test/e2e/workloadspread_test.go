@@ -146,7 +146,7 @@ var _ = Describe("a WorkloadSpread", func() {
 		}, SpecTimeout(8*time.Minute))
 	}
 
-	It("spreads the pods of a kind that the administrator lists, without a restart", Serial, func(ctx SpecContext) {
+	It("spreads the pods of a kind that the administrator lists, without a restart", func(ctx SpecContext) {
 		u := newUser(ctx)
 		zones, nodes := zones(u)
 		u.apply(games)
