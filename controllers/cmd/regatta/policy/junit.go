@@ -94,7 +94,14 @@ func (o outcome) writeJUnit(out io.Writer) error {
 		file := fileOf(x.Place)
 		yaml.addCase(junitCase{Class: file, Name: x.Name, File: file, Failure: newJUnitFailure(x.Problems)})
 	}
-	return printJUnit(out, stages, rego, yaml)
+	if o.Mutants == nil {
+		return printJUnit(out, stages, rego, yaml)
+	}
+	changes := junitSuite{Name: "mutants", Tests: o.Mutants.Killed}
+	for _, m := range o.Mutants.Survived {
+		changes.addCase(junitCase{Class: m.File, Name: fmt.Sprintf("%d:%d: %s", m.Row, m.Col, m.Change), File: m.File, Failure: newJUnitFailure([]string{"no test and no case notices it"})})
+	}
+	return printJUnit(out, stages, rego, yaml, changes)
 }
 
 // fileOf is the file of file:row:col.

@@ -29,6 +29,7 @@ type trial struct {
 	coverage bool
 	minimum  float64
 	verbose  bool
+	mutation mutation
 	form     *output.Form
 }
 
@@ -42,15 +43,26 @@ func (c *commands) newTestCommand() *cobra.Command {
 files that end with _test.rego, and its cases, which are YAML files below a folder
 named cases: a question, and the part of the answer that is known.
 
-With --watch it runs them again whenever a file changes, until it is interrupted.`,
+With --watch it runs them again whenever a file changes, until it is interrupted.
+
+With --mutate it changes the rules once they pass, one change at a time: it removes a
+rule, takes a condition for true or negates it, replaces a comparison by another one,
+and changes a number, a text or a boolean. It runs all tests and cases for each change
+and prints the changes for which none of them fails: nobody would notice if the policy
+said that. A change that the compiler refuses does not count. It takes about half a
+second for each change.`,
 		Example: `  regatta policy test change-freeze --min 90
   regatta policy test change-freeze --watch
-  regatta policy test change-freeze -o junit > report.xml`,
+  regatta policy test change-freeze -o junit > report.xml
+  regatta policy test change-freeze --mutate --min-killed 80`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.path = args[0]
 			if t.minimum < 0 || t.minimum > 100 {
 				return exit.UsageError(errors.New("--min is a percentage, from 0 to 100"))
+			}
+			if err := t.mutation.checkFlags(cmd); err != nil {
+				return err
 			}
 			if !again {
 				return c.runTests(cmd, t)
@@ -67,6 +79,7 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 	}
 	t.kind.addFlags(cmd)
 	t.form.AddTo(cmd)
+	t.mutation.addFlags(cmd)
 	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
 	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
 	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass too")
@@ -78,7 +91,8 @@ With --watch it runs them again whenever a file changes, until it is interrupted
 type outcome struct {
 	Path string `json:"path"`
 	gate.Report
-	Cases []caseOutcome `json:"cases,omitempty"`
+	Cases   []caseOutcome `json:"cases,omitempty"`
+	Mutants *mutants      `json:"mutants,omitempty"`
 }
 
 type caseOutcome struct {
@@ -120,10 +134,18 @@ func (c *commands) runTests(cmd *cobra.Command, t trial) error {
 	if o.Cases, err = c.runCases(cmd, t, b, builtin); err != nil {
 		return err
 	}
+	failed := o.failureError(t.minimum)
+	if t.mutation.enabled && failed == nil {
+		found, err := c.runMutants(cmd, t, b, builtin)
+		if err != nil {
+			return err
+		}
+		o.Mutants, failed = &found, found.failureError(t.mutation.minimum)
+	}
 	if err := o.printOutcome(cmd.OutOrStdout(), t); err != nil {
 		return err
 	}
-	return o.failureError(t.minimum)
+	return failed
 }
 
 // failureError is an error if something failed.
@@ -212,6 +234,9 @@ func (o outcome) printOutcome(out io.Writer, t trial) error {
 			fmt.Fprintf(out, "%s: no test evaluates this\n", m)
 		}
 		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.CoveredPercent(), formatCount(c.Lines, "line"))
+	}
+	if o.Mutants != nil {
+		o.Mutants.printText(out, t.path)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // simulation.
 const often = 100 * time.Millisecond
 
-// Progress is a line on a terminal about how far a simulation is. The next line is written over it. A
+// Progress is a line on a terminal about how far a simulation or another long command is. The next line is written over it. A
 // nil Progress prints nothing.
 type Progress struct {
 	out   io.Writer
@@ -35,6 +35,11 @@ func (p *Progress) ReportGrowth(now simulation.Progress) {
 // ReportRollout reports the progress of a rollout.
 func (p *Progress) ReportRollout(now simulation.Progress) {
 	p.writeLine("wave %d at %s: %d of %d pods updated", now.Wave, now.At.Format(time.RFC3339), now.Updated, now.Replicas)
+}
+
+// ReportCount reports how many of something are done.
+func (p *Progress) ReportCount(what string, done, all int) {
+	p.writeLine("%s: %d of %d", what, done, all)
 }
 
 // ClearLine clears the line before other output is written.
