@@ -153,8 +153,8 @@ func hostileObjects(ctx context.Context, u *user, name string) (out []*metav1.Pa
 	return out
 }
 
-// annotate writes a text to all keys of an object, or to halves of them where a webhook refuses them together.
-func annotate(ctx context.Context, c client.Client, o *metav1.PartialObjectMetadata, text string, keys ...string) (written int) {
+// writeAnnotations writes a text to all keys of an object, or to halves of them where a webhook refuses them together.
+func writeAnnotations(ctx context.Context, c client.Client, o *metav1.PartialObjectMetadata, text string, keys ...string) (written int) {
 	all := map[string]string{}
 	for _, key := range keys {
 		all[key] = text
@@ -168,7 +168,7 @@ func annotate(ctx context.Context, c client.Client, o *metav1.PartialObjectMetad
 		return 0
 	}
 	half := len(keys) / 2
-	return annotate(ctx, c, o, text, keys[:half]...) + annotate(ctx, c, o, text, keys[half:]...)
+	return writeAnnotations(ctx, c, o, text, keys[:half]...) + writeAnnotations(ctx, c, o, text, keys[half:]...)
 }
 
 var _ = Describe("an annotation that no manager wrote, on an object of any kind", SpecPriority(1), func() {
@@ -215,7 +215,7 @@ var _ = Describe("an annotation that no manager wrote, on an object of any kind"
 			all.Go(func() {
 				defer GinkgoRecover()
 				for _, text := range []string{"null", "[]", "-1", "{", `{"a":null}`, `{"hostile":[null]}`, `[{"name":null}]`, strings.Repeat("[", 4_000)} {
-					n := annotate(ctx, fast, o, text, hostileKeys()...)
+					n := writeAnnotations(ctx, fast, o, text, hostileKeys()...)
 					mu.Lock()
 					written += n
 					kinds[o.Kind] = kinds[o.Kind] || n > 0

@@ -55,7 +55,7 @@ spec:
 		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		before := restartsOf(ctx)
 		for _, text := range []string{"null", "[]", "0", `""`, "{", `{"` + set.Name + `":null}`, `{"` + set.Name + `":[null]}`, strings.Repeat("[", 20_000)} {
-			annotate(ctx, shared.k8s, pod, text,
+			writeAnnotations(ctx, shared.k8s, pod, text,
 				v1beta1.SidecarSetInPlaceUpdateStateKey, v1beta1.SidecarSetHashKey, v1beta1.SidecarSetHashWithoutImageKey, v1beta1.SidecarSetWorkingHotUpgradeKey,
 				v1beta1.InPlaceUpdateStateKey, v1beta1.InPlaceUpdateGraceKey, v1beta1.RuntimeContainerMetaKey, v1beta1.MatchedWorkloadSpreadKey,
 				v1beta1.ContainerProbeContextKey, v1beta1.PodProbeMarkerListKey)

@@ -11,21 +11,36 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubectl/pkg/cmd/annotate"
+	"k8s.io/kubectl/pkg/cmd/apply"
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/label"
+	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/scale"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/ptr"
 )
 
-// Commands that specs repeat until they show what is expected. They run in this process, since half of a spec's
-// processor time went to starting kubectl otherwise.
-var repeated = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command{
+// Commands that specs run often, such as those that they repeat until they show what is expected. They run in this
+// process, since half of a spec's processor time went to starting kubectl otherwise.
+var inProcess = map[string]func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command{
 	"get": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
 		return get.NewCmdGet("kubectl", f, s)
 	},
 	"describe": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
 		return describe.NewCmdDescribe("kubectl", f, s)
 	},
+	"apply": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return apply.NewCmdApply("kubectl", f, s)
+	},
+	"patch": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command { return patch.NewCmdPatch(f, s) },
+	"label": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command { return label.NewCmdLabel(f, s) },
+	"annotate": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return annotate.NewCmdAnnotate("kubectl", f, s)
+	},
+	"scale": func(f cmdutil.Factory, s genericiooptions.IOStreams) *cobra.Command { return scale.NewCmdScale(f, s) },
 }
 
 // kubectlFailed is what a command of kubectl ends with in place of ending the process.
@@ -35,25 +50,25 @@ var endNoProcess = sync.OnceFunc(func() {
 	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(kubectlFailed{message}) })
 })
 
-// isRepeated reports whether runKubectl can run a command: kubectl get and describe, after flags for the namespace.
-// One that watches goes on until its process is killed.
-func isRepeated(args []string) bool {
+// runsInProcess reports whether runKubectl can run a command, after flags for the namespace. One that watches goes on until its
+// process is killed, and one that reads files does so in a folder of its own.
+func runsInProcess(args []string) bool {
 	for len(args) > 2 && args[0] == "-n" {
 		args = args[2:]
 	}
-	if len(args) == 0 || repeated[args[0]] == nil {
+	if len(args) == 0 || inProcess[args[0]] == nil {
 		return false
 	}
 	for _, arg := range args {
-		if arg == "-w" || strings.HasPrefix(arg, "--watch") || arg == "-f" || strings.HasPrefix(arg, "--filename") {
+		if arg == "-w" || strings.HasPrefix(arg, "--watch") || arg == "-f" || strings.HasPrefix(arg, "--filename") || strings.HasPrefix(arg, "--patch-file") {
 			return false
 		}
 	}
 	return true
 }
 
-// runKubectl runs a command of kubectl in this process and returns all that it prints.
-func runKubectl(kubeconfig string, args []string) (out string, err error) {
+// runKubectl runs a command of kubectl in this process, without a standard input, and returns all that it prints.
+func runKubectl(kubeconfig string, args ...string) (out string, err error) {
 	endNoProcess()
 	var printed bytes.Buffer
 	defer func() {
@@ -68,11 +83,15 @@ func runKubectl(kubeconfig string, args []string) (out string, err error) {
 	}()
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = ptr.To(kubeconfig)
+	flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.WarningHandler = rest.NewWarningWriter(&printed, rest.WarningWriterOptions{Deduplicate: true})
+		return config
+	})
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed}
 	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
-	for _, command := range repeated {
+	for _, command := range inProcess {
 		root.AddCommand(command(factory, streams))
 	}
 	root.SetArgs(args)

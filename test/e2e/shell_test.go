@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -47,8 +48,8 @@ func newUser(ctx context.Context) *user {
 }
 
 func (u *user) try(name string, args ...string) (string, error) {
-	if name == "kubectl" && isRepeated(args) {
-		return runKubectl(shared.installed.Kubeconfig, args)
+	if name == "kubectl" && runsInProcess(args) {
+		return runKubectl(shared.installed.Kubeconfig, args...)
 	}
 	path := filepath.Join(shared.installed.Tools, name)
 	if name == "regatta" {
@@ -103,12 +104,13 @@ func (u *user) apply(manifest string) {
 	ran(err, out+"\n"+manifest, "kubectl", []string{"apply", "-f", "-"})
 }
 
+// pipe applies a manifest and returns what kubectl prints.
 func (u *user) pipe(manifest string) (string, error) {
-	command := exec.CommandContext(u.ctx, filepath.Join(shared.installed.Tools, "kubectl"), "-n", u.namespace, "apply", "-f", "-")
-	command.Env = shared.installed.Env(shared.programs)
-	command.Stdin = strings.NewReader(manifest)
-	out, err := command.CombinedOutput()
-	return string(out), err
+	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		return "", err
+	}
+	return runKubectl(shared.installed.Kubeconfig, "-n", u.namespace, "apply", "-f", file)
 }
 
 // why asks regatta why.
