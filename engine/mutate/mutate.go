@@ -6,6 +6,7 @@ package mutate
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,16 +34,16 @@ type Mutant struct {
 // ListMutants returns the mutants of a bundle, by their places. These are its changes:
 //
 //   - a rule is removed, unless it is a default;
-//   - a condition of a body is true, or is negated;
+//   - a condition is true, or is negated;
 //   - a comparison is another one;
 //   - a number, a string or a boolean that a rule uses is another one, unless it is in an object: objects are answers
 //     and messages.
 //
-// Tests are not changed, nor are the conditions of an else.
+// Tests are not changed, nor is an else without braces, whose parts have no place of their own.
 func ListMutants(b *bundle.Bundle) []Mutant {
 	var out []Mutant
 	for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
-		l := lister{file: file, source: b.Files[file]}
+		l := lister{file: file, source: b.Files[file], listed: map[Mutant]bool{}, removed: map[int]bool{}, unplaced: map[int]bool{}}
 		for _, rule := range b.Modules[file].Rules {
 			l.addRule(rule)
 		}
@@ -73,53 +74,96 @@ func (m Mutant) MutateBundle(b *bundle.Bundle) (*bundle.Bundle, error) {
 type lister struct {
 	file, source string
 	mutants      []Mutant
+	listed       map[Mutant]bool
+	removed      map[int]bool // offsets of rules
+	// unplaced are the offsets that OPA gives to nodes that begin elsewhere: to what is negated that of its negation, and to all
+	// nodes of an else that of the else.
+	unplaced map[int]bool
 }
 
-// addMutant adds a mutant, unless the location is not that of the node: OPA makes some nodes itself, and gives those of an else
-// the location of the else.
+// addMutant adds a mutant once, unless the location is not that of a text of the file: OPA makes some nodes itself.
 func (l *lister) addMutant(loc *ast.Location, now, change string) {
-	if loc == nil || len(loc.Text) == 0 || bytes.HasPrefix(loc.Text, []byte("else")) || loc.Offset+len(loc.Text) > len(l.source) || l.source[loc.Offset:loc.Offset+len(loc.Text)] != string(loc.Text) {
+	if !l.isPlaced(loc) {
 		return
 	}
-	l.mutants = append(l.mutants, Mutant{File: l.file, Row: loc.Row, Col: loc.Col, Change: change, offset: loc.Offset, was: string(loc.Text), now: now})
+	m := Mutant{File: l.file, Row: loc.Row, Col: loc.Col, Change: change, offset: loc.Offset, was: string(loc.Text), now: now}
+	if !l.listed[m] {
+		l.listed[m] = true
+		l.mutants = append(l.mutants, m)
+	}
+}
+
+func (l *lister) isPlaced(loc *ast.Location) bool {
+	if loc == nil || len(loc.Text) == 0 || loc.Offset < 0 || loc.Offset+len(loc.Text) > len(l.source) {
+		return false
+	}
+	return l.source[loc.Offset:loc.Offset+len(loc.Text)] == string(loc.Text)
 }
 
 func (l *lister) addRule(rule *ast.Rule) {
 	if rule.Default {
 		return
 	}
-	if rule.Location != nil {
-		l.addMutant(rule.Location, "", "the rule "+rule.Head.Name.String()+" is removed")
+	l.removeRule(rule)
+	for otherwise := rule.Else; otherwise != nil; otherwise = otherwise.Else {
+		if otherwise.Location != nil {
+			l.unplaced[otherwise.Location.Offset] = true
+		}
 	}
-	if rule.Head.Value != nil {
-		l.addConstants(rule.Head.Value)
+	for _, term := range append([]*ast.Term{rule.Head.Key, rule.Head.Value}, rule.Head.Args...) {
+		l.addTerm(term)
 	}
-	for ; rule != nil; rule = rule.Else {
-		ast.WalkBodies(rule.Body, func(body ast.Body) bool {
-			for _, e := range body {
-				l.addExpr(e)
-			}
-			return false
-		})
+	ast.WalkBodies(rule, func(body ast.Body) bool {
+		for _, e := range body {
+			l.addExpr(e)
+		}
+		return false
+	})
+}
+
+// removeRule adds the mutant without the rule and the comments right above it: metadata of no rule is an error.
+func (l *lister) removeRule(rule *ast.Rule) {
+	loc := rule.Location
+	if !l.isPlaced(loc) || l.removed[loc.Offset] {
+		return
 	}
+	l.removed[loc.Offset] = true // rules that share a head have one location
+	start := loc.Offset
+	for start > 0 && l.source[start-1] == '\n' {
+		line := strings.LastIndexByte(l.source[:start-1], '\n') + 1
+		if !strings.HasPrefix(l.source[line:], "#") {
+			break
+		}
+		start = line
+	}
+	l.mutants = append(l.mutants, Mutant{
+		File: l.file, Row: loc.Row, Col: loc.Col, Change: "the rule " + rule.Head.Ref().String() + " is removed",
+		offset: start, was: l.source[start : loc.Offset+len(loc.Text)],
+	})
 }
 
 func (l *lister) addExpr(e *ast.Expr) {
-	if _, declared := e.Terms.(*ast.SomeDecl); declared || e.IsAssignment() || isTrue(e) {
+	if isTrue(e) {
 		return
 	}
-	if e.Location != nil {
-		l.addCondition(e, e.Location)
+	_, declares := e.Terms.(*ast.SomeDecl)
+	if !declares && !e.IsAssignment() && l.isPlaced(e.Location) && !l.unplaced[e.Location.Offset] {
+		l.addCondition(e)
 	}
-	if !e.IsCall() {
-		return
-	}
-	operator := e.OperatorTerm().Location
-	if now, ok := otherComparison[e.Operator().String()]; ok && operator != nil {
-		l.addMutant(operator, now, fmt.Sprintf("%s is %s in %s", operator.Text, now, shorten(string(e.Location.Text))))
-	}
-	for _, operand := range e.Operands() {
-		l.addConstants(operand)
+	switch terms := e.Terms.(type) {
+	case *ast.Term:
+		l.addTerm(terms)
+	case []*ast.Term:
+		l.addComparison(terms[0])
+		for _, operand := range terms[1:] {
+			l.addTerm(operand)
+		}
+	case *ast.Every:
+		l.addTerm(terms.Domain)
+	case *ast.SomeDecl:
+		for _, symbol := range terms.Symbols {
+			l.addTerm(symbol)
+		}
 	}
 }
 
@@ -129,60 +173,79 @@ func isTrue(e *ast.Expr) bool {
 	return ok && t.Equal(ast.BooleanTerm(true))
 }
 
-func (l *lister) addCondition(e *ast.Expr, loc *ast.Location) {
+// addCondition adds the mutants of a condition. Each of them uses the variables of the condition, since a variable that nothing uses
+// is an error.
+func (l *lister) addCondition(e *ast.Expr) {
+	loc := e.Location
 	text := string(loc.Text)
-	positive, hasNot := cutNot(text)
-	switch _, every := e.Terms.(*ast.Every); {
-	case e.IsNegated() && hasNot:
-		l.addMutant(loc, positive, fmt.Sprintf("the condition %s is negated", shorten(text)))
-	case hasNot: // the location of what is negated is that of the whole
-		return
-	case !every:
-		l.addMutant(loc, "not "+text, fmt.Sprintf("the condition %s is negated", shorten(text)))
+	negated, isNot := "not { "+text+" }", e.Negated
+	if not, ok := e.Terms.(*ast.Not); ok && not != nil {
+		isNot = true
 	}
-	l.addMutant(loc, "true", fmt.Sprintf("the condition %s is true", shorten(text)))
-}
-
-// cutNot returns a condition without the word not before it, and whether it had one.
-func cutNot(text string) (string, bool) {
-	rest, ok := strings.CutPrefix(text, "not")
-	positive := strings.TrimSpace(rest)
-	return positive, ok && positive != "" && (rest != positive || positive[0] == '(' || positive[0] == '{')
+	if isNot {
+		l.unplaced[loc.Offset] = true
+		positive, ok := strings.CutPrefix(text, "not")
+		if !ok {
+			return
+		}
+		positive = strings.TrimSpace(positive)
+		if inner, ok := strings.CutPrefix(positive, "{"); ok {
+			positive = strings.TrimSuffix(inner, "}")
+		}
+		negated = "({1 | " + positive + "}) == {1}"
+	}
+	l.addMutant(loc, negated, fmt.Sprintf("the condition %s is negated", shortenText(text)))
+	l.addMutant(loc, "({1 | "+text+"}) != {2}", fmt.Sprintf("the condition %s is true", shortenText(text)))
 }
 
 // otherComparison has, for the name of a comparison, the operator that differs from it in one case, or else its opposite.
 var otherComparison = map[string]string{"equal": "!=", "neq": "==", "lt": "<=", "lte": "<", "gt": ">=", "gte": ">"}
 
-// addConstants adds mutants of the constants of a term, but of no object in it.
-func (l *lister) addConstants(term *ast.Term) {
+func (l *lister) addComparison(operator *ast.Term) {
+	if now, ok := otherComparison[operator.String()]; ok && operator.Location != nil && !l.unplaced[operator.Location.Offset] {
+		l.addMutant(operator.Location, now, fmt.Sprintf("%s is %s", operator.Location.Text, now))
+	}
+}
+
+// addTerm adds mutants of the comparisons and constants of a term. Objects are left as they are, and the bodies of comprehensions are
+// walked by themselves.
+func (l *lister) addTerm(term *ast.Term) {
+	if term == nil {
+		return
+	}
 	ast.WalkTerms(term, func(t *ast.Term) bool {
 		switch v := t.Value.(type) {
-		case ast.Object, ast.Ref, *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension:
-			return true // paths of facts are no constants, and bodies of comprehensions are walked by themselves
+		case ast.Object, ast.Ref, *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.TemplateString:
+			return true // paths of facts are no constants
+		case ast.Call:
+			l.addComparison(v[0])
 		case ast.Boolean:
-			l.addConstant(t, fmt.Sprint(!bool(v)))
+			l.addConstant(t, v.String(), fmt.Sprint(!bool(v)))
 		case ast.Number:
 			if n, ok := v.Int64(); ok {
-				l.addConstant(t, fmt.Sprint(n+1))
+				l.addConstant(t, v.String(), fmt.Sprint(n+1))
 			}
 		case ast.String:
-			l.addConstant(t, fmt.Sprintf("%q", string(v)+"~"))
+			if now, err := json.Marshal(string(v) + "~"); err == nil && t.Location != nil && bytes.ContainsAny(t.Location.Text[:min(1, len(t.Location.Text))], "\"`") {
+				l.addConstant(t, string(t.Location.Text), string(now))
+			}
 		}
 		return false
 	})
 }
 
-func (l *lister) addConstant(t *ast.Term, now string) {
-	if t.Location != nil {
-		l.addMutant(t.Location, now, fmt.Sprintf("%s is %s", shorten(string(t.Location.Text)), shorten(now)))
+// addConstant adds the mutant of a constant, unless its location is that of something else.
+func (l *lister) addConstant(t *ast.Term, text, now string) {
+	if t.Location != nil && string(t.Location.Text) == text && !l.unplaced[t.Location.Offset] {
+		l.addMutant(t.Location, now, fmt.Sprintf("%s is %s", shortenText(text), shortenText(now)))
 	}
 }
 
 // maxShown is how many runes of a text a description has at most.
 const maxShown = 60
 
-// shorten returns a text on one line, cut to maxShown runes.
-func shorten(text string) string {
+// shortenText returns a text on one line, cut to maxShown runes.
+func shortenText(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) <= maxShown {
 		return string(runes)

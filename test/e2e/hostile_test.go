@@ -55,10 +55,13 @@ spec:
 		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		before := restartsOf(ctx)
 		for _, text := range []string{"null", "[]", "0", `""`, "{", `{"` + set.Name + `":null}`, `{"` + set.Name + `":[null]}`, strings.Repeat("[", 20_000)} {
-			writeAnnotations(ctx, shared.k8s, pod, text,
+			for _, key := range []string{
 				v1beta1.SidecarSetInPlaceUpdateStateKey, v1beta1.SidecarSetHashKey, v1beta1.SidecarSetHashWithoutImageKey, v1beta1.SidecarSetWorkingHotUpgradeKey,
 				v1beta1.InPlaceUpdateStateKey, v1beta1.InPlaceUpdateGraceKey, v1beta1.RuntimeContainerMetaKey, v1beta1.MatchedWorkloadSpreadKey,
-				v1beta1.ContainerProbeContextKey, v1beta1.PodProbeMarkerListKey)
+				v1beta1.ContainerProbeContextKey, v1beta1.PodProbeMarkerListKey,
+			} {
+				Expect(writeAnnotations(ctx, shared.k8s, pod, text, key)).To(Equal(1), "%s is not written", key)
+			}
 		}
 		u.kubectl("patch", "sidecarset", set.Name, "--type=json", "-p", `[{"op": "replace", "path": "/spec/containers/0/image", "value": "busybox:1.35"}]`)
 		u.kubectl("patch", "cloneset", "web", "--type=json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:1.29"}]`)

@@ -82,7 +82,7 @@ func runKubectl(kubeconfig string, args ...string) (out string, err error) {
 		}
 	}()
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.KubeConfig = ptr.To(kubeconfig)
+	flags.KubeConfig, flags.Timeout = ptr.To(kubeconfig), ptr.To("2m") // nothing else ends a request when the spec is over
 	flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.WarningHandler = rest.NewWarningWriter(&printed, rest.WarningWriterOptions{Deduplicate: true})
 		return config
@@ -97,5 +97,9 @@ func runKubectl(kubeconfig string, args ...string) (out string, err error) {
 	root.SetArgs(args)
 	root.SetOut(&printed)
 	root.SetErr(&printed)
-	return "", root.Execute()
+	if err := root.Execute(); err != nil {
+		printed.WriteString(err.Error())
+		return "", err
+	}
+	return "", nil
 }

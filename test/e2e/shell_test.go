@@ -106,11 +106,18 @@ func (u *user) apply(manifest string) {
 
 // pipe applies a manifest and returns what kubectl prints.
 func (u *user) pipe(manifest string) (string, error) {
-	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+	file, err := os.CreateTemp("", "manifest-*.yaml")
+	if err != nil {
 		return "", err
 	}
-	return runKubectl(shared.installed.Kubeconfig, "-n", u.namespace, "apply", "-f", file)
+	defer func() { _ = os.Remove(file.Name()) }()
+	if _, err := file.WriteString(manifest); err != nil {
+		return "", err
+	}
+	if err := file.Close(); err != nil {
+		return "", err
+	}
+	return runKubectl(shared.installed.Kubeconfig, "-n", u.namespace, "apply", "-f", file.Name())
 }
 
 // why asks regatta why.

@@ -83,7 +83,7 @@ spec:
 	}
 	const all, canary, rest = "app=nginx", "app=nginx,canary.release=true", "app=nginx,canary.release!=true"
 
-	It("goes by the selector, the partition and the pause of the tutorial, whichever version of the API writes it", func(ctx SpecContext) {
+	It("goes by the selector, the partition and the pause of the tutorial, written by both versions of the API in turn", func(ctx SpecContext) {
 		u := newUser(ctx)
 		versions := []string{"v1alpha1", "v1beta1"}
 		// in has one version write after the other.

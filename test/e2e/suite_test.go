@@ -151,7 +151,7 @@ func gates() []string {
 }
 
 // Specs run in several processes, in namespaces of their own. A spec that changes what
-// others see is Serial: a bundle or a SidecarSet for the whole cluster, the installation,
+// others see is Serial: a bundle or a SidecarSet that concerns objects of others, the installation,
 // a manager or a node that stops. The first process runs these when all others have ended.
 //
 // E2E_KUBERNETES is a minor version of Kubernetes for the local cluster, such as 1.34.

@@ -47,11 +47,12 @@ func (m mutation) checkFlags(cmd *cobra.Command) error {
 
 // mutants is the result of a mutation test.
 type mutants struct {
-	// Killed mutants make a test or a case fail. Invalid ones are refused before a test is run, and do not count.
-	Killed  int `json:"killed"`
-	Invalid int `json:"invalid,omitempty"`
-	// Survived are those that no test and no case notices.
+	// Killed is how many mutants make a test or a case fail.
+	Killed int `json:"killed"`
+	// Survived are those that no test and no case notices. Their files are those of the working directory.
 	Survived []mutate.Mutant `json:"survived"`
+	// Invalid are those that are refused before a test is run. They do not count.
+	Invalid []mutate.Mutant `json:"invalid,omitempty"`
 	// Untried is how many mutants were left out.
 	Untried int `json:"untried,omitempty"`
 }
@@ -65,19 +66,27 @@ func (m mutants) killedPercent() float64 {
 
 // failureError is an error if tests notice less than is wanted.
 func (m mutants) failureError(minimum float64) error {
+	if minimum > 0 && m.Killed+len(m.Survived) == 0 {
+		return exit.RefusalErrorf("there is no change that tests and cases could notice, and %g %% are wanted", minimum)
+	}
 	if m.killedPercent() < minimum {
 		return exit.RefusalErrorf("tests and cases notice %.1f %% of the changes, and %g %% are wanted", m.killedPercent(), minimum)
 	}
 	return nil
 }
 
-func (m mutants) printText(out io.Writer, path string) {
+func (m mutants) printText(out io.Writer, verbose bool) {
 	for _, s := range m.Survived {
-		fmt.Fprintf(out, "%s: no test notices that %s\n", bundleFilePath(path, fmt.Sprintf("%s:%d:%d", s.File, s.Row, s.Col)), s.Change)
+		fmt.Fprintf(out, "%s:%d:%d: no test notices that %s\n", s.File, s.Row, s.Col, s.Change)
+	}
+	if verbose {
+		for _, s := range m.Invalid {
+			fmt.Fprintf(out, "%s:%d:%d: it is invalid that %s\n", s.File, s.Row, s.Col, s.Change)
+		}
 	}
 	fmt.Fprintf(out, "mutants: %d of %d killed, %d survived", m.Killed, m.Killed+len(m.Survived), len(m.Survived))
-	if m.Invalid > 0 {
-		fmt.Fprintf(out, ", %d invalid", m.Invalid)
+	if len(m.Invalid) > 0 {
+		fmt.Fprintf(out, ", %d invalid", len(m.Invalid))
 	}
 	if m.Untried > 0 {
 		fmt.Fprintf(out, ", %d not tried", m.Untried)
@@ -85,7 +94,7 @@ func (m mutants) printText(out io.Writer, path string) {
 	fmt.Fprintln(out)
 }
 
-// runMutants tests each mutant of a bundle whose own tests and cases pass.
+// runMutants tests each mutant of a bundle whose own tests and cases pass. With an error it returns what was found until then.
 func (c *commands) runMutants(cmd *cobra.Command, t trial, b, builtin *bundle.Bundle) (out mutants, err error) {
 	all := mutate.ListMutants(b)
 	out.Survived = []mutate.Mutant{}
@@ -99,17 +108,21 @@ func (c *commands) runMutants(cmd *cobra.Command, t trial, b, builtin *bundle.Bu
 	for i, m := range chosen {
 		progress.ReportCount("mutants tested", i, len(chosen))
 		result, err := c.testMutant(cmd, t, m, b, builtin)
-		switch {
-		case cmd.Context().Err() != nil:
-			return out, fmt.Errorf("testing mutants: %w", context.Cause(cmd.Context()))
-		case err != nil:
+		if cmd.Context().Err() != nil {
+			err = fmt.Errorf("testing mutants: %w", context.Cause(cmd.Context()))
+		}
+		if err != nil {
+			out.Untried += len(chosen) - i
 			return out, err
-		case result == mutantKilled:
+		}
+		m.File = bundleFilePath(t.path, m.File)
+		switch result {
+		case mutantKilled:
 			out.Killed++
-		case result == mutantSurvived:
+		case mutantSurvived:
 			out.Survived = append(out.Survived, m)
 		default:
-			out.Invalid++
+			out.Invalid = append(out.Invalid, m)
 		}
 	}
 	return out, nil

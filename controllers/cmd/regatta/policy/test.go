@@ -45,12 +45,12 @@ named cases: a question, and the part of the answer that is known.
 
 With --watch it runs them again whenever a file changes, until it is interrupted.
 
-With --mutate it changes the rules once they pass, one change at a time: it removes a
-rule, takes a condition for true or negates it, replaces a comparison by another one,
-and changes a number, a text or a boolean. It runs all tests and cases for each change
-and prints the changes for which none of them fails: nobody would notice if the policy
-said that. A change that the compiler refuses does not count. It takes about half a
-second for each change.`,
+With --mutate it changes the rules once the tests pass, one change at a time: it
+removes a rule, takes a condition for true or negates it, replaces a comparison by
+another one, and changes a number, a text or a boolean. It runs all tests and cases
+for each change and prints the changes for which none of them fails: nobody would
+notice if the policy said that. A change that the gate refuses is invalid and does not
+count. Each change takes about half a second.`,
 		Example: `  regatta policy test change-freeze --min 90
   regatta policy test change-freeze --watch
   regatta policy test change-freeze -o junit > report.xml
@@ -82,7 +82,7 @@ second for each change.`,
 	t.mutation.addFlags(cmd)
 	cmd.Flags().BoolVar(&t.coverage, "coverage", false, "print how many percent of the lines the Rego tests evaluate, and those they do not")
 	cmd.Flags().Float64Var(&t.minimum, "min", 0, "how many percent they must evaluate at least")
-	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass too")
+	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "print tests that pass, and changes that are invalid, too")
 	cmd.Flags().BoolVar(&again, "watch", false, "run them again whenever a file changes")
 	return cmd
 }
@@ -137,10 +137,10 @@ func (c *commands) runTests(cmd *cobra.Command, t trial) error {
 	failed := o.failureError(t.minimum)
 	if t.mutation.enabled && failed == nil {
 		found, err := c.runMutants(cmd, t, b, builtin)
-		if err != nil {
-			return err
+		o.Mutants, failed = &found, err
+		if err == nil {
+			failed = found.failureError(t.mutation.minimum)
 		}
-		o.Mutants, failed = &found, found.failureError(t.mutation.minimum)
 	}
 	if err := o.printOutcome(cmd.OutOrStdout(), t); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (o outcome) printOutcome(out io.Writer, t trial) error {
 		fmt.Fprintf(out, "coverage: %.1f %% of %s\n", c.CoveredPercent(), formatCount(c.Lines, "line"))
 	}
 	if o.Mutants != nil {
-		o.Mutants.printText(out, t.path)
+		o.Mutants.printText(out, t.verbose)
 	}
 	return nil
 }
