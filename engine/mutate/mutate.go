@@ -178,11 +178,8 @@ func isTrue(e *ast.Expr) bool {
 func (l *lister) addCondition(e *ast.Expr) {
 	loc := e.Location
 	text := string(loc.Text)
-	negated, isNot := "not { "+text+" }", e.Negated
-	if not, ok := e.Terms.(*ast.Not); ok && not != nil {
-		isNot = true
-	}
-	if isNot {
+	negated := "not { " + text + " }"
+	if e.IsNegated() {
 		l.unplaced[loc.Offset] = true
 		positive, ok := strings.CutPrefix(text, "not")
 		if !ok {

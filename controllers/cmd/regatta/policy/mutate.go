@@ -57,20 +57,17 @@ type mutants struct {
 	Untried int `json:"untried,omitempty"`
 }
 
-func (m mutants) killedPercent() float64 {
-	if m.Killed+len(m.Survived) == 0 {
-		return 100
-	}
-	return 100 * float64(m.Killed) / float64(m.Killed+len(m.Survived))
-}
-
-// failureError is an error if tests notice less than is wanted.
+// failureError is an error if tests notice less than is wanted, in percent.
 func (m mutants) failureError(minimum float64) error {
-	if minimum > 0 && m.Killed+len(m.Survived) == 0 {
+	valid := m.Killed + len(m.Survived)
+	if minimum == 0 {
+		return nil
+	}
+	if valid == 0 {
 		return exit.RefusalErrorf("there is no change that tests and cases could notice, and %g %% are wanted", minimum)
 	}
-	if m.killedPercent() < minimum {
-		return exit.RefusalErrorf("tests and cases notice %.1f %% of the changes, and %g %% are wanted", m.killedPercent(), minimum)
+	if percent := 100 * float64(m.Killed) / float64(valid); percent < minimum {
+		return exit.RefusalErrorf("tests and cases notice %.1f %% of the changes, and %g %% are wanted", percent, minimum)
 	}
 	return nil
 }
