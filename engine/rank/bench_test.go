@@ -149,7 +149,7 @@ func byPolicy(e *engine.Engine, r *rank.Ranker, p *pods, update, maxUnavailable 
 	}
 	o := r.RankPods(ctx, subject, w, s, p)
 	if o.Outcome != decision.Decided {
-		return nil, fmt.Errorf("%s: %s", o.Outcome, o.Record.Error)
+		return nil, fmt.Errorf("%s: %s", o.Outcome, o.Records[len(o.Records)-1].Error)
 	}
 	order := o.ArrangePods(candidates(p), plan.Scatter, func(i int, key string) string { return p.facts[i].Labels[key] })
 	return walk(p, order, c, min(plan.Limit, update), min(plan.MaxUnavailable, maxUnavailable)), nil

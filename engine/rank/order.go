@@ -15,8 +15,8 @@ type Order struct {
 	// Outcome is decision.Decided if policies gave all places; otherwise the places are those of the
 	// default order.
 	Outcome decision.Outcome
-	// Record is the decision that was made for this order, nil if all places were remembered.
-	Record *decision.Record
+	// Records are the decisions that were made for this order, none if all places were remembered.
+	Records []decision.Record
 }
 
 // Len is the number of pods.

@@ -63,8 +63,12 @@ func New(e *engine.Engine, opts ...Option) *Ranker {
 	return r
 }
 
-// RankPods gives each pod its place. Pods without a remembered place are ranked in one decision;
-// nothing is decided or allocated for a pod that did not change.
+// maxBatch is how many pods one decision is asked about at most. All pods of a large workload exceed what one decision may read, return
+// and take.
+const maxBatch = 2000
+
+// RankPods gives each pod its place. The policies rank pods without a remembered place, at most 2,000 in a decision. Nothing is
+// decided or allocated for a pod that did not change.
 func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
 	m := r.workloadMemo(w.UID)
 	m.mu.Lock()
@@ -99,34 +103,52 @@ func (r *Ranker) encodeQuestion(q *question) (err error) {
 	return err
 }
 
-// rankChanged makes the policies rank the changed pods, or all pods if the new places cannot be
-// compared with the remembered ones.
+// rankChanged makes the policies rank the changed pods. The places of each batch are remembered at once, so after a decision that
+// fails the next round asks about the rest alone.
 func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
-	all := len(changed) == q.pods.Len()
-	out, rec := r.decideRank(q, changed)
-	if rec.Outcome == decision.Decided && !all && (rec.Revision != m.revision || !m.canCompare(out)) {
-		m.forgetPlaces()
-		changed, all = allPositions(q.pods.Len()), true
-		out, rec = r.decideRank(q, changed)
+	if len(changed) == q.pods.Len() {
+		m.forgetPlaces() // none is of use, nor their shape
 	}
-	o.Record, o.Outcome = &rec, rec.Outcome
+	for batch := range slices.Chunk(changed, maxBatch) {
+		out, rec := r.decideRank(q, o, batch)
+		if rec.Outcome == decision.Decided && len(m.pods) > 0 && (rec.Revision != m.revision || !m.canCompare(out)) {
+			r.rankTogether(q, m, o)
+			return
+		}
+		if rec.Outcome != decision.Decided {
+			r.useFallback(q, o, out, batch)
+			return
+		}
+		m.revision = rec.Revision
+		m.rememberPlaces(out, batch, q.pods, o.rows)
+	}
+}
+
+// rankTogether makes the policies rank all pods in one decision, for places that could not be compared otherwise.
+func (r *Ranker) rankTogether(q *question, m *memo, o *Order) {
+	m.forgetPlaces()
+	all := allPositions(q.pods.Len())
+	out, rec := r.decideRank(q, o, all)
 	if rec.Outcome != decision.Decided {
-		// Places of the default order cannot be mixed with those of a policy. They are not remembered, so the
-		// next round decides again.
-		m.forgetPlaces()
-		if !all {
-			changed = allPositions(q.pods.Len())
-			out = r.point.FallbackAnswer(q.inputFor(changed), r.engine.ActiveSnapshot().IsPointExtended(r.point.Name, q.subject))
-		}
-		all := make([]row, len(changed))
-		fillPlaces(out, changed, q.pods, func(n int) *row { return &all[n] })
-		for n, i := range changed {
-			o.rows[i] = &all[n]
-		}
+		r.useFallback(q, o, out, all)
 		return
 	}
 	m.revision = rec.Revision
-	m.rememberPlaces(out, changed, q.pods, o.rows)
+	m.rememberPlaces(out, all, q.pods, o.rows)
+}
+
+// useFallback gives all pods the places of the default order, since they cannot be compared with those of a policy. They are not
+// remembered. out is the fallback for some of the pods.
+func (r *Ranker) useFallback(q *question, o *Order, out points.RankOutput, some []int) {
+	all := allPositions(q.pods.Len())
+	if len(some) < len(all) {
+		out = r.point.FallbackAnswer(q.inputFor(all), r.engine.ActiveSnapshot().IsPointExtended(r.point.Name, q.subject))
+	}
+	rows := make([]row, len(all))
+	fillPlaces(out, all, q.pods, func(i int) *row { return &rows[i] })
+	for i := range rows {
+		o.rows[i] = &rows[i]
+	}
 }
 
 func (q *question) inputFor(which []int) points.RankInput {
@@ -138,12 +160,15 @@ func (q *question) inputFor(which []int) points.RankInput {
 	return in
 }
 
-func (r *Ranker) decideRank(q *question, which []int) (points.RankOutput, decision.Record) {
+// decideRank asks about some pods, and adds the decision to those of the order.
+func (r *Ranker) decideRank(q *question, o *Order, which []int) (points.RankOutput, decision.Record) {
 	var given []term.Given
 	if q.strategy != nil {
 		given = []term.Given{{Field: "workload", Value: q.workload}, {Field: "strategy", Value: q.strategy}}
 	}
-	return engine.Decide(q.ctx, r.engine, r.point, q.subject, q.inputFor(which), given...)
+	out, rec := engine.Decide(q.ctx, r.engine, r.point, q.subject, q.inputFor(which), given...)
+	o.Records, o.Outcome = append(o.Records, rec), rec.Outcome
+	return out, rec
 }
 
 func allPositions(n int) []int {

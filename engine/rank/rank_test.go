@@ -102,9 +102,15 @@ func workload() points.Workload {
 }
 
 // asked counts the pods that each evaluation was about.
-type asked struct{ batches []int }
+type asked struct {
+	batches []int
+	after   func()
+}
 
 func (a *asked) RecordDecision(r decision.Record) {
+	if a.after != nil {
+		defer a.after()
+	}
 	a.batches = append(a.batches, len(r.Input.(points.RankInput).Pods))
 }
 
@@ -151,8 +157,8 @@ func TestRankAsksOnlyAboutWhatChanged(t *testing.T) {
 	if o := step("two changed", 2); len(o.PodHolds(9)) != 1 || o.PodHolds(9)[0].Reason != "Frozen" {
 		t.Errorf("the hold of pod 9 is %v", o.PodHolds(9))
 	}
-	if o := step("the hold is remembered"); len(o.PodHolds(9)) != 1 || o.Record != nil {
-		t.Errorf("the hold of pod 9 is %v, the record %v", o.PodHolds(9), o.Record)
+	if o := step("the hold is remembered"); len(o.PodHolds(9)) != 1 || len(o.Records) != 0 {
+		t.Errorf("the hold of pod 9 is %v, the records %v", o.PodHolds(9), o.Records)
 	}
 	p.facts, p.hashes = p.facts[:90], p.hashes[:90]
 	step("ten are gone")
@@ -211,18 +217,92 @@ func TestWithoutADecisionTheDefaultOrderIsUsedAndNotRemembered(t *testing.T) {
 	good := ask()
 	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
 	bad := ask()
-	if bad.Outcome != decision.Failed || !slices.Equal(log.batches, []int{1}) || bad.Record == nil {
+	if bad.Outcome != decision.Failed || !slices.Equal(log.batches, []int{1}) || len(bad.Records) != 1 {
 		t.Errorf("outcome %s after %v", bad.Outcome, log.batches)
 	}
 	if got, want := names(&bad, p), names(&good, p); !slices.Equal(got, want) {
 		t.Errorf("the order is %v, want the default order %v", got, want)
 	}
-	if again := ask(); again.Outcome != decision.Failed || !slices.Equal(log.batches, []int{20}) {
+	// The places of the other pods are remembered all the same.
+	if again := ask(); again.Outcome != decision.Failed || !slices.Equal(log.batches, []int{1}) {
 		t.Errorf("outcome %s after %v", again.Outcome, log.batches)
 	}
-	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = nil })
-	if o := ask(); o.Outcome != decision.Decided || !slices.Equal(log.batches, []int{20}) {
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	o := ask()
+	if o.Outcome != decision.Decided || !slices.Equal(log.batches, []int{1}) {
 		t.Errorf("outcome %s after %v", o.Outcome, log.batches)
+	}
+	if got, want := names(&o, p), names(&good, p); !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want %v", got, want)
+	}
+}
+
+// Each pod of a workload without an answer is held where a rule of users takes part, those too whose places are remembered.
+func TestWithoutADecisionOfUsersEachPodIsHeld(t *testing.T) {
+	seed := maphash.MakeSeed()
+	e := newEngine(t, policy+"\ncolumns := [] if { some p in input.pods; p.labels.broken == \"yes\"; to_number(\"x\") > 1 }")
+	activate(t, e, goldLast)
+	r := rank.New(e)
+	p := somePods(seed, 20)
+	ask := func(held int) {
+		t.Helper()
+		o := r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		for i := range p.facts {
+			if len(o.PodHolds(i)) != held {
+				t.Fatalf("pod %d has the holds %v, want %d (%s)", i, o.PodHolds(i), held, o.Outcome)
+			}
+		}
+	}
+	ask(0)
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
+	ask(1)
+	p.change(seed, 5, func(f *points.PodFacts) { f.Labels = nil })
+	ask(0)
+}
+
+// A large workload is ranked in batches. What those before a failure gave is remembered, so that a workload gets on however many
+// of its pods are without an answer.
+func TestLargeWorkloadsAreRankedInBatches(t *testing.T) {
+	seed := maphash.MakeSeed()
+	log := &asked{}
+	e := newEngine(t, policy+"\ncolumns := [] if { some p in input.pods; p.labels.broken == \"yes\"; to_number(\"x\") > 1 }", log)
+	r := rank.New(e)
+	p := somePods(seed, 4500)
+	ask := func(outcome decision.Outcome, batches ...int) rank.Order {
+		t.Helper()
+		log.batches = nil
+		o := r.RankPods(context.Background(), decision.Subject{}, workload(), points.Strategy{}, p)
+		if o.Outcome != outcome || !slices.Equal(log.batches, batches) || len(o.Records) != len(batches) {
+			t.Fatalf("%s after %v with %d records, want %s after %v", o.Outcome, log.batches, len(o.Records), outcome, batches)
+		}
+		return o
+	}
+	p.change(seed, 4100, func(f *points.PodFacts) { f.Labels = map[string]string{"broken": "yes"} })
+	bad := ask(decision.Failed, 2000, 2000, 500)
+	ask(decision.Failed, 500)
+	p.change(seed, 4100, func(f *points.PodFacts) { f.Labels = nil })
+	good := ask(decision.Decided, 500)
+	ask(decision.Decided)
+	if got, want := names(&good, p), names(&bad, p); !slices.Equal(got, want) {
+		t.Error("the order of the batches is not the default order")
+	}
+
+	// A batch whose places cannot be compared with those of the batches before.
+	activate(t, e, "package extend.rollout.gold\nrank := {p.name: 1 | some p in input.pods; p.labels.tier == \"gold\"} if { some p in input.pods; p.labels.tier == \"gold\" }")
+	p.change(seed, 4200, func(f *points.PodFacts) { f.Labels = map[string]string{"tier": "gold"} })
+	o := ask(decision.Decided, 2000, 2000, 500, 4500)
+	if got := names(&o, p); got[len(got)-1] != 4200 {
+		t.Errorf("gold is not last, but %d", got[len(got)-1])
+	}
+
+	// A revision that becomes active between two batches.
+	log.after = func() { log.after = nil; activate(t, e, goldLast) }
+	for i := range p.facts {
+		p.change(seed, i, func(f *points.PodFacts) { f.Restarts++ })
+	}
+	o = ask(decision.Decided, 2000, 2000, 4500)
+	if got := names(&o, p); got[len(got)-1] != 4200 {
+		t.Errorf("gold is not last, but %d", got[len(got)-1])
 	}
 }
 

@@ -85,8 +85,8 @@ const pullsAgain = 5 * time.Second
 func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, candidate func(*facts.Pod) bool) orderedCandidates {
 	pods := r.rankablePods(f)
 	places := r.c.ranker.RankPods(ctx, f.Subject, in.Workload, in.Strategy, pods)
-	if places.Record != nil {
-		r.RecordDecision(*places.Record)
+	for _, record := range places.Records {
+		r.RecordDecision(record)
 	}
 	var waiting []int
 	for i, p := range f.Pods {
