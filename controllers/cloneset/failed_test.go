@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
@@ -30,7 +31,9 @@ func TestAFailureIsReportedWhileItLasts(t *testing.T) {
 	}
 	has := func(t *testing.T, s *life, want ...kruise.CloneSetConditionType) {
 		t.Helper()
-		got := s.set().Status.Conditions
+		status := s.set().Status
+		kstatus.RemoveConditions(&status)
+		got := status.Conditions
 		if len(got) != len(want) {
 			t.Fatalf("the conditions are %+v, want %v", got, want)
 		}

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -26,6 +28,8 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	reportFailures(f, res, &status)
 	r.RequeueAfter(updateProgress(f, &status))
 	reportHold(r, f, res, &status)
+	set := r.Workload.(*kruise.CloneSet)
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewCloneSet(set, &status)), set.Generation, f.Now)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/openkruise"
@@ -63,6 +64,8 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 				}
 			}
 			sets2, pods2, revisions2 := all()
+			kstatus.RemoveConditions(&sets2.Items[0].Status) // these are ours
+			sets2.ResourceVersion, sets2.Items[0].ResourceVersion = sets.ResourceVersion, sets.Items[0].ResourceVersion
 			for what, diff := range map[string]string{
 				"sets": cmp.Diff(sets, sets2), "pods": cmp.Diff(pods, pods2), "revisions": cmp.Diff(revisions, revisions2),
 			} {

@@ -12,7 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
@@ -27,6 +29,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		return kruise.WorkloadConditionType(phase)
 	})
 	s.leaveUnnamed(&status)
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewDaemonSet(s.set, &status)), s.set.Generation, f.Now)
 	s.tellWaiting(res)
 	return r.WriteStatus(ctx, &status)
 }

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 )
 
 // The condition and its reasons.
 const (
 	// Stalled is the condition that tells kstatus, and so Argo CD, Flux and others, that the object makes
 	// no progress without a change.
-	Stalled = "Stalled"
+	Stalled = kruise.ConditionStalled
 	// FeatureGateOff is its reason here.
 	FeatureGateOff = "FeatureGateOff"
 )

@@ -56,7 +56,10 @@ var owners = [...]Workload{{
 	New:      func() client.Object { return &kruise.CloneSet{} },
 	NewList:  func() client.ObjectList { return &kruise.CloneSetList{} },
 	Replicas: func(o client.Object) *int32 { return o.(*kruise.CloneSet).Spec.Replicas },
-	View:     func(o client.Object) View { return cloneSet(o.(*kruise.CloneSet)) },
+	View: func(o client.Object) View {
+		set := o.(*kruise.CloneSet)
+		return ViewCloneSet(set, &set.Status)
+	},
 }, {
 	GroupVersionKind: kruise.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Short: []string{"asts"},
 	Counted: true, Acting: true,
@@ -64,7 +67,10 @@ var owners = [...]Workload{{
 	New:      func() client.Object { return &kruise.StatefulSet{} },
 	NewList:  func() client.ObjectList { return &kruise.StatefulSetList{} },
 	Replicas: func(o client.Object) *int32 { return o.(*kruise.StatefulSet).Spec.Replicas },
-	View:     func(o client.Object) View { return statefulSet(o.(*kruise.StatefulSet)) },
+	View: func(o client.Object) View {
+		set := o.(*kruise.StatefulSet)
+		return ViewStatefulSet(set, &set.Status)
+	},
 }, {
 	GroupVersionKind: kruise.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Short: []string{"ads", "daemon"},
 	Acting:    true,
@@ -72,7 +78,10 @@ var owners = [...]Workload{{
 	New:      func() client.Object { return &kruise.DaemonSet{} },
 	NewList:  func() client.ObjectList { return &kruise.DaemonSetList{} },
 	Replicas: func(o client.Object) *int32 { return &o.(*kruise.DaemonSet).Status.DesiredNumberScheduled },
-	View:     func(o client.Object) View { return daemonSet(o.(*kruise.DaemonSet)) },
+	View: func(o client.Object) View {
+		set := o.(*kruise.DaemonSet)
+		return ViewDaemonSet(set, &set.Status)
+	},
 }}
 
 // PodOwners are all kinds whose objects own pods.

@@ -13,6 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
 // View is the state of an object's rollout, in the same form for all kinds.
@@ -29,6 +30,9 @@ type View struct {
 	UpdateRevision string
 	// Strategy describes the limits of the rollout, in a line.
 	Strategy string
+	// KeepsOld is true if the strategy lets pods stay at an old revision that Target counts: OnDelete and NotUpdate, and a
+	// selector of pods or nodes, since the status does not count what that selects.
+	KeepsOld bool
 	// Deadline is why the rollout takes too long, "" if it does not.
 	Deadline   string
 	Conditions []Condition
@@ -48,13 +52,66 @@ func (v View) IsComplete() bool {
 	return v.Observed && v.Pods == v.Wanted && v.Done >= v.Target && v.Available >= v.Target
 }
 
+// IsSettled reports whether nothing is left to do: all pods exist and are available, and all that are to be updated are.
+func (v View) IsSettled() bool {
+	return v.Observed && v.Pods == v.Wanted && v.Available >= v.Wanted && (v.KeepsOld || v.Done >= v.Target)
+}
+
+// troubles are the conditions that report a failure or a hold: by type, the status that means trouble. Those of holds are in
+// holds too.
+var (
+	troubles = map[string]corev1.ConditionStatus{
+		string(kruise.CloneSetConditionFailedScale):      corev1.ConditionTrue,
+		string(kruise.CloneSetConditionFailedUpdate):     corev1.ConditionTrue,
+		string(kruise.StatefulSetFailedCreatePod):        corev1.ConditionTrue,
+		string(kruise.StatefulSetFailedUpdatePod):        corev1.ConditionTrue,
+		string(kruise.StatefulSetVolumeClaimsDiffer):     corev1.ConditionTrue,
+		string(kruise.UnitedDeploymentSubsetFailure):     corev1.ConditionTrue,
+		string(kruise.UnitedDeploymentPlacing):           corev1.ConditionFalse,
+		string(kruise.UnitedDeploymentSubsetUpdated):     corev1.ConditionFalse,
+		string(kruise.UnitedDeploymentSubsetProvisioned): corev1.ConditionFalse,
+		string(appsv1.DeploymentReplicaFailure):          corev1.ConditionTrue,
+		failure.ConditionType:                            corev1.ConditionTrue,
+		kruise.UpdateHeld:                                corev1.ConditionTrue,
+		string(kruise.UnitedDeploymentAllocationHeld):    corev1.ConditionTrue,
+	}
+	holds = map[string]bool{kruise.UpdateHeld: true, string(kruise.UnitedDeploymentAllocationHeld): true}
+)
+
+// IsTrouble reports whether the condition means that something fails or is held.
+func (c Condition) IsTrouble() bool { return c.Status != "" && troubles[c.Type] == c.Status }
+
+// FirstTrouble returns the first condition that reports a failure, or else the first that reports a hold; nil if there is none.
+func (v View) FirstTrouble() *Condition {
+	var held *Condition
+	for i := range v.Conditions {
+		switch c := &v.Conditions[i]; {
+		case !c.IsTrouble():
+		case !holds[c.Type]:
+			return c
+		case held == nil:
+			held = c
+		}
+	}
+	return held
+}
+
+// CompletionText is the state of a complete rollout, in a line.
+func (v View) CompletionText() string {
+	text := fmt.Sprintf("%d of %d pods are updated and available", v.Done, v.Wanted)
+	if v.Target < v.Wanted {
+		text += fmt.Sprintf("; the partition lets %d pods keep their revision", v.Wanted-v.Target)
+	}
+	return text
+}
+
 // ProgressText is the progress of the rollout, in a line.
 func (v View) ProgressText() string {
 	return fmt.Sprintf("%d of %d pods are updated, %d of them available", v.Updated, v.Target, v.Done)
 }
 
-func cloneSet(set *kruise.CloneSet) View {
-	s := &set.Status
+// ViewCloneSet is the view of a CloneSet with a status.
+func ViewCloneSet(set *kruise.CloneSet, s *kruise.CloneSetStatus) View {
 	v := View{
 		Selector: set.Spec.Selector,
 		Wanted:   int(ptr.Deref(set.Spec.Replicas, 1)), Target: int(s.ExpectedUpdatedReplicas),
@@ -62,6 +119,7 @@ func cloneSet(set *kruise.CloneSet) View {
 		Pods:     int(s.Replicas), Available: int(s.AvailableReplicas),
 		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedAvailableReplicas),
 		UpdateRevision: s.UpdateRevision, Strategy: strategyText(set.Spec.UpdateStrategy),
+		KeepsOld: set.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType,
 	}
 	for _, c := range s.Conditions {
 		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
@@ -72,8 +130,9 @@ func cloneSet(set *kruise.CloneSet) View {
 	return v
 }
 
-func statefulSet(set *kruise.StatefulSet) View {
-	s, wanted, partition := &set.Status, int(ptr.Deref(set.Spec.Replicas, 1)), 0
+// ViewStatefulSet is the view of an Advanced StatefulSet with a status.
+func ViewStatefulSet(set *kruise.StatefulSet, s *kruise.StatefulSetStatus) View {
+	wanted, partition := int(ptr.Deref(set.Spec.Replicas, 1)), 0
 	bounds := []string{"RollingUpdate"}
 	switch u := set.Spec.UpdateStrategy; {
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
@@ -96,6 +155,7 @@ func statefulSet(set *kruise.StatefulSet) View {
 		Pods:     int(s.Replicas), Available: int(s.AvailableReplicas),
 		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedAvailableReplicas),
 		UpdateRevision: s.UpdateRevision, Strategy: strings.Join(bounds, ", "),
+		KeepsOld: set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 	}
 	for _, c := range s.Conditions {
 		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
@@ -103,15 +163,15 @@ func statefulSet(set *kruise.StatefulSet) View {
 	return v
 }
 
-func daemonSet(set *kruise.DaemonSet) View {
-	s := &set.Status
-	wanted, partition := int(s.DesiredNumberScheduled), 0
+// ViewDaemonSet is the view of an Advanced DaemonSet with a status.
+func ViewDaemonSet(set *kruise.DaemonSet, s *kruise.DaemonSetStatus) View {
+	wanted, partition, keepsOld := int(s.DesiredNumberScheduled), 0, set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	bounds := []string{"RollingUpdate"}
 	switch u := set.Spec.UpdateStrategy; {
 	case u.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		bounds = []string{onDelete}
 	case u.RollingUpdate != nil:
-		bounds = daemonSetBounds(u.RollingUpdate)
+		bounds, keepsOld = daemonSetBounds(u.RollingUpdate), u.RollingUpdate.Selector != nil
 		if u.RollingUpdate.Partition != nil {
 			partition, _ = budget.ResolveShare(*u.RollingUpdate.Partition, wanted) // admission has validated it
 		}
@@ -121,7 +181,7 @@ func daemonSet(set *kruise.DaemonSet) View {
 		Observed: s.ObservedGeneration >= set.Generation,
 		Pods:     int(s.CurrentNumberScheduled), Available: int(s.NumberAvailable),
 		Updated: int(s.UpdatedNumberScheduled), Done: min(int(s.UpdatedNumberScheduled), int(s.NumberAvailable)),
-		UpdateRevision: s.UpdateRevision, Strategy: strings.Join(bounds, ", "),
+		UpdateRevision: s.UpdateRevision, Strategy: strings.Join(bounds, ", "), KeepsOld: keepsOld,
 	}
 	for _, c := range s.Conditions {
 		v.Conditions = append(v.Conditions, Condition{string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime})
@@ -150,6 +210,88 @@ func daemonSetBounds(r *kruise.RollingUpdateDaemonSet) []string {
 		out = append(out, "paused")
 	}
 	return out
+}
+
+// ViewSidecarSet is the view of a SidecarSet with a status. It counts pods that are ready in place of those that are available: the
+// status has no others.
+func ViewSidecarSet(set *kruise.SidecarSet, s *kruise.SidecarSetStatus) View {
+	matched := int(s.MatchedPods)
+	kept, err := budget.ResolvePartition(set.Spec.UpdateStrategy.Partition, matched)
+	if err != nil {
+		kept = matched // as the manager does: no pod is updated until the partition can be read
+	}
+	v := View{
+		Selector: set.Spec.Selector, Wanted: matched, Target: matched - min(max(kept, 0), matched),
+		Observed: s.ObservedGeneration >= set.Generation, Pods: matched, Available: int(s.ReadyPods),
+		Updated: int(s.UpdatedPods), Done: int(s.UpdatedReadyPods), UpdateRevision: s.LatestRevision,
+		KeepsOld: set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType || set.Spec.UpdateStrategy.Selector != nil,
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, Condition{
+			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+// ViewUnitedDeployment is the view of a UnitedDeployment with a status. It counts pods that are ready in place of those that are
+// available: the status has no others.
+func ViewUnitedDeployment(d *kruise.UnitedDeployment, s *kruise.UnitedDeploymentStatus) View {
+	wanted := wantedOfSubsets(d)
+	v := View{
+		Selector: d.Spec.Selector, Wanted: wanted, Target: max(wanted-keptOfSubsets(d, s), 0),
+		Observed: s.ObservedGeneration >= d.Generation, Pods: int(s.Replicas), Available: int(s.ReadyReplicas),
+		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedReadyReplicas), UpdateRevision: s.UpdatedRevision,
+		KeepsOld: keepsOldInSubsets(&d.Spec.Template),
+	}
+	for _, c := range s.Conditions {
+		v.Conditions = append(v.Conditions, Condition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return v
+}
+
+// wantedOfSubsets is how many pods a UnitedDeployment is to have. It may leave that to its subsets, each of which
+// has a number of its own then.
+func wantedOfSubsets(d *kruise.UnitedDeployment) int {
+	if d.Spec.Replicas != nil || len(d.Spec.Topology.Subsets) == 0 {
+		return int(ptr.Deref(d.Spec.Replicas, 1))
+	}
+	own := 0
+	for _, subset := range d.Spec.Topology.Subsets {
+		if subset.Replicas == nil {
+			return 1
+		}
+		own += subset.Replicas.IntValue()
+	}
+	return own
+}
+
+// keptOfSubsets is how many pods the partitions of subsets keep at their revision. The partition in the status is
+// no measure: a policy that holds a subset raises it. Deployments have no partition.
+func keptOfSubsets(d *kruise.UnitedDeployment, s *kruise.UnitedDeploymentStatus) int {
+	if d.Spec.UpdateStrategy.ManualUpdate == nil || d.Spec.Template.DeploymentTemplate != nil {
+		return 0
+	}
+	kept := 0
+	for _, subset := range s.SubsetStatuses {
+		kept += int(min(max(d.Spec.UpdateStrategy.ManualUpdate.Partitions[subset.Name], 0), subset.Replicas))
+	}
+	return kept
+}
+
+// keepsOldInSubsets reports whether the strategy of the subsets is OnDelete.
+func keepsOldInSubsets(t *kruise.SubsetTemplate) bool {
+	switch {
+	case t.StatefulSetTemplate != nil:
+		return t.StatefulSetTemplate.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	case t.AdvancedStatefulSetTemplate != nil:
+		return t.AdvancedStatefulSetTemplate.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	case t.CloneSetTemplate != nil:
+		return t.CloneSetTemplate.Spec.UpdateStrategy.Type == kruise.OnDeleteCloneSetUpdateStrategyType
+	}
+	return false
 }
 
 // onDelete is the strategy OnDelete in a line.

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -58,7 +61,11 @@ func setRefused(b policy.AnyPolicyBundle, r *refusal) {
 		}
 		setCondition(b, stage, status, policy.PolicyBundleNotReachedReason, fmt.Sprintf("The stage %s stopped the bundle.", r.stage))
 	}
-	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, r.reason, message)
+	failed := kruise.ConditionStalled
+	if r.passing || r.reason == policy.PolicyBundleFetchFailedReason { // another attempt follows
+		failed = kruise.ConditionReconciling
+	}
+	setReady(b, kstatus.Summary{Type: failed, Reason: r.reason, Message: message})
 }
 
 // setAccepted sets the conditions of a bundle that takes effect as its spec says.
@@ -70,11 +77,16 @@ func setAccepted(b policy.AnyPolicyBundle, reason, message string) {
 		status = metav1.ConditionFalse
 	}
 	setCondition(b, policy.PolicyBundleActive, status, reason, message)
-	st, ready := b.GetStatus(), metav1.ConditionTrue
+	st, ready := b.GetStatus(), kruise.ConditionReady
 	if n := len(lackingReplicas(st)); n > 0 && n == len(st.Replicas) {
-		ready, reason = metav1.ConditionFalse, policy.PolicyBundleNotEnforcedReason
+		ready, reason = kruise.ConditionReconciling, policy.PolicyBundleNotEnforcedReason
 	}
-	setCondition(b, policy.PolicyBundleReady, ready, reason, message+lackingMessage(st))
+	setReady(b, kstatus.Summary{Type: ready, Reason: reason, Message: message + lackingMessage(st)})
+}
+
+// setReady sets Ready, and the conditions that say whether a bundle that is not ready may become it without a change.
+func setReady(b policy.AnyPolicyBundle, s kstatus.Summary) {
+	kstatus.SetConditions(b.GetStatus(), s, b.GetGeneration(), time.Now())
 }
 
 func setCondition(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {

@@ -9,7 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -77,5 +79,9 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	if revoked {
 		setCondition(b, policy.PolicyBundleVerified, metav1.ConditionFalse, first.Strict, message)
 	}
-	setCondition(b, policy.PolicyBundleReady, metav1.ConditionFalse, first.Strict, message)
+	failed := kruise.ConditionStalled
+	if first.Strict == policy.PolicyBundleNotLoadedReason { // the replica tries again
+		failed = kruise.ConditionReconciling
+	}
+	setReady(b, kstatus.Summary{Type: failed, Reason: first.Strict, Message: message})
 }

@@ -16,10 +16,11 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/annotation"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -39,7 +40,6 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		ReadyPods: int32(c.Available), UpdatedReadyPods: int32(c.UpdatedAvail),
 		LatestRevision: t.UpdateRevision(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
 	}
-	meta.RemoveStatusCondition(&status.Conditions, gatedkinds.Stalled)
 	meta.RemoveStatusCondition(&status.Conditions, failure.ConditionType)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
@@ -47,6 +47,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	reportMissed(r, f, &status)
 	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewSidecarSet(set, &status)), set.Generation, f.Now)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}

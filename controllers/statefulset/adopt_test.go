@@ -51,7 +51,7 @@ func TestAdoptsWhatASetOfItsNameLeft(t *testing.T) {
 			if len(revisions) != 1 || !metav1.IsControlledBy(revisions[0], s.CurrentWorkload()) {
 				t.Errorf("got revisions %v, want the one there was, of the new set%s", revisions, s.DescribeState())
 			}
-			if got := s.set().Status; got.UpdatedReplicas != 3 || got.ReadyReplicas != 3 || got.Conditions != nil {
+			if got := s.set().Status; got.UpdatedReplicas != 3 || got.ReadyReplicas != 3 || len(got.Conditions) != 1 || got.Conditions[0].Type != kruise.ConditionReady {
 				t.Errorf("got status %+v, want 3 updated and ready replicas", got)
 			}
 		})

@@ -9,7 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -27,6 +29,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		return kruise.StatefulSetFailedUpdatePod
 	})
 	status.Conditions = s.tellDiffering(status.Conditions)
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewStatefulSet(s.set, &status)), s.set.Generation, f.Now)
 	return r.WriteStatus(ctx, &status)
 }
 

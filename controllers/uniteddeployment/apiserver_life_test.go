@@ -115,7 +115,7 @@ func (c *cluster) live(name string) {
 	conditions := slices.DeleteFunc(slices.Clone(first.Conditions), func(c kruise.UnitedDeploymentCondition) bool {
 		return c.Type == kruise.UnitedDeploymentPlacing && c.Status == corev1.ConditionTrue
 	})
-	if first.LabelSelector != "app=web" || first.CurrentRevision == "" || first.CurrentRevision != first.UpdatedRevision || len(conditions) != 3 {
+	if first.LabelSelector != "app=web" || first.CurrentRevision == "" || first.CurrentRevision != first.UpdatedRevision || len(conditions) != 4 {
 		c.Errorf("the status is %+v", first)
 	}
 	c.stays(name + " is written once")

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -32,6 +33,7 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	if err := t.reportPlacement(ctx, a); err != nil {
 		return err
 	}
+	kstatus.SetConditions(&t.status, kstatus.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status)), t.d.Generation, t.now)
 	t.storeExplanation(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
@@ -119,7 +121,6 @@ func (t *reconcileRound) updateProgress() {
 }
 
 func (t *reconcileRound) setConditions(acted error) {
-	t.removeCondition(kruise.UnitedDeploymentConditionType(gatedkinds.Stalled))
 	t.reportActs(acted)
 	failure := ""
 	for _, p := range t.parts {

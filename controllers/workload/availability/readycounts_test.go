@@ -35,6 +35,7 @@ func countsOfReady() map[string]string {
 		"daemonset/status.go:computeStatus":                     shown,
 		"accounting/judge.go:isProtected":                       "budgets have no minReadySeconds: what they count and what they let go is ready and consistent on both sides",
 		"accounting/judge.go:decideTicket":                      "budgets have no minReadySeconds: what they count and what they let go is ready and consistent on both sides",
+		"kinds/view.go:ViewUnitedDeployment":                    "the status has no count of available pods, as in OpenKruise",
 		"livenessprobe/restart.go:agentOf":                      "of a node agent, which is there or not",
 		"persistentpodstate/controller.go:buildPodState":        "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",
 		"persistentpodstate/events.go:onPods":                   "one pod is recorded once it is ready, as in OpenKruise; nothing is counted",

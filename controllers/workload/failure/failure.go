@@ -6,19 +6,15 @@ package failure
 
 import (
 	"context"
-	"reflect"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
@@ -43,76 +39,15 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 }
 
 // SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether the condition changed. It changes
-// nothing in a status whose conditions are of an unknown type.
+// nothing in a status without conditions.
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
-	text, at := message.Shorten(cause.Error()), metav1.NewTime(now).Rfc3339Copy()
-	switch all := conditionsOf(status).(type) {
-	case *[]metav1.Condition:
-		return meta.SetStatusCondition(all, metav1.Condition{
-			Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: text, ObservedGeneration: generation, LastTransitionTime: at,
-		})
-	case *[]kruise.JobCondition:
-		was := jobcondition.Find(*all, ConditionType)
-		changed = was == nil || was.Message != text
-		jobcondition.SetTrue(all, ConditionType, ConditionType, text, at)
-	case *[]kruise.WorkloadCondition:
-		c, told := findOrAdd(all, func(c *kruise.WorkloadCondition) string { return string(c.Type) })
-		changed = !told || c.Message != text
-		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
-		if !told {
-			c.LastTransitionTime = at
-		}
-	case *[]kruise.CloneSetCondition:
-		c, told := findOrAdd(all, func(c *kruise.CloneSetCondition) string { return string(c.Type) })
-		changed = !told || c.Message != text
-		c.Type, c.Status, c.Reason, c.Message = ConditionType, corev1.ConditionTrue, ConditionType, text
-		if !told {
-			c.LastTransitionTime, c.LastUpdateTime = at, at
-		}
-	}
-	return changed
-}
-
-// findOrAdd returns the condition among others, and adds it if it is missing.
-func findOrAdd[C any](all *[]C, kind func(*C) string) (condition *C, told bool) {
-	for i := range *all {
-		if c := &(*all)[i]; kind(c) == ConditionType {
-			return c, true
-		}
-	}
-	*all = append(*all, *new(C))
-	return &(*all)[len(*all)-1], false
-}
-
-// conditionsOf returns a pointer to the conditions of a status, nil if it has none.
-func conditionsOf(status any) any {
-	field := reflect.Indirect(reflect.ValueOf(status)).FieldByName("Conditions")
-	if !field.IsValid() || !field.CanAddr() {
-		return nil
-	}
-	return field.Addr().Interface()
+	return condition.Set(status, condition.Condition{
+		Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: cause.Error(),
+	}, generation, metav1.NewTime(now).Rfc3339Copy())
 }
 
 // ClearCondition removes the condition from a status, and reports whether the status had it.
-func ClearCondition(status any) bool {
-	switch all := conditionsOf(status).(type) {
-	case *[]metav1.Condition:
-		return meta.RemoveStatusCondition(all, ConditionType)
-	case *[]kruise.JobCondition:
-		return jobcondition.Drop(all, ConditionType)
-	case *[]kruise.WorkloadCondition:
-		return dropIf(all, func(c kruise.WorkloadCondition) bool { return c.Type == ConditionType })
-	case *[]kruise.CloneSetCondition:
-		return dropIf(all, func(c kruise.CloneSetCondition) bool { return c.Type == ConditionType })
-	}
-	return false
-}
-
-func dropIf[C any](all *[]C, is func(C) bool) (changed bool) {
-	before := len(*all)
-	*all = slices.DeleteFunc(*all, is)
-	return len(*all) != before
-}
+func ClearCondition(status any) bool { return condition.Remove(status, ConditionType) }
 
 // Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object
 // as it was last read or written. A conflict of this write is not returned if there is an error to report, since that starts another round.

@@ -19,6 +19,7 @@ func boundedElsewhere() map[string]string {
 		answer = "it is an answer to one caller"
 		copied = "it is copied from one that was bounded when it was written"
 		holds  = "it is a hold, which goes through Shorten where it is told"
+		set    = "it goes to condition.Set, which bounds it"
 		list   = "it is a list that controllers read, with an entry for each of them or for each SidecarSet"
 	)
 	return map[string]string{
@@ -27,8 +28,12 @@ func boundedElsewhere() map[string]string {
 		"controllers/explain/whatif/compare.go addReasons":          answer,
 		"controllers/gatedkinds/admit.go RefuseCreation":            answer,
 		"controllers/imagepulljob/paced.go timeToWrite":             copied,
+		"controllers/kinds/view.go ViewSidecarSet":                  copied,
+		"controllers/kinds/view.go ViewUnitedDeployment":            copied,
 		"controllers/protection/report.go RefuseRequest":            answer,
 		"controllers/sidecarset/status.go writeVerdict":             list,
+		"controllers/workload/failure/failure.go SetCondition":      set,
+		"controllers/workload/kstatus/kstatus.go SetConditions":     set,
 		"controllers/workload/lifecycle/write.go SetKey":            list,
 		"controllers/workload/rollout/namespaces.go holdUnknown":    holds,
 		"controllers/workloadspread/conditions.go ExplainPlacement": answer,

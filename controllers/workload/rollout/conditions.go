@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // BuildConditions returns the conditions of a status after a round, for kinds with WorkloadConditions: whether
 // a policy holds the update, with an event for each new reason, and which phases failed. failed returns
-// the type of the condition of a phase. was are the conditions before; all others of them are
-// removed.
+// the type of the condition of a phase. was are the conditions before. BuildConditions keeps those that package kstatus writes, and
+// removes all others.
 func (r *Round) BuildConditions(f *Facts, res Result, was []kruise.WorkloadCondition, failed func(phase string) kruise.WorkloadConditionType) []kruise.WorkloadCondition {
-	var out []kruise.WorkloadCondition
+	out := slices.DeleteFunc(slices.Clone(was), func(c kruise.WorkloadCondition) bool { return !kstatus.IsOwned(string(c.Type)) })
 	old := FindCondition(was, kruise.UpdateHeld)
 	if old != nil {
 		out = append(out, *old)

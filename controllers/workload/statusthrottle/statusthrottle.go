@@ -7,10 +7,13 @@ package statusthrottle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // WriteDelay returns how long to delay the write of next, a status, which is a pointer to a struct like was. If only
@@ -25,7 +28,8 @@ func WriteDelay(was, next any, every, since time.Duration, records ...string) ti
 }
 
 // OnlyCounts reports whether two statuses, pointers to structs, differ only in numbers other
-// than generations, in records, and in the times and messages of conditions.
+// than generations, in records, in the times and messages of conditions, and in the conditions of package kstatus, which say in words
+// what the numbers do.
 func OnlyCounts(a, b any, records ...string) bool {
 	x, errX := withoutCounts(a, records)
 	y, errY := withoutCounts(b, records)
@@ -55,15 +59,26 @@ func removeCounts(fields map[string]any) {
 		case map[string]any:
 			removeCounts(value)
 		case []any:
-			forEachObject(value, func(item map[string]any) {
-				if name == "conditions" {
-					delete(item, "lastUpdateTime")
-					delete(item, "message")
-				}
-				removeCounts(item)
-			})
+			if name == "conditions" {
+				value = withoutSummary(value)
+				fields[name] = value
+			}
+			forEachObject(value, removeCounts)
 		}
 	}
+}
+
+// withoutSummary returns the conditions but those of package kstatus, without the time of the last update and the message.
+func withoutSummary(conditions []any) []any {
+	forEachObject(conditions, func(c map[string]any) {
+		delete(c, "lastUpdateTime")
+		delete(c, "message")
+	})
+	return slices.DeleteFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		conditionType, _ := c["type"].(string)
+		return kstatus.IsOwned(conditionType)
+	})
 }
 
 // removeField removes the fields with a name from an object and from the objects in it.

@@ -30,6 +30,10 @@ func TestOnlyCounts(t *testing.T) {
 		"the status of a condition":        {status{Conditions: condition("True", "Freeze", "", 1)}, status{Conditions: condition("False", "Freeze", "", 1)}, false},
 		"the reason of a condition":        {status{Conditions: condition("True", "Freeze", "", 1)}, status{Conditions: condition("True", "Other", "", 1)}, false},
 		"a number in a message, and times": {status{Conditions: condition("True", "Freeze", "3 pods", 1)}, status{Conditions: condition("True", "Freeze", "2 pods", 2)}, true},
+		"a summary in words": {
+			status{ReadyReplicas: 1, Conditions: []kruise.CloneSetCondition{{Type: kruise.ConditionReconciling, Status: "True"}, {Type: kruise.ConditionReady, Status: "False"}}},
+			status{ReadyReplicas: 3, Conditions: []kruise.CloneSetCondition{{Type: kruise.ConditionReady, Status: "True"}}}, true,
+		},
 	} {
 		if got := statusthrottle.OnlyCounts(&tc.a, &tc.b); got != tc.want {
 			t.Errorf("%s: %t", name, got)

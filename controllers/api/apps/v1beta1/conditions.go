@@ -10,6 +10,22 @@ import (
 // WorkloadConditionType is the type of a condition of a StatefulSet or a DaemonSet.
 type WorkloadConditionType string
 
+// The conditions that the library kstatus reads, and so Flux, Helm and kubectl wait. They come behind all others, and are ours.
+const (
+	// ConditionReady is True when the object is what its spec says, and False otherwise, for the reason of one of the other two.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the object is not what its spec says, and may become it without a change. Else it is absent.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while the object is not what its spec says, and does not become it without a change. Else it is absent.
+	ConditionStalled = "Stalled"
+
+	// PodsAvailableReason is the reason of Ready when all pods of a workload are available, and those that are to be updated are.
+	PodsAvailableReason = "PodsAvailable"
+	// ProgressingReason is the reason of Reconciling while pods are created, deleted or updated, or become available. A failure or
+	// a hold has the type of its condition as the reason.
+	ProgressingReason = "Progressing"
+)
+
 // The condition of workloads whose update a policy holds, and its reasons that come from no policy.
 const (
 	// UpdateHeld is the type of the condition, and the reason of the event that reports a new hold. It is ours.

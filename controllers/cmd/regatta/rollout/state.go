@@ -14,10 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/kinds"
-	"github.com/regatta-sh/regatta/controllers/workload/budget"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 )
 
 // State is the state of a rollout of any kind.
@@ -29,25 +26,6 @@ type State struct {
 	Notes []string
 	// Endless is why the rollout does not complete by itself, or why the status does not show that it did.
 	Endless string
-}
-
-// troubles are the conditions that a user should know of while a rollout is not complete: by type, the status
-// that means trouble.
-var troubles = map[string]corev1.ConditionStatus{
-	kruise.UpdateHeld: corev1.ConditionTrue,
-	string(kruise.CloneSetConditionFailedScale):      corev1.ConditionTrue,
-	string(kruise.CloneSetConditionFailedUpdate):     corev1.ConditionTrue,
-	string(kruise.StatefulSetFailedCreatePod):        corev1.ConditionTrue,
-	string(kruise.StatefulSetFailedUpdatePod):        corev1.ConditionTrue,
-	string(kruise.StatefulSetVolumeClaimsDiffer):     corev1.ConditionTrue,
-	string(kruise.UnitedDeploymentSubsetFailure):     corev1.ConditionTrue,
-	string(kruise.UnitedDeploymentAllocationHeld):    corev1.ConditionTrue,
-	string(kruise.UnitedDeploymentPlacing):           corev1.ConditionFalse,
-	string(kruise.UnitedDeploymentSubsetUpdated):     corev1.ConditionFalse,
-	string(kruise.UnitedDeploymentSubsetProvisioned): corev1.ConditionFalse,
-	string(appsv1.DeploymentReplicaFailure):          corev1.ConditionTrue,
-	failure.ConditionType:                            corev1.ConditionTrue,
-	gatedkinds.Stalled:                               corev1.ConditionTrue,
 }
 
 // ReadState reads the state of a rollout from the spec and the status of an object. It returns an error for a kind that
@@ -76,7 +54,9 @@ func ReadState(kind edit.Kind, object *unstructured.Unstructured) (State, error)
 		s.Notes = append(s.Notes, note)
 	}
 	for _, c := range view.Conditions {
-		if troubles[c.Type] == c.Status && c.Status != "" {
+		// Stalled repeats the deadline that is exceeded.
+		stalled := c.Type == kruise.ConditionStalled && c.Status == corev1.ConditionTrue && c.Message != view.Deadline
+		if c.IsTrouble() || stalled {
 			s.Notes = append(s.Notes, describeCondition(c))
 		}
 	}
@@ -127,15 +107,6 @@ func (s State) describeProgress() string {
 	return strings.Join(append([]string{text}, s.Notes...), "; ")
 }
 
-// describeCompletion is the state of a complete rollout in a line.
-func (s State) describeCompletion() string {
-	text := fmt.Sprintf("%d of %d pods are updated and available", s.Done, s.Wanted)
-	if s.Target < s.Wanted {
-		text += fmt.Sprintf("; the partition lets %d pods keep their revision", s.Wanted-s.Target)
-	}
-	return text
-}
-
 // readView reads the counts of a rollout. It is that of package kinds for the kinds of that package.
 func readView(kind edit.Kind, object *unstructured.Unstructured) (kinds.View, error) {
 	if w, ok := kinds.FindByGroupKind(kind.GroupKind()); ok {
@@ -147,9 +118,9 @@ func readView(kind edit.Kind, object *unstructured.Unstructured) (kinds.View, er
 	}
 	switch kind.GroupKind() {
 	case sidecarSet:
-		return decodeView(object, viewSidecarSet)
+		return decodeView(object, func(o *kruise.SidecarSet) kinds.View { return kinds.ViewSidecarSet(o, &o.Status) })
 	case unitedDeployment:
-		return decodeView(object, viewUnitedDeployment)
+		return decodeView(object, func(o *kruise.UnitedDeployment) kinds.View { return kinds.ViewUnitedDeployment(o, &o.Status) })
 	case deployment:
 		return decodeView(object, viewDeployment)
 	case nativeSet:
@@ -167,72 +138,6 @@ func decodeView[T any](object *unstructured.Unstructured, view func(*T) kinds.Vi
 		return kinds.View{}, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return view(typed), nil
-}
-
-// viewSidecarSet counts pods that are ready in place of those that are available: the status has no others.
-func viewSidecarSet(set *kruise.SidecarSet) kinds.View {
-	s, matched := &set.Status, int(set.Status.MatchedPods)
-	kept, err := budget.ResolvePartition(set.Spec.UpdateStrategy.Partition, matched)
-	if err != nil {
-		kept = matched // as the manager does: no pod is updated until the partition can be read
-	}
-	v := kinds.View{
-		Selector: set.Spec.Selector, Wanted: matched, Target: matched - min(max(kept, 0), matched),
-		Observed: s.ObservedGeneration >= set.Generation, Pods: matched, Available: int(s.ReadyPods),
-		Updated: int(s.UpdatedPods), Done: int(s.UpdatedReadyPods), UpdateRevision: s.LatestRevision,
-	}
-	for _, c := range s.Conditions {
-		v.Conditions = append(v.Conditions, kinds.Condition{
-			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
-		})
-	}
-	return v
-}
-
-// viewUnitedDeployment counts pods that are ready in place of those that are available: the status has no others.
-func viewUnitedDeployment(d *kruise.UnitedDeployment) kinds.View {
-	s := &d.Status
-	wanted := wantedOfSubsets(d)
-	v := kinds.View{
-		Selector: d.Spec.Selector, Wanted: wanted, Target: max(wanted-keptOfSubsets(d), 0),
-		Observed: s.ObservedGeneration >= d.Generation, Pods: int(s.Replicas), Available: int(s.ReadyReplicas),
-		Updated: int(s.UpdatedReplicas), Done: int(s.UpdatedReadyReplicas), UpdateRevision: s.UpdatedRevision,
-	}
-	for _, c := range s.Conditions {
-		v.Conditions = append(v.Conditions, kinds.Condition{
-			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
-		})
-	}
-	return v
-}
-
-// wantedOfSubsets is how many pods a UnitedDeployment is to have. It may leave that to its subsets, each of which
-// has a number of its own then.
-func wantedOfSubsets(d *kruise.UnitedDeployment) int {
-	if d.Spec.Replicas != nil || len(d.Spec.Topology.Subsets) == 0 {
-		return int(ptr.Deref(d.Spec.Replicas, 1))
-	}
-	own := 0
-	for _, subset := range d.Spec.Topology.Subsets {
-		if subset.Replicas == nil {
-			return 1
-		}
-		own += subset.Replicas.IntValue()
-	}
-	return own
-}
-
-// keptOfSubsets is how many pods the partitions of subsets keep at their revision. The partition in the status is
-// no measure: a policy that holds a subset raises it. Deployments have no partition.
-func keptOfSubsets(d *kruise.UnitedDeployment) int {
-	if d.Spec.UpdateStrategy.ManualUpdate == nil || d.Spec.Template.DeploymentTemplate != nil {
-		return 0
-	}
-	kept := 0
-	for _, subset := range d.Status.SubsetStatuses {
-		kept += int(min(max(d.Spec.UpdateStrategy.ManualUpdate.Partitions[subset.Name], 0), subset.Replicas))
-	}
-	return kept
 }
 
 func viewDeployment(d *appsv1.Deployment) kinds.View {

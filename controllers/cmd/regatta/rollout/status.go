@@ -172,7 +172,7 @@ func (p *statusPrinter) printState(live *unstructured.Unstructured) (bool, error
 		return false, exit.RefusalError(fmt.Errorf("the rollout of %s cannot be waited for: %s (%s)",
 			p.object, s.Endless, s.describeProgress()))
 	case s.IsComplete():
-		return true, p.printLine(printedName(p.object) + " is rolled out: " + s.describeCompletion())
+		return true, p.printLine(printedName(p.object) + " is rolled out: " + s.CompletionText())
 	case s.Observed && s.Deadline != "":
 		return false, exit.RefusalError(fmt.Errorf("%s: %s (%s)", p.object, joinLines(s.Deadline), s.ProgressText()))
 	case s.describeProgress() == p.before:

@@ -96,7 +96,7 @@ func TestTheStateOfEachKind(t *testing.T) {
 			}
 			complete := ""
 			if s.Endless == "" && s.IsComplete() {
-				complete = s.describeCompletion()
+				complete = s.CompletionText()
 			}
 			if diff := cmp.Diff([]string{tc.complete, tc.progress, tc.endless, tc.deadline}, []string{complete, s.describeProgress(), s.Endless, s.Deadline}); diff != "" {
 				t.Errorf("complete, progress, endless, deadline (-want +got)\n%s", diff)
@@ -383,7 +383,7 @@ func TestObjectsOfAnyShape(t *testing.T) {
 				}
 				object := &edit.Object{Kind: kind, Live: damaged}
 				if s, err := ReadState(kind, damaged); err == nil {
-					_, _ = s.describeProgress(), s.describeCompletion()
+					_, _ = s.describeProgress(), s.CompletionText()
 				}
 				_ = whyPodsStay(object, damaged)
 				_ = refuseRestart(object)

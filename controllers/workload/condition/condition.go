@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package condition reads and writes conditions of any status. The kinds of OpenKruise have several Go types of conditions, with the
+// same fields.
+package condition
+
+import (
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regatta-sh/regatta/controllers/workload/message"
+)
+
+// Condition is a condition, whatever its Go type in the API is.
+type Condition struct {
+	Type            string
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// Set adds a condition to a status, or changes the one of its type. The status is a pointer to a struct with the field Conditions;
+// any other is left as it is. Set reports whether more than a time changed. It sets those of these fields that the Go type has:
+// lastTransitionTime when the status changes, lastUpdateTime when the status or the reason does, and lastProbeTime when the reason or
+// the message does.
+func Set(status any, c Condition, generation int64, now metav1.Time) (changed bool) {
+	all := listConditions(status)
+	if !all.IsValid() {
+		return false
+	}
+	c.Message = message.Shorten(c.Message)
+	i := indexOf(all, c.Type)
+	if i < 0 {
+		all.Set(reflect.Append(all, reflect.New(all.Type().Elem()).Elem()))
+		i = all.Len() - 1
+	}
+	item := all.Index(i)
+	if !item.FieldByName("Message").IsValid() { // the text of a ResourceDistribution's condition is its reason
+		c.Reason, c.Message = c.Message, ""
+	}
+	item.FieldByName("Type").SetString(c.Type)
+	turned := setString(item, "Status", string(c.Status))
+	renamed := setString(item, "Reason", c.Reason)
+	reworded := setString(item, "Message", c.Message)
+	setTimeIf(item, "LastTransitionTime", now, turned)
+	setTimeIf(item, "LastUpdateTime", now, turned || renamed)
+	setTimeIf(item, "LastProbeTime", now, renamed || reworded)
+	observed := item.FieldByName("ObservedGeneration")
+	seen := observed.IsValid() && observed.Int() != generation
+	if seen {
+		observed.SetInt(generation)
+	}
+	return turned || renamed || reworded || seen
+}
+
+// Remove removes the conditions of some types from a status, and reports whether there were any.
+func Remove(status any, types ...string) bool {
+	all := listConditions(status)
+	if !all.IsValid() {
+		return false
+	}
+	kept := reflect.Zero(all.Type())
+	for i := range all.Len() {
+		if !slices.Contains(types, all.Index(i).FieldByName("Type").String()) {
+			kept = reflect.Append(kept, all.Index(i))
+		}
+	}
+	removed := kept.Len() < all.Len()
+	if removed {
+		all.Set(kept)
+	}
+	return removed
+}
+
+// MoveLast puts the condition of a type behind all others.
+func MoveLast(status any, conditionType string) {
+	all := listConditions(status)
+	if !all.IsValid() {
+		return
+	}
+	if i := indexOf(all, conditionType); i >= 0 && i < all.Len()-1 {
+		moved := all.Index(i).Interface()
+		Remove(status, conditionType)
+		all.Set(reflect.Append(all, reflect.ValueOf(moved)))
+	}
+}
+
+// listConditions returns the field Conditions of a status, which can be set. It is not valid if the status has no list of conditions.
+func listConditions(status any) reflect.Value {
+	v := reflect.ValueOf(status)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	all := v.Elem().FieldByName("Conditions")
+	if !all.IsValid() || all.Kind() != reflect.Slice || all.Type().Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return all
+}
+
+func indexOf(all reflect.Value, conditionType string) int {
+	for i := range all.Len() {
+		if all.Index(i).FieldByName("Type").String() == conditionType {
+			return i
+		}
+	}
+	return -1
+}
+
+func setString(item reflect.Value, name, to string) (changed bool) {
+	field := item.FieldByName(name)
+	if !field.IsValid() || field.String() == to {
+		return false
+	}
+	field.SetString(to)
+	return true
+}
+
+func setTimeIf(item reflect.Value, name string, to metav1.Time, yes bool) {
+	if field := item.FieldByName(name); yes && field.IsValid() {
+		field.Set(reflect.ValueOf(to))
+	}
+}
