@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -34,7 +34,6 @@ type change struct {
 // if the job of that run is deleted.
 func (r *Reconciler) newChange(job *kruise.AdvancedCronJob, children []child, now time.Time) *change {
 	c := &change{job: job, now: metav1.NewTime(now).Rfc3339Copy(), status: job.Status.DeepCopy()}
-	c.removeCondition(gatedkinds.Stalled)
 	ours := job.Status.Type == "" || meta.FindStatusCondition(job.Status.Conditions, kruise.AdvancedCronJobScheduleValid) != nil
 	c.status.Type = kindOf(job)
 	c.status.Active = nil
@@ -86,6 +85,13 @@ func (c *change) removeCondition(kind string) bool {
 // updateStatus writes the status if it differs from the one that the object was read with, and
 // continues with the object as it was written.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
+	if valid := meta.FindStatusCondition(c.status.Conditions, kruise.AdvancedCronJobScheduleValid); valid != nil {
+		summarize := kstatus.NewReady
+		if valid.Status == metav1.ConditionFalse {
+			summarize = kstatus.NewStalled
+		}
+		kstatus.SetConditions(c.status, summarize(valid.Reason, valid.Message), c.job.Generation, c.now.Time)
+	}
 	if equality.Semantic.DeepEqual(&c.job.Status, c.status) {
 		return nil
 	}

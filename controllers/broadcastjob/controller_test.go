@@ -52,7 +52,7 @@ func TestAPodOnEachNodeAndTheEnd(t *testing.T) {
 	w.round()
 	w.status(completed, 3, 0, 3, 0)
 	s := w.get().Status
-	if c := s.Conditions[0]; len(s.Conditions) != 1 || c.Type != "Complete" || c.Reason != "Complete" || c.Message != "Job completed, 3 pods succeeded, 0 pods failed" || !s.CompletionTime.Time.Equal(w.now) || s.StartTime.Time.Equal(w.now) {
+	if c := s.Conditions[0]; len(s.Conditions) != 2 || c.Type != "Complete" || c.Reason != "Complete" || c.Message != "Job completed, 3 pods succeeded, 0 pods failed" || !s.CompletionTime.Time.Equal(w.now) || s.StartTime.Time.Equal(w.now) {
 		t.Errorf("got %+v", s)
 	}
 	if got := w.told(); got != "Normal JobComplete Job ops/upgrade is completed, 3 pods succeeded, 0 pods failed" {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -39,7 +39,6 @@ func (c *change) addEvent(kind, reason, message string) {
 // newChange computes the status from the current state. The status of a job that has failed stays as it was.
 func (r *Reconciler) newChange(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.removeCondition(gatedkinds.Stalled)
 	if c.status.Phase == kruise.BroadcastJobPhaseFailed {
 		return c
 	}
@@ -73,10 +72,39 @@ func (c *change) setEndCondition(t kruise.JobConditionType, message string) {
 	}
 }
 
+// summarizeProgress returns what the conditions of package kstatus say of the job.
+func (c *change) summarizeProgress() kstatus.Summary {
+	s := &c.status
+	text := fmt.Sprintf("%d of %d pods have succeeded, %d have failed, and %d are active", s.Succeeded, s.Desired, s.Failed, s.Active)
+	for _, t := range []kruise.JobConditionType{
+		kruise.BroadcastJobFailed, kruise.BroadcastJobComplete, kruise.BroadcastJobPausedByFailure, kruise.BroadcastJobHeld, noNodeFits, podsStuckTerminating,
+	} {
+		is := jobcondition.Find(s.Conditions, t)
+		if is == nil || is.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch t {
+		case kruise.BroadcastJobComplete:
+			return kstatus.NewReady(string(t), is.Message)
+		case kruise.BroadcastJobFailed:
+			return kstatus.NewStalled(string(t), is.Message)
+		}
+		return kstatus.NewReconciling(string(t), is.Message)
+	}
+	switch {
+	case s.Phase == kruise.BroadcastJobPhasePaused || c.job.Spec.Paused:
+		return kstatus.NewReconciling("Paused", text+"; spec.paused is true")
+	case neverCompletes(c.job) && s.Active == 0 && s.Succeeded+s.Failed >= s.Desired:
+		return kstatus.NewReady("NodesDone", text+"; the job keeps on for nodes to come")
+	}
+	return kstatus.NewReconciling(kruise.ProgressingReason, text)
+}
+
 // updateStatus writes the status if it differs from the one that the job was read with, and records
 // the events. If the write conflicts with a later one, the status is computed again in the next
 // reconcile.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
+	kstatus.SetConditions(&c.status, c.summarizeProgress(), c.job.Generation, c.now.Time)
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status

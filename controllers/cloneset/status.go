@@ -28,8 +28,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	reportFailures(f, res, &status)
 	r.RequeueAfter(updateProgress(f, &status))
 	reportHold(r, f, res, &status)
-	set := r.Workload.(*kruise.CloneSet)
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewCloneSet(set, &status)), set.Generation, f.Now)
+	r.RequeueAfter(summarizeProgress(r.Workload.(*kruise.CloneSet), &status, f.Now))
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
@@ -140,6 +139,41 @@ func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 		return 0
 	}
 	return findCondition(s, kruise.CloneSetConditionProgressing).LastUpdateTime.Add(limit + time.Second).Sub(f.Now)
+}
+
+// summarizeProgress keeps the conditions of package kstatus, and returns after which time the CloneSet is to be reconciled again; 0 for
+// never. Progressing stays ProgressDeadlineExceeded until the CloneSet is available, whatever revisions follow. Here each revision
+// has the deadline to itself.
+func summarizeProgress(set *kruise.CloneSet, s *kruise.CloneSetStatus, now time.Time) (again time.Duration) {
+	view := kinds.ViewCloneSet(set, s)
+	was := findCondition(&set.Status, kruise.CloneSetConditionProgressing)
+	if view.Deadline != "" && was != nil && was.Reason == kruise.CloneSetProgressDeadlineExceededReason {
+		since := now
+		if s.UpdateRevision != set.Status.UpdateRevision {
+			kstatus.RemoveConditions(s)
+		} else {
+			since = reconcilingSince(s)
+		}
+		limit := time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second + time.Second
+		if left := since.Add(limit).Sub(now); left > 0 {
+			view.Deadline, again = "", left
+		}
+	}
+	kstatus.SetConditions(s, kstatus.JudgeRollout(view), set.Generation, now)
+	return again
+}
+
+// reconcilingSince is since when the CloneSet is reconciling without a hold; zero if it is not.
+func reconcilingSince(s *kruise.CloneSetStatus) time.Time {
+	c := findCondition(s, kruise.ConditionReconciling)
+	if c == nil {
+		return time.Time{}
+	}
+	held := findCondition(s, kruise.CloneSetConditionUpdateHeld)
+	if held != nil && held.Status == corev1.ConditionFalse && held.LastTransitionTime.After(c.LastTransitionTime.Time) {
+		return held.LastTransitionTime.Time
+	}
+	return c.LastTransitionTime.Time
 }
 
 // isOverdue reports whether a rollout has been under way for longer than it may. The time is

@@ -58,9 +58,16 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 			if len(pods.Items) != 4 {
 				t.Fatalf("there are %d pods", len(pods.Items))
 			}
-			for range 3 {
+			var written string
+			for round := range 3 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[0])}); err != nil {
 					t.Error(err)
+				}
+				now, _, _ := all()
+				if round == 0 {
+					written = now.Items[0].ResourceVersion
+				} else if now.Items[0].ResourceVersion != written {
+					t.Errorf("round %d writes the status again", round)
 				}
 			}
 			sets2, pods2, revisions2 := all()

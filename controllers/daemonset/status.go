@@ -29,7 +29,11 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		return kruise.WorkloadConditionType(phase)
 	})
 	s.leaveUnnamed(&status)
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewDaemonSet(s.set, &status)), s.set.Generation, f.Now)
+	view := kinds.ViewDaemonSet(s.set, &status)
+	if ru := s.set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Selector != nil {
+		view.Target = min(view.Target, view.Updated+f.CountCandidates())
+	}
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(view), s.set.Generation, f.Now)
 	s.tellWaiting(res)
 	return r.WriteStatus(ctx, &status)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/test/apiserver"
@@ -158,6 +159,7 @@ func (w *world) status(want string, conditions ...v1beta1.JobConditionType) {
 		w.Errorf("the status is %s, want %s", got, want)
 	}
 	var types []v1beta1.JobConditionType
+	kstatus.RemoveConditions(&s)
 	for _, c := range s.Conditions {
 		types = append(types, c.Type)
 	}

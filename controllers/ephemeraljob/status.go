@@ -15,8 +15,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
 
@@ -31,7 +31,6 @@ type change struct {
 
 func (r *Reconciler) newChange(s *state) *change {
 	c := &change{job: s.job, now: metav1.NewTime(s.now).Rfc3339Copy(), status: *s.job.Status.DeepCopy()}
-	c.removeCondition(gatedkinds.Stalled)
 	if c.status.StartTime == nil {
 		c.status.StartTime = &c.now
 		c.setCondition(kruise.EphemeralJobConditionInitialized, kruise.EphemeralJobInitializedReason, "")
@@ -108,9 +107,38 @@ func (r *Reconciler) reportCreation(m *memory, c *change, err error) {
 	}
 }
 
+// summarizeProgress returns what the conditions of package kstatus say of the job.
+func (c *change) summarizeProgress() kstatus.Summary {
+	s := &c.status
+	text := fmt.Sprintf("the containers of %d of %d pods have succeeded, those of %d have failed, and those of %d are running", s.Succeeded, s.Match, s.Failed, s.Running)
+	if s.CompletionTime != nil {
+		if s.Phase == kruise.EphemeralJobSucceeded {
+			return kstatus.NewReady(string(kruise.EphemeralJobConditionSucceeded), text)
+		}
+		for _, t := range []v1beta1.JobConditionType{kruise.EphemeralJobConditionError, kruise.EphemeralJobConditionFailed} {
+			if is := jobcondition.Find(s.Conditions, t); is != nil && is.Message != "" {
+				return kstatus.NewStalled(string(t), is.Message)
+			}
+		}
+		return kstatus.NewStalled(string(kruise.EphemeralJobConditionFailed), text)
+	}
+	for _, t := range []v1beta1.JobConditionType{
+		kruise.EphemeralJobConditionError, kruise.EphemeralJobConditionFailed, kruise.EphemeralJobHeld, kruise.EphemeralJobDenied, kruise.EphemeralJobWaitingForNodes,
+	} {
+		if is := jobcondition.Find(s.Conditions, t); is != nil && is.Status == corev1.ConditionTrue {
+			return kstatus.NewReconciling(string(t), is.Message)
+		}
+	}
+	if c.job.Spec.Paused {
+		return kstatus.NewReconciling("Paused", text+"; spec.paused is true")
+	}
+	return kstatus.NewReconciling(v1beta1.ProgressingReason, text)
+}
+
 // updateStatus writes the status if it differs from the one that the job was read with, and records
 // the events.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
+	kstatus.SetConditions(&c.status, c.summarizeProgress(), c.job.Generation, c.now.Time)
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status

@@ -9,12 +9,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
@@ -52,11 +51,21 @@ func (r *Reconciler) statusOf(list *kruise.ImageListPullJob, jobs []*kruise.Imag
 	if list.Spec.CompletionPolicy.Type != kruise.NeverCompletionPolicyType && s.Completed == s.Desired {
 		s.CompletionTime = &now
 	}
-	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
-	if len(s.Conditions) == 0 {
-		s.Conditions = nil
-	}
+	kstatus.SetConditions(&s, summarizeProgress(list, &s), list.Generation, r.Now())
 	return s
+}
+
+// summarizeProgress returns what the conditions of package kstatus say of a list with a status.
+func summarizeProgress(list *kruise.ImageListPullJob, s *kruise.ImageListPullJobStatus) kstatus.Summary {
+	text := fmt.Sprintf("%d of %d images are pulled by all nodes", s.Succeeded, s.Desired)
+	switch {
+	case s.CompletionTime != nil && len(s.FailedImageStatuses) > 0:
+		failed := s.FailedImageStatuses[0]
+		return kstatus.NewStalled("PullFailed", fmt.Sprintf("%s; %s: %s", text, failed.Name, failed.Message))
+	case s.CompletionTime != nil || list.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType && s.Succeeded == s.Desired:
+		return kstatus.NewReady("ImagesPulled", text)
+	}
+	return kstatus.NewReconciling(kruise.ProgressingReason, text)
 }
 
 // describeFailure names the nodes that failed, as long as they are few.

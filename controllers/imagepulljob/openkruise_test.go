@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/record"
@@ -21,6 +22,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
 )
@@ -77,6 +79,7 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 			if job.Name != "warm" || nodes != 4 {
 				t.Fatalf("read were job %q and %d nodes", job.Name, nodes)
 			}
+			written := 0
 			refuse := func(o client.Object) error {
 				t.Errorf("%T %s was written", o, o.GetName())
 				return nil
@@ -85,7 +88,16 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 					return refuse(o)
 				},
-				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					if pulls, ok := o.(*kruise.ImagePullJob); ok {
+						status := *pulls.Status.DeepCopy()
+						kstatus.RemoveConditions(&status)
+						if !equality.Semantic.DeepEqual(status, job.Status) {
+							t.Errorf("the status is %+v, more than our conditions", pulls.Status)
+						}
+						written++
+						return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+					}
 					return refuse(o)
 				},
 				Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
@@ -100,6 +112,9 @@ func TestTakingOverFromOpenKruisePullsNothingAgain(t *testing.T) {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if written > 1 {
+				t.Errorf("the status was written %d times", written)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // paced has when the status of each job was written last, so that a job with many nodes does not write
@@ -29,8 +30,11 @@ func (p *paced) timeToWrite(job *kruise.ImagePullJob, s kruise.ImagePullJobStatu
 	if !ok || equality.Semantic.DeepEqual(job.Status, s) {
 		return 0
 	}
-	was := job.Status
+	was := *job.Status.DeepCopy()
 	was.Active, was.Succeeded, was.Failed, was.FailedNodes, was.Message = s.Active, s.Succeeded, s.Failed, s.FailedNodes, s.Message
+	s = *s.DeepCopy()
+	kstatus.RemoveConditions(&was)
+	kstatus.RemoveConditions(&s)
 	if !equality.Semantic.DeepEqual(was, s) {
 		return 0
 	}

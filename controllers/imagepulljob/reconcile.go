@@ -13,6 +13,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
@@ -92,6 +93,7 @@ func (r *Reconciler) reportInvalidImage(ctx context.Context, job *kruise.ImagePu
 	s := *job.Status.DeepCopy()
 	r.setCondition(&s, kruise.ImagePullJobHeld, &why{kruise.InvalidImageReason,
 		fmt.Sprintf("No node pulls: spec.image %q must be an image such as nginx:1.27: %v.", job.Spec.Image, err)})
+	kstatus.SetConditions(&s, summarizeProgress(job, &s), job.Generation, r.Now())
 	return r.patchStatus(ctx, job, s)
 }
 

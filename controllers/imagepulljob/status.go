@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
 )
@@ -51,14 +51,31 @@ func (r *Reconciler) statusOfJob(job *kruise.ImagePullJob, t *tally, holds []poi
 	if s.FailedNodes = slices.Compact(s.FailedNodes); len(s.FailedNodes) == 0 {
 		s.FailedNodes = nil
 	}
-	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 	r.setCondition(&s, kruise.ImagePullJobHeld, holdReason(holds))
 	r.setCondition(&s, kruise.ImagePullJobDenied, denialReason(t.denied))
 	r.setCondition(&s, kruise.ImagePullJobSecretMissing, secretFaultReason(t.faults))
-	if len(s.Conditions) == 0 {
-		s.Conditions = nil
-	}
+	kstatus.SetConditions(&s, summarizeProgress(job, &s), job.Generation, r.Now())
 	return s
+}
+
+// summarizeProgress returns what the conditions of package kstatus say of a job with a status.
+func summarizeProgress(job *kruise.ImagePullJob, s *kruise.ImagePullJobStatus) kstatus.Summary {
+	text := fmt.Sprintf("%d of %d nodes have pulled the image", s.Succeeded, s.Desired)
+	held := meta.FindStatusCondition(s.Conditions, kruise.ImagePullJobHeld)
+	switch {
+	case held != nil && held.Reason == kruise.InvalidImageReason:
+		return kstatus.NewStalled(held.Reason, held.Message)
+	case s.CompletionTime != nil && s.Failed > 0:
+		return kstatus.NewStalled("PullFailed", fmt.Sprintf("%s, and %d have failed: %s", text, s.Failed, s.Message))
+	case s.CompletionTime != nil || neverCompletes(job) && s.Succeeded == s.Desired:
+		return kstatus.NewReady("ImagesPulled", text)
+	}
+	for _, t := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied} {
+		if c := meta.FindStatusCondition(s.Conditions, t); c != nil {
+			return kstatus.NewReconciling(t, c.Message)
+		}
+	}
+	return kstatus.NewReconciling(kruise.ProgressingReason, text)
 }
 
 // timeToDeadline is how long a job may continue, 0 if it has no deadline and negative if the deadline has

@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,8 +31,7 @@ type View struct {
 	UpdateRevision string
 	// Strategy describes the limits of the rollout, in a line.
 	Strategy string
-	// KeepsOld is true if the strategy lets pods stay at an old revision that Target counts: OnDelete and NotUpdate, and a
-	// selector of pods or nodes, since the status does not count what that selects.
+	// KeepsOld is true if the strategy is OnDelete or NotUpdate, which lets pods stay at an old revision that Target counts.
 	KeepsOld bool
 	// Deadline is why the rollout takes too long, "" if it does not.
 	Deadline   string
@@ -80,6 +80,11 @@ var (
 
 // IsTrouble reports whether the condition means that something fails or is held.
 func (c Condition) IsTrouble() bool { return c.Status != "" && troubles[c.Type] == c.Status }
+
+// IsHeld reports whether a policy or a budget holds the update.
+func (v View) IsHeld() bool {
+	return slices.ContainsFunc(v.Conditions, func(c Condition) bool { return c.IsTrouble() && holds[c.Type] })
+}
 
 // FirstTrouble returns the first condition that reports a failure, or else the first that reports a hold; nil if there is none.
 func (v View) FirstTrouble() *Condition {
@@ -171,13 +176,17 @@ func ViewDaemonSet(set *kruise.DaemonSet, s *kruise.DaemonSetStatus) View {
 	case u.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		bounds = []string{onDelete}
 	case u.RollingUpdate != nil:
-		bounds, keepsOld = daemonSetBounds(u.RollingUpdate), u.RollingUpdate.Selector != nil
+		bounds = daemonSetBounds(u.RollingUpdate)
 		if u.RollingUpdate.Partition != nil {
 			partition, _ = budget.ResolveShare(*u.RollingUpdate.Partition, wanted) // admission has validated it
 		}
 	}
+	target := max(wanted-partition, 0)
+	if set.Spec.ScaleStrategy.PartitionedScaling && partition > 0 { // nodes behind the partition get no new pod
+		wanted = min(max(int(s.CurrentNumberScheduled), target), wanted)
+	}
 	v := View{
-		Selector: set.Spec.Selector, Wanted: wanted, Target: max(wanted-partition, 0),
+		Selector: set.Spec.Selector, Wanted: wanted, Target: target,
 		Observed: s.ObservedGeneration >= set.Generation,
 		Pods:     int(s.CurrentNumberScheduled), Available: int(s.NumberAvailable),
 		Updated: int(s.UpdatedNumberScheduled), Done: min(int(s.UpdatedNumberScheduled), int(s.NumberAvailable)),
@@ -224,7 +233,7 @@ func ViewSidecarSet(set *kruise.SidecarSet, s *kruise.SidecarSetStatus) View {
 		Selector: set.Spec.Selector, Wanted: matched, Target: matched - min(max(kept, 0), matched),
 		Observed: s.ObservedGeneration >= set.Generation, Pods: matched, Available: int(s.ReadyPods),
 		Updated: int(s.UpdatedPods), Done: int(s.UpdatedReadyPods), UpdateRevision: s.LatestRevision,
-		KeepsOld: set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType || set.Spec.UpdateStrategy.Selector != nil,
+		KeepsOld: set.Spec.UpdateStrategy.Type == kruise.NotUpdateSidecarSetStrategyType,
 	}
 	for _, c := range s.Conditions {
 		v.Conditions = append(v.Conditions, Condition{

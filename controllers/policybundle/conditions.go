@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
@@ -27,6 +26,12 @@ type refusal struct {
 	errors []string
 	// passing is true if the refusal may pass with time, without another bundle.
 	passing bool
+}
+
+// mayPass reports whether the same object may be accepted later: the source is asked again, for what is not there yet or not signed
+// yet, and another bundle that is in conflict may go.
+func (r *refusal) mayPass() bool {
+	return r.passing || r.stage == policy.PolicyBundleFetched || r.stage == policy.PolicyBundleVerified || r.reason == policy.PolicyBundleConflictReason
 }
 
 // setStagesPassed sets the conditions of all stages before one to passed.
@@ -61,11 +66,11 @@ func setRefused(b policy.AnyPolicyBundle, r *refusal) {
 		}
 		setCondition(b, stage, status, policy.PolicyBundleNotReachedReason, fmt.Sprintf("The stage %s stopped the bundle.", r.stage))
 	}
-	failed := kruise.ConditionStalled
-	if r.passing || r.reason == policy.PolicyBundleFetchFailedReason { // another attempt follows
-		failed = kruise.ConditionReconciling
+	summarize := kstatus.NewStalled
+	if r.mayPass() {
+		summarize = kstatus.NewReconciling
 	}
-	setReady(b, kstatus.Summary{Type: failed, Reason: r.reason, Message: message})
+	setReady(b, summarize(r.reason, message))
 }
 
 // setAccepted sets the conditions of a bundle that takes effect as its spec says.
@@ -77,11 +82,11 @@ func setAccepted(b policy.AnyPolicyBundle, reason, message string) {
 		status = metav1.ConditionFalse
 	}
 	setCondition(b, policy.PolicyBundleActive, status, reason, message)
-	st, ready := b.GetStatus(), kruise.ConditionReady
+	st, summarize := b.GetStatus(), kstatus.NewReady
 	if n := len(lackingReplicas(st)); n > 0 && n == len(st.Replicas) {
-		ready, reason = kruise.ConditionReconciling, policy.PolicyBundleNotEnforcedReason
+		summarize, reason = kstatus.NewReconciling, policy.PolicyBundleNotEnforcedReason
 	}
-	setReady(b, kstatus.Summary{Type: ready, Reason: reason, Message: message + lackingMessage(st)})
+	setReady(b, summarize(reason, message+lackingMessage(st)))
 }
 
 // setReady sets Ready, and the conditions that say whether a bundle that is not ready may become it without a change.

@@ -19,6 +19,7 @@ import (
 
 // writeStatus writes the status that the leader computed, and records an event if the reason changed.
 func (r *Reconciler) writeStatus(ctx context.Context, before, b policy.AnyPolicyBundle) error {
+	keepTransitionTimes(before, b)
 	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
 		return nil
 	}
@@ -34,6 +35,17 @@ func (r *Reconciler) writeStatus(ctx context.Context, before, b policy.AnyPolicy
 		r.Events.Event(b, kind, now.Reason, now.Message)
 	}
 	return nil
+}
+
+// keepTransitionTimes gives conditions whose status is as before the time that they had. A round that sets a condition twice, to
+// another status in between, would move it.
+func keepTransitionTimes(before, b policy.AnyPolicyBundle) {
+	now := b.GetStatus().Conditions
+	for i := range now {
+		if was := findCondition(before, now[i].Type); was != nil && was.Status == now[i].Status {
+			now[i].LastTransitionTime = was.LastTransitionTime
+		}
+	}
 }
 
 // writeReplica writes the entry of this replica, if it changed.

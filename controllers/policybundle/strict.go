@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -79,9 +78,9 @@ func judgeReplicas(b policy.AnyPolicyBundle, me policy.PolicyReplica) {
 	if revoked {
 		setCondition(b, policy.PolicyBundleVerified, metav1.ConditionFalse, first.Strict, message)
 	}
-	failed := kruise.ConditionStalled
+	summarize := kstatus.NewStalled
 	if first.Strict == policy.PolicyBundleNotLoadedReason { // the replica tries again
-		failed = kruise.ConditionReconciling
+		summarize = kstatus.NewReconciling
 	}
-	setReady(b, kstatus.Summary{Type: failed, Reason: first.Strict, Message: message})
+	setReady(b, summarize(first.Strict, message))
 }

@@ -47,7 +47,10 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	reportMissed(r, f, &status)
 	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewSidecarSet(set, &status)), set.Generation, f.Now)
+	view := kinds.ViewSidecarSet(set, &status)
+	view.Target = min(view.Target, view.Updated+countUpdatable(m, f, set))
+	view.Available = view.Wanted // pods that are not updated may fail for reasons of their own
+	kstatus.SetConditions(&status, kstatus.JudgeRollout(view), set.Generation, f.Now)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}
@@ -103,6 +106,16 @@ func (k *Kind) reportNotUpgradable(r *rollout.Round, m *memory, f *rollout.Facts
 		r.RecordNormal(kruise.SidecarSetNotUpgradablePodsReason,
 			fmt.Sprintf("SidecarSet in-place update detected %d not upgradable pod(s) in this round, will skip them", n))
 	}
+}
+
+// countUpdatable counts the pods of older revisions that the SidecarSet updates. Others keep their containers until they are recreated.
+func countUpdatable(m *memory, f *rollout.Facts, set *kruise.SidecarSet) (n int) {
+	for _, p := range f.Pods {
+		if !p.Facts.Updated && isSelected(m, p.Pod) && isUpgradable(m, set.Name, p.Pod) && !hasEndedTarget(set, p.Pod) {
+			n++
+		}
+	}
+	return n
 }
 
 // RefreshPod implements rollout.KindWithLabelRefresh: the condition of a pod reports whether its SidecarSets can update it in place (SS-14).

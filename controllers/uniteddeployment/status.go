@@ -33,7 +33,7 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	if err := t.reportPlacement(ctx, a); err != nil {
 		return err
 	}
-	kstatus.SetConditions(&t.status, kstatus.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status)), t.d.Generation, t.now)
+	kstatus.SetConditions(&t.status, t.summarizeProgress(), t.d.Generation, t.now)
 	t.storeExplanation(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
@@ -50,6 +50,15 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	}
 	known.written = t.now
 	return nil
+}
+
+// summarizeProgress returns what the conditions of package kstatus say.
+func (t *reconcileRound) summarizeProgress() kstatus.Summary {
+	summary := kstatus.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
+	if n := len(t.surplus); n > 0 && summary.Type == kruise.ConditionReady {
+		return kstatus.NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d workloads that no subset needs remain", summary.Message, n))
+	}
+	return summary
 }
 
 // countReplicas sums up the statuses of the children. A status of an older spec does not count

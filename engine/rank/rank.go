@@ -109,18 +109,24 @@ func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
 	if len(changed) == q.pods.Len() {
 		m.forgetPlaces() // none is of use, nor their shape
 	}
-	for batch := range slices.Chunk(changed, maxBatch) {
+	for begun := 0; begun < len(changed); {
+		batch := changed[begun:min(begun+maxBatch, len(changed))]
 		out, rec := r.decideRank(q, o, batch)
-		if rec.Outcome == decision.Decided && len(m.pods) > 0 && (rec.Revision != m.revision || !m.canCompare(out)) {
-			r.rankTogether(q, m, o)
-			return
-		}
-		if rec.Outcome != decision.Decided {
+		switch {
+		case rec.Outcome != decision.Decided:
 			r.useFallback(q, o, out, batch)
+			return
+		case len(m.pods) > 0 && rec.Revision != m.revision: // other policies became active: begin again with all pods
+			m.forgetPlaces()
+			changed, begun = allPositions(q.pods.Len()), 0
+			continue
+		case len(m.pods) > 0 && !m.canCompare(out):
+			r.rankTogether(q, m, o)
 			return
 		}
 		m.revision = rec.Revision
 		m.rememberPlaces(out, batch, q.pods, o.rows)
+		begun += len(batch)
 	}
 }
 

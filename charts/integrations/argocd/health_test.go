@@ -4,13 +4,19 @@ package argocd
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	conditions "github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
 // shown is what Argo CD shows of an object.
@@ -91,6 +97,34 @@ func judgeObject(m *luaMachine, script string, fields map[string]any) (shown, er
 		return shown{}, fmt.Errorf("the answer is %v", result)
 	}
 	return shown{status, message}, nil
+}
+
+// The conditions that sum up a status for kstatus change no health: the checks look at what these are made of.
+func TestConditionsOfKstatusChangeNoHealth(t *testing.T) {
+	scheme, scripts, m, added := newScheme(t), readScripts(t), newMachine(t), 0
+	for _, s := range serveAll(t) {
+		if s.kind.Kind == "ResourceDistribution" { // it has none: its conditions that are True are failures
+			continue
+		}
+		for _, summary := range []string{kruise.ConditionReady, kruise.ConditionReconciling, kruise.ConditionStalled} {
+			object := s.object.DeepCopyObject().(client.Object)
+			status := reflect.ValueOf(object).Elem().FieldByName("Status").Addr().Interface()
+			isBundle := strings.HasSuffix(s.kind.Kind, "PolicyBundle") // Ready is one of its own
+			if conditions.HasCondition(status, summary) || isBundle && summary == kruise.ConditionReady {
+				continue
+			}
+			added++
+			is := conditions.Condition{Type: summary, Status: metav1.ConditionTrue, Reason: "Summary", Message: "in short"}
+			conditions.SetCondition(status, is, object.GetGeneration(), metav1.Unix(1_800_000_000, 0))
+			got, err := judgeObject(m, scripts[s.kind].Health, serveObject(t, scheme, object, s.version))
+			if err != nil || got != s.want {
+				t.Errorf("%s with %s is %v, want %v: %v", s, summary, got, s.want, err)
+			}
+		}
+	}
+	if added < 100 {
+		t.Errorf("%d objects were judged", added)
+	}
 }
 
 func TestHealthOfEachState(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
@@ -20,11 +21,11 @@ type Condition struct {
 	Reason, Message string
 }
 
-// Set adds a condition to a status, or changes the one of its type. The status is a pointer to a struct with the field Conditions;
-// any other is left as it is. Set reports whether more than a time changed. It sets those of these fields that the Go type has:
+// SetCondition adds a condition to a status, or changes the one of its type. The status is a pointer to a struct with the field Conditions;
+// any other is left as it is. SetCondition reports whether more than a time changed. It sets those of these fields that the Go type has:
 // lastTransitionTime when the status changes, lastUpdateTime when the status or the reason does, and lastProbeTime when the reason or
 // the message does.
-func Set(status any, c Condition, generation int64, now metav1.Time) (changed bool) {
+func SetCondition(status any, c Condition, generation int64, now metav1.Time) (changed bool) {
 	all := listConditions(status)
 	if !all.IsValid() {
 		return false
@@ -54,8 +55,14 @@ func Set(status any, c Condition, generation int64, now metav1.Time) (changed bo
 	return turned || renamed || reworded || seen
 }
 
-// Remove removes the conditions of some types from a status, and reports whether there were any.
-func Remove(status any, types ...string) bool {
+// HasCondition reports whether a status has a condition of a type.
+func HasCondition(status any, conditionType string) bool {
+	all := listConditions(status)
+	return all.IsValid() && indexOf(all, conditionType) >= 0
+}
+
+// RemoveConditions removes the conditions of some types from a status, and reports whether there were any.
+func RemoveConditions(status any, types ...string) bool {
 	all := listConditions(status)
 	if !all.IsValid() {
 		return false
@@ -73,16 +80,19 @@ func Remove(status any, types ...string) bool {
 	return removed
 }
 
-// MoveLast puts the condition of a type behind all others.
-func MoveLast(status any, conditionType string) {
+// PutSummaryLast puts Reconciling, Stalled and Ready behind all other conditions. Scripts read the first conditions of OpenKruise by
+// their place.
+func PutSummaryLast(status any) {
 	all := listConditions(status)
 	if !all.IsValid() {
 		return
 	}
-	if i := indexOf(all, conditionType); i >= 0 && i < all.Len()-1 {
-		moved := all.Index(i).Interface()
-		Remove(status, conditionType)
-		all.Set(reflect.Append(all, reflect.ValueOf(moved)))
+	for _, t := range []string{kruise.ConditionReconciling, kruise.ConditionStalled, kruise.ConditionReady} {
+		if i := indexOf(all, t); i >= 0 && i < all.Len()-1 {
+			moved := reflect.ValueOf(all.Index(i).Interface())
+			RemoveConditions(status, t)
+			all.Set(reflect.Append(all, moved))
+		}
 	}
 }
 

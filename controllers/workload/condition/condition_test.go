@@ -46,7 +46,7 @@ func TestConditionsOfEachKindOfStatus(t *testing.T) {
 			set := func(minute int, to metav1.ConditionStatus, reason, text string, changes bool) map[string]any {
 				t.Helper()
 				c := condition.Condition{Type: "A", Status: to, Reason: reason, Message: text}
-				if got := condition.Set(status, c, 3, at(minute)); got != changes {
+				if got := condition.SetCondition(status, c, 3, at(minute)); got != changes {
 					t.Errorf("minute %d: changed is %t", minute, got)
 				}
 				all := readFields(t, status)
@@ -80,14 +80,22 @@ func TestConditionsOfEachKindOfStatus(t *testing.T) {
 				t.Error("the text is not bounded")
 			}
 
-			condition.Set(status, condition.Condition{Type: "B", Status: metav1.ConditionTrue, Reason: "Two", Message: "two"}, 3, at(5))
-			condition.MoveLast(status, "A")
-			condition.MoveLast(status, "C")
-			if all := readFields(t, status); len(all) != 2 || all[1]["type"] != "A" || all[1]["status"] != "False" {
-				t.Errorf("A is not last: %v", all)
+			condition.SetCondition(status, condition.Condition{Type: "B", Status: metav1.ConditionTrue, Reason: "Two", Message: "two"}, 3, at(5))
+			for _, summary := range []string{kruise.ConditionReady, kruise.ConditionReconciling} {
+				condition.SetCondition(status, condition.Condition{Type: summary, Status: metav1.ConditionTrue, Reason: "R", Message: "m"}, 3, at(6))
 			}
-			if condition.Remove(status, "C") || !condition.Remove(status, "A", "C") || condition.Remove(status, "A") {
-				t.Error("Remove does not say what it removed")
+			condition.SetCondition(status, condition.Condition{Type: "C", Status: metav1.ConditionTrue, Reason: "Three", Message: "three"}, 3, at(7))
+			condition.PutSummaryLast(status)
+			var order []string
+			for _, c := range readFields(t, status) {
+				order = append(order, fmt.Sprint(c["type"]))
+			}
+			if got := strings.Join(order, " "); got != "A B C Reconciling Ready" {
+				t.Errorf("the order is %s", got)
+			}
+			condition.RemoveConditions(status, "C", kruise.ConditionReady, kruise.ConditionReconciling)
+			if condition.RemoveConditions(status, "C") || !condition.RemoveConditions(status, "A", "C") || condition.RemoveConditions(status, "A") {
+				t.Error("RemoveConditions does not say what it removed")
 			}
 			if all := readFields(t, status); len(all) != 1 || all[0]["type"] != "B" {
 				t.Errorf("got %v", all)
@@ -98,10 +106,10 @@ func TestConditionsOfEachKindOfStatus(t *testing.T) {
 
 func TestAStatusWithoutConditions(t *testing.T) {
 	for _, status := range []any{&struct{}{}, &struct{ Conditions []string }{}, struct{}{}, nil} {
-		if condition.Set(status, condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R"}, 1, metav1.Now()) || condition.Remove(status, "A") {
+		if condition.SetCondition(status, condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R"}, 1, metav1.Now()) || condition.RemoveConditions(status, "A") {
 			t.Errorf("%T has conditions", status)
 		}
-		condition.MoveLast(status, "A")
+		condition.PutSummaryLast(status)
 	}
 }
 
@@ -109,7 +117,7 @@ func TestAStatusWithoutConditions(t *testing.T) {
 func TestRemovingLeavesTheListThatWasRead(t *testing.T) {
 	read := kruise.CloneSetStatus{Conditions: []kruise.CloneSetCondition{{Type: "A"}, {Type: "B"}}}
 	next := read
-	condition.Remove(&next, "A")
+	condition.RemoveConditions(&next, "A")
 	if len(read.Conditions) != 2 || read.Conditions[0].Type != "A" || read.Conditions[1].Type != "B" {
 		t.Errorf("got %v", read.Conditions)
 	}

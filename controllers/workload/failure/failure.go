@@ -41,13 +41,15 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 // SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether the condition changed. It changes
 // nothing in a status without conditions.
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
-	return condition.Set(status, condition.Condition{
+	changed = condition.SetCondition(status, condition.Condition{
 		Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: cause.Error(),
 	}, generation, metav1.NewTime(now).Rfc3339Copy())
+	condition.PutSummaryLast(status)
+	return changed
 }
 
 // ClearCondition removes the condition from a status, and reports whether the status had it.
-func ClearCondition(status any) bool { return condition.Remove(status, ConditionType) }
+func ClearCondition(status any) bool { return condition.RemoveConditions(status, ConditionType) }
 
 // Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object
 // as it was last read or written. A conflict of this write is not returned if there is an error to report, since that starts another round.

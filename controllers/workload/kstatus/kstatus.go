@@ -7,6 +7,7 @@
 package kstatus
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,21 @@ type Summary struct {
 	Reason, Message string
 }
 
+// NewReady is the summary of an object that is what its spec says.
+func NewReady(reason, message string) Summary {
+	return Summary{kruise.ConditionReady, reason, message}
+}
+
+// NewReconciling is the summary of an object that may become what its spec says without a change.
+func NewReconciling(reason, message string) Summary {
+	return Summary{kruise.ConditionReconciling, reason, message}
+}
+
+// NewStalled is the summary of an object that does not become what its spec says without a change.
+func NewStalled(reason, message string) Summary {
+	return Summary{kruise.ConditionStalled, reason, message}
+}
+
 // IsOwned reports whether this package writes the conditions of a type.
 func IsOwned(conditionType string) bool {
 	return conditionType == kruise.ConditionReady || conditionType == kruise.ConditionReconciling || conditionType == kruise.ConditionStalled
@@ -31,19 +47,21 @@ func IsOwned(conditionType string) bool {
 // JudgeRollout sums up the rollout of a workload.
 //   - It is ready when all pods are available and as many as the strategy asks for are updated. Pods that the partition keeps
 //     do not count, nor old pods of a strategy that lets pods keep what they have.
-//   - It is stalled when its progress deadline is exceeded.
+//   - It is stalled when its progress deadline is exceeded, unless it waits for a hold to end.
 //   - Otherwise it is reconciling. A failure or a hold is the reason, since both can end without a change of the object.
 func JudgeRollout(v kinds.View) Summary {
 	trouble := v.FirstTrouble()
 	switch {
 	case v.IsSettled():
-		return Summary{kruise.ConditionReady, kruise.PodsAvailableReason, v.CompletionText()}
-	case v.Deadline != "":
-		return Summary{kruise.ConditionStalled, kruise.CloneSetProgressDeadlineExceededReason, v.Deadline}
+		return NewReady(kruise.PodsAvailableReason, v.CompletionText())
+	case v.Deadline != "" && !v.KeepsOld && !v.IsHeld():
+		return NewStalled(kruise.CloneSetProgressDeadlineExceededReason, v.Deadline)
 	case trouble != nil:
-		return Summary{kruise.ConditionReconciling, trouble.Type, trouble.Message}
+		return NewReconciling(trouble.Type, trouble.Message)
+	case v.Done >= v.Target && v.Available < v.Wanted:
+		return NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d of %d pods are available", v.ProgressText(), v.Available, v.Wanted))
 	}
-	return Summary{kruise.ConditionReconciling, kruise.ProgressingReason, v.ProgressText()}
+	return NewReconciling(kruise.ProgressingReason, v.ProgressText())
 }
 
 // SetConditions writes a summary into a status, a pointer to a struct with conditions, behind all other conditions.
@@ -54,17 +72,16 @@ func SetConditions(status any, s Summary, generation int64, now time.Time) {
 	}
 	for _, t := range []string{kruise.ConditionReconciling, kruise.ConditionStalled} {
 		if t != s.Type {
-			condition.Remove(status, t)
+			condition.RemoveConditions(status, t)
 			continue
 		}
-		condition.Set(status, condition.Condition{Type: t, Status: metav1.ConditionTrue, Reason: s.Reason, Message: s.Message}, generation, at)
-		condition.MoveLast(status, t)
+		condition.SetCondition(status, condition.Condition{Type: t, Status: metav1.ConditionTrue, Reason: s.Reason, Message: s.Message}, generation, at)
 	}
-	condition.Set(status, condition.Condition{Type: kruise.ConditionReady, Status: ready, Reason: s.Reason, Message: s.Message}, generation, at)
-	condition.MoveLast(status, kruise.ConditionReady)
+	condition.SetCondition(status, condition.Condition{Type: kruise.ConditionReady, Status: ready, Reason: s.Reason, Message: s.Message}, generation, at)
+	condition.PutSummaryLast(status)
 }
 
 // RemoveConditions removes the conditions that SetConditions writes from a status.
 func RemoveConditions(status any) {
-	condition.Remove(status, kruise.ConditionReady, kruise.ConditionReconciling, kruise.ConditionStalled)
+	condition.RemoveConditions(status, kruise.ConditionReady, kruise.ConditionReconciling, kruise.ConditionStalled)
 }

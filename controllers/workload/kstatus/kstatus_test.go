@@ -74,11 +74,15 @@ func TestWhatKstatusSaysOfACloneSet(t *testing.T) {
 		"an updated pod is not available":    {newCloneSet(3, 2, 3, 2), status.InProgressStatus, kruise.ProgressingReason, "3 of 3 pods are updated, 2 of them available"},
 		"an old pod":                         {newCloneSet(3, 3, 2, 2), status.InProgressStatus, kruise.ProgressingReason, "2 of 3 pods are updated, 2 of them available"},
 		"the partition is reached":           {newCloneSet(3, 3, 1, 1, partition), status.CurrentStatus, kruise.PodsAvailableReason, "1 of 3 pods are updated and available; the partition lets 2 pods keep their revision"},
-		"an old pod is not available":        {newCloneSet(3, 2, 1, 1, partition), status.InProgressStatus, kruise.ProgressingReason, "1 of 1 pods are updated, 1 of them available"},
+		"an old pod is not available":        {newCloneSet(3, 2, 1, 1, partition), status.InProgressStatus, kruise.ProgressingReason, "1 of 1 pods are updated, 1 of them available; 2 of 3 pods are available"},
 		"a policy holds it":                  {newCloneSet(3, 3, 1, 1, held), status.InProgressStatus, kruise.UpdateHeld, "No updates on Fridays. (rule freeze.hold)"},
 		"a failure counts more than a hold": {newCloneSet(2, 2, 1, 1, held, withCondition(kruise.CloneSetConditionFailedScale, corev1.ConditionTrue, "FailedScale", "exceeded quota")),
 			status.InProgressStatus, "FailedScale", "exceeded quota"},
-		"it takes too long": {newCloneSet(3, 2, 1, 0, held, late), status.FailedStatus, kruise.CloneSetProgressDeadlineExceededReason, "timed out"},
+		"it takes too long":                        {newCloneSet(3, 2, 1, 0, late), status.FailedStatus, kruise.CloneSetProgressDeadlineExceededReason, "timed out"},
+		"it takes too long, and a policy holds it": {newCloneSet(3, 2, 1, 0, late, held), status.InProgressStatus, kruise.UpdateHeld, "No updates on Fridays. (rule freeze.hold)"},
+		"a pod of a strategy that keeps old pods is deleted, long after the deadline": {newCloneSet(2, 2, 1, 1, late, func(set *kruise.CloneSet) {
+			set.Spec.UpdateStrategy.Type = kruise.OnDeleteCloneSetUpdateStrategyType
+		}), status.InProgressStatus, kruise.ProgressingReason, "1 of 3 pods are updated, 1 of them available"},
 		"the strategy is OnDelete": {newCloneSet(3, 3, 1, 1, func(set *kruise.CloneSet) {
 			set.Spec.UpdateStrategy.Type = kruise.OnDeleteCloneSetUpdateStrategyType
 		}), status.CurrentStatus, kruise.PodsAvailableReason, "1 of 3 pods are updated and available"},
@@ -129,7 +133,7 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 			set := &kruise.DaemonSet{ObjectMeta: meta}
 			set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateDaemonSet{}
 			if keepsOld {
-				set.Spec.UpdateStrategy.RollingUpdate.Selector = &metav1.LabelSelector{}
+				set.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 			}
 			if partitioned {
 				set.Spec.UpdateStrategy.RollingUpdate.Partition = partition
@@ -182,6 +186,21 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 			if got, message := compute(t, kind, judge(tc.updated, tc.keepsOld, tc.partitioned)); got != tc.want {
 				t.Errorf("of a %s %s kstatus says %s (%s), want %s", kind, tc.name, got, message, tc.want)
 			}
+		}
+	}
+}
+
+// A partition that limits the creation of pods too leaves nodes without one.
+func TestADaemonSetWhosePartitionLimitsCreation(t *testing.T) {
+	set := &kruise.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}}
+	set.Spec.ScaleStrategy.PartitionedScaling = true
+	set.Spec.UpdateStrategy.RollingUpdate = &kruise.RollingUpdateDaemonSet{Partition: ptr.To(intstr.FromInt32(2))}
+	for pods, want := range []status.Status{status.InProgressStatus, status.CurrentStatus, status.CurrentStatus} {
+		n := int32(pods)
+		set.Status = kruise.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, CurrentNumberScheduled: n, NumberReady: n, NumberAvailable: n, UpdatedNumberScheduled: n}
+		kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewDaemonSet(set, &set.Status)), 2, time.Now())
+		if got, message := compute(t, "DaemonSet", set); got != want {
+			t.Errorf("with %d pods kstatus says %s (%s), want %s", pods, got, message, want)
 		}
 	}
 }

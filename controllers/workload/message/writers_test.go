@@ -19,7 +19,7 @@ func boundedElsewhere() map[string]string {
 		answer = "it is an answer to one caller"
 		copied = "it is copied from one that was bounded when it was written"
 		holds  = "it is a hold, which goes through Shorten where it is told"
-		set    = "it goes to condition.Set, which bounds it"
+		set    = "it goes to condition.SetCondition, which bounds it"
 		list   = "it is a list that controllers read, with an entry for each of them or for each SidecarSet"
 	)
 	return map[string]string{

@@ -105,6 +105,9 @@ func (f *Facts) IsCandidate(p *facts.Pod) bool {
 	return p.State == kruise.LifecycleStateUpdated || !inplace.InGrace(p.Pod)
 }
 
+// CountCandidates counts the candidates.
+func (f *Facts) CountCandidates() int { return len(f.candidatePods()) }
+
 // isCondemned reports whether a pod is surplus: no replica needs it any more.
 func (f *Facts) isCondemned(p *facts.Pod) bool {
 	return f.Difference.Condemned != nil && f.Difference.Condemned(p)

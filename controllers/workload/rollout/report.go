@@ -11,11 +11,12 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
 // reportUnreadable reports that a round could not read the state: by a condition that stays until a round can, and by an event for
-// each new error. The rest of the status does not change.
+// each new error. The conditions of package kstatus say so too. The rest of the status does not change.
 func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	if text := OneLine(cause.Error()); r.memory.unreadable != text {
 		r.memory.unreadable = text
@@ -25,6 +26,7 @@ func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	if !ok || !failure.SetCondition(r.c.typ.Status(changed), cause, r.Workload.GetGeneration(), r.Now) {
 		return nil
 	}
+	kstatus.SetConditions(r.c.typ.Status(changed), kstatus.NewReconciling(failure.ConditionType, cause.Error()), r.Workload.GetGeneration(), r.Now)
 	err := r.WriteStatus(ctx, r.c.typ.Status(changed))
 	if IsConflict(err) { // the next round reports it
 		return nil

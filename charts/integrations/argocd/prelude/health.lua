@@ -25,9 +25,11 @@ local function readCondition(obj, kind, status)
   return kind
 end
 
--- judgeController judges what keeps a controller of Regatta from acting on an object of any kind; nil if nothing does.
+-- judgeController judges what keeps a controller of Regatta from acting on an object of any kind; nil if nothing does. Stalled has
+-- other reasons too: it sums up what the checks of the kinds look at themselves.
 local function judgeController(obj)
-  local message = readCondition(obj, "Stalled", "True") or readCondition(obj, "FailedReconcile", "True")
+  local isOff = readField(findCondition(obj, "Stalled"), "reason") == "FeatureGateOff"
+  local message = isOff and readCondition(obj, "Stalled", "True") or readCondition(obj, "FailedReconcile", "True")
   return message and newHealth("Degraded", message)
 end
 
