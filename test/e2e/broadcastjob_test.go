@@ -66,7 +66,7 @@ spec:
 		}
 		Expect(pods).To(HaveLen(n))
 		Expect(on).To(HaveLen(n))
-		Expect(u.kubectl("get", "bcj", "bcj-demo", "-o", "jsonpath={.status.phase} {.status.conditions[*].type}")).To(Equal("completed Complete"))
+		Expect(u.kubectl("get", "bcj", "bcj-demo", "-o", "jsonpath={.status.phase} {.status.conditions[*].type}")).To(Equal("completed Complete Ready"))
 		Eventually(u.kubectl).WithArguments("get", "events", "--field-selector", "reason=JobComplete", "-o", "jsonpath={.items[*].message}").Should(
 			Equal(fmt.Sprintf("Job %s/bcj-demo is completed, %d pods succeeded, 0 pods failed", u.namespace, n)))
 

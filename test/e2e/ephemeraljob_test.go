@@ -31,7 +31,7 @@ var _ = Describe("an EphemeralJob", func() {
 		u.apply(job("look", "parallelism: 2,", "ps; sleep 1"))
 		Eventually(func() string { return u.kubectl("get", "ejob", "look") }).Should(
 			MatchRegexp(`^NAME +STATUS +MATCH +SUCCEED +FAILED +RUNNING +WAITING +AGE\nlook +Succeeded +3 +3 +0 +0 +0 +\S+`))
-		Expect(u.kubectl("get", "ejob", "look", "-o", "jsonpath={.status.conditions[*].type}")).To(Equal("Initialized JobSucceeded"))
+		Expect(u.kubectl("get", "ejob", "look", "-o", "jsonpath={.status.conditions[*].type}")).To(Equal("Initialized JobSucceeded Ready"))
 		Expect(u.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")).To(Equal("0 0 0"))
 		Expect(u.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.ephemeralContainerStatuses[*].state.terminated.reason}")).To(Equal("Completed Completed Completed"))
 
