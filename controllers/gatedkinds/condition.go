@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // The condition and its reasons.
@@ -50,10 +51,12 @@ func newCondition(object *unstructured.Unstructured, message string, now time.Ti
 	}
 }
 
-// withoutStalled returns the conditions without Stalled, such as one that an earlier version wrote.
-func withoutStalled(conditions []any) []any {
+// withoutSummary returns the conditions without those of package kstatus: one of an earlier version, and what the controller of the kind
+// wrote while its gate was on. kstatus takes an object with Reconciling for one in progress, whatever Stalled says.
+func withoutSummary(conditions []any) []any {
 	return slices.DeleteFunc(conditions, func(c any) bool {
-		found, ok := c.(map[string]any)
-		return ok && found["type"] == Stalled
+		found, _ := c.(map[string]any)
+		conditionType, _ := found["type"].(string)
+		return kstatus.IsOwned(conditionType)
 	})
 }

@@ -83,7 +83,7 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message
 	if err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
-	if err := unstructured.SetNestedSlice(told.Object, append(withoutStalled(conditions), newCondition(object, message, now)), "status", "conditions"); err != nil {
+	if err := unstructured.SetNestedSlice(told.Object, append(withoutSummary(conditions), newCondition(object, message, now)), "status", "conditions"); err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
 	convert := runtime.DefaultUnstructuredConverter

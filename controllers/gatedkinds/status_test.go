@@ -59,9 +59,12 @@ func TestTheStatusHasWhatItsSchemaWants(t *testing.T) {
 			}},
 		},
 		{
-			name: "what an earlier version wrote is replaced", kind: "ImagePullJob",
-			status: map[string]any{"conditions": []any{map[string]any{"type": "Stalled", "status": "True", "reason": "NotImplemented"}}},
-			want:   map[string]any{"desired": int64(0), "conditions": []any{told("ImagePullJob", "observedGeneration", int64(3))}},
+			name: "what an earlier version wrote is replaced, and what the controller wrote while the gate was on", kind: "ImagePullJob",
+			status: map[string]any{"conditions": []any{
+				map[string]any{"type": "Stalled", "status": "True", "reason": "NotImplemented"},
+				map[string]any{"type": "Reconciling", "status": "True", "reason": "Progressing"}, map[string]any{"type": "Ready", "status": "False", "reason": "Progressing"},
+			}},
+			want: map[string]any{"desired": int64(0), "conditions": []any{told("ImagePullJob", "observedGeneration", int64(3))}},
 		},
 		{
 			name: "a request has a phase", kind: "ContainerRecreateRequest",
