@@ -22,7 +22,9 @@ var _ = Describe("the installation", Serial, func() {
 		Eventually(func() string { // an upgrade may still be ending the pods before
 			return u.kubectl("get", "pods", "-n", "kruise-system", "--no-headers", "-l", "control-plane=controller-manager")
 		}).Should(MatchRegexp(`^kruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+\nkruise-controller-manager-\S+ +1/1 +Running +\d+ +\S+$`))
-		Expect(u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")).To(ContainSubstring("kruise-controller-manager-"))
+		Eventually(func() string { // a leader that ended has released it, and the next one takes it within seconds
+			return u.kubectl("get", "lease", "-n", "kruise-system", "kruise-manager", "-o", "jsonpath={.spec.holderIdentity}")
+		}).Should(ContainSubstring("kruise-controller-manager-"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("goes on when its leader is killed", func(ctx SpecContext) {

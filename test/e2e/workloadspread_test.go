@@ -165,6 +165,8 @@ var _ = Describe("a WorkloadSpread", func() {
 		}).Should(ContainSubstring("chess"))
 		uid := u.kubectl("get", "game", "chess", "-o", "jsonpath={.metadata.uid}")
 		manifest(u, "Game", "chess", "", zones)
+		// One replica of the manager knows the kind now. Each reads the list every ten seconds, and any may be asked about a pod.
+		time.Sleep(11 * time.Second)
 		for i := range 5 { // what the controller of games would do
 			u.apply(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: chess-%d, labels: {app: chess}, ownerReferences: [{apiVersion: example.com/v1, kind: Game, name: chess, uid: %s, controller: true}]},
 				spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "nginx:1.20"}]}}`, i, uid))
