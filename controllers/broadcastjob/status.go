@@ -93,9 +93,9 @@ func (c *change) summarizeProgress() kstatus.Summary {
 	}
 	switch {
 	case s.Phase == kruise.BroadcastJobPhasePaused || c.job.Spec.Paused:
-		return kstatus.NewReconciling("Paused", text+"; spec.paused is true")
+		return kstatus.NewReconciling(kruise.BroadcastJobPausedReason, text+"; spec.paused is true")
 	case neverCompletes(c.job) && s.Active == 0 && s.Succeeded+s.Failed >= s.Desired:
-		return kstatus.NewReady("NodesDone", text+"; the job keeps on for nodes to come")
+		return kstatus.NewReady(kruise.BroadcastJobNodesDoneReason, text+"; the job keeps on for nodes to come")
 	}
 	return kstatus.NewReconciling(kruise.ProgressingReason, text)
 }

@@ -154,7 +154,7 @@ func summarizeProgress(set *kruise.CloneSet, s *kruise.CloneSetStatus, now time.
 		} else {
 			since = reconcilingSince(s)
 		}
-		limit := time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second + time.Second
+		limit := time.Duration(ptr.Deref(set.Spec.ProgressDeadlineSeconds, 0))*time.Second + time.Second
 		if left := since.Add(limit).Sub(now); left > 0 {
 			view.Deadline, again = "", left
 		}

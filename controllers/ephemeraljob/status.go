@@ -130,7 +130,7 @@ func (c *change) summarizeProgress() kstatus.Summary {
 		}
 	}
 	if c.job.Spec.Paused {
-		return kstatus.NewReconciling("Paused", text+"; spec.paused is true")
+		return kstatus.NewReconciling(string(kruise.EphemeralJobPaused), text+"; spec.paused is true")
 	}
 	return kstatus.NewReconciling(v1beta1.ProgressingReason, text)
 }

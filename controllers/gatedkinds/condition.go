@@ -3,13 +3,11 @@
 package gatedkinds
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // The condition and its reasons.
@@ -49,14 +47,4 @@ func newCondition(object *unstructured.Unstructured, message string, now time.Ti
 		"type": Stalled, "status": "True", "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339), "observedGeneration": object.GetGeneration(),
 	}
-}
-
-// withoutSummary returns the conditions without those of package kstatus: one of an earlier version, and what the controller of the kind
-// wrote while its gate was on. kstatus takes an object with Reconciling for one in progress, whatever Stalled says.
-func withoutSummary(conditions []any) []any {
-	return slices.DeleteFunc(conditions, func(c any) bool {
-		found, _ := c.(map[string]any)
-		conditionType, _ := found["type"].(string)
-		return kstatus.IsOwned(conditionType)
-	})
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs;broadcastjobs;containerrecreaterequests;ephemeraljobs;imagelistpulljobs;imagepulljobs;nodeimages;nodepodprobes;persistentpodstates;podprobemarkers;resourcedistributions;uniteddeployments;workloadspreads,verbs=get;list;watch
@@ -83,7 +84,10 @@ func statusOf(scheme *runtime.Scheme, object *unstructured.Unstructured, message
 	if err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
-	if err := unstructured.SetNestedSlice(told.Object, append(withoutSummary(conditions), newCondition(object, message, now)), "status", "conditions"); err != nil {
+	// Stalled of an earlier version goes, and what the controller of the kind wrote while its gate was on: kstatus takes an object with
+	// Reconciling for one in progress, whatever Stalled says.
+	conditions = append(kstatus.FilterConditions(conditions), newCondition(object, message, now))
+	if err := unstructured.SetNestedSlice(told.Object, conditions, "status", "conditions"); err != nil {
 		return nil, fmt.Errorf("reading the status: %w", err)
 	}
 	convert := runtime.DefaultUnstructuredConverter

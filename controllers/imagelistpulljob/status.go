@@ -61,9 +61,9 @@ func summarizeProgress(list *kruise.ImageListPullJob, s *kruise.ImageListPullJob
 	switch {
 	case s.CompletionTime != nil && len(s.FailedImageStatuses) > 0:
 		failed := s.FailedImageStatuses[0]
-		return kstatus.NewStalled("PullFailed", fmt.Sprintf("%s; %s: %s", text, failed.Name, failed.Message))
+		return kstatus.NewStalled(kruise.PullFailedReason, fmt.Sprintf("%s; %s: %s", text, failed.Name, failed.Message))
 	case s.CompletionTime != nil || list.Spec.CompletionPolicy.Type == kruise.NeverCompletionPolicyType && s.Succeeded == s.Desired:
-		return kstatus.NewReady("ImagesPulled", text)
+		return kstatus.NewReady(kruise.ImagesPulledReason, text)
 	}
 	return kstatus.NewReconciling(kruise.ProgressingReason, text)
 }

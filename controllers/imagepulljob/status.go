@@ -66,9 +66,9 @@ func summarizeProgress(job *kruise.ImagePullJob, s *kruise.ImagePullJobStatus) k
 	case held != nil && held.Reason == kruise.InvalidImageReason:
 		return kstatus.NewStalled(held.Reason, held.Message)
 	case s.CompletionTime != nil && s.Failed > 0:
-		return kstatus.NewStalled("PullFailed", fmt.Sprintf("%s, and %d have failed: %s", text, s.Failed, s.Message))
+		return kstatus.NewStalled(kruise.PullFailedReason, fmt.Sprintf("%s, and %d have failed: %s", text, s.Failed, s.Message))
 	case s.CompletionTime != nil || neverCompletes(job) && s.Succeeded == s.Desired:
-		return kstatus.NewReady("ImagesPulled", text)
+		return kstatus.NewReady(kruise.ImagesPulledReason, text)
 	}
 	for _, t := range []string{kruise.ImagePullJobHeld, kruise.ImagePullJobDenied} {
 		if c := meta.FindStatusCondition(s.Conditions, t); c != nil {

@@ -48,7 +48,9 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	k.reportRecreation(r, m, f, set, &status)
 	k.reportNotUpgradable(r, m, f, t)
 	view := kinds.ViewSidecarSet(set, &status)
-	view.Target = min(view.Target, view.Updated+countUpdatable(m, f, set))
+	if !view.KeepsOld {
+		view.Target = min(view.Target, view.Updated+countUpdatable(m, f, set))
+	}
 	view.Available = view.Wanted // pods that are not updated may fail for reasons of their own
 	kstatus.SetConditions(&status, kstatus.JudgeRollout(view), set.Generation, f.Now)
 	if err := r.WriteStatus(ctx, &status); err != nil {

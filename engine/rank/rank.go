@@ -67,6 +67,10 @@ func New(e *engine.Engine, opts ...Option) *Ranker {
 // and take.
 const maxBatch = 2000
 
+// maxRestarts is how often the batches of one workload begin again since other policies became active between two of them. After that
+// one decision ranks all pods, so that a round ends however often policies change.
+const maxRestarts = 2
+
 // RankPods gives each pod its place. The policies rank pods without a remembered place, at most 2,000 in a decision. Nothing is
 // decided or allocated for a pod that did not change.
 func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
@@ -109,18 +113,19 @@ func (r *Ranker) rankChanged(q *question, m *memo, o *Order, changed []int) {
 	if len(changed) == q.pods.Len() {
 		m.forgetPlaces() // none is of use, nor their shape
 	}
-	for begun := 0; begun < len(changed); {
+	for begun, restarts := 0, 0; begun < len(changed); {
 		batch := changed[begun:min(begun+maxBatch, len(changed))]
 		out, rec := r.decideRank(q, o, batch)
 		switch {
 		case rec.Outcome != decision.Decided:
 			r.useFallback(q, o, out, batch)
 			return
-		case len(m.pods) > 0 && rec.Revision != m.revision: // other policies became active: begin again with all pods
+		case len(m.pods) > 0 && rec.Revision != m.revision && restarts < maxRestarts: // other policies became active
+			restarts++
 			m.forgetPlaces()
 			changed, begun = allPositions(q.pods.Len()), 0
 			continue
-		case len(m.pods) > 0 && !m.canCompare(out):
+		case len(m.pods) > 0 && (rec.Revision != m.revision || !m.canCompare(out)):
 			r.rankTogether(q, m, o)
 			return
 		}

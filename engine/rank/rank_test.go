@@ -311,6 +311,17 @@ func TestLargeWorkloadsAreRankedInBatches(t *testing.T) {
 	if got := names(&o, p); got[len(got)-1] != 4200 {
 		t.Errorf("gold is not last, but %d", got[len(got)-1])
 	}
+
+	// Revisions that become active all the time.
+	revision := 0
+	log.after = func() {
+		revision++
+		activate(t, e, fmt.Sprintf("%s# %d\n", goldLast, revision))
+	}
+	for i := range p.facts {
+		p.change(seed, i, func(f *points.PodFacts) { f.Restarts++ })
+	}
+	ask(decision.Decided, 2000, 2000, 2000, 2000, 2000, 2000, 4500)
 }
 
 // Of the workloads together no more is remembered than the bound, and the one that was used longest ago is forgotten first.

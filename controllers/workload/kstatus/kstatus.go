@@ -8,6 +8,7 @@ package kstatus
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,15 @@ func SetConditions(status any, s Summary, generation int64, now time.Time) {
 	}
 	condition.SetCondition(status, condition.Condition{Type: kruise.ConditionReady, Status: ready, Reason: s.Reason, Message: s.Message}, generation, at)
 	condition.PutSummaryLast(status)
+}
+
+// FilterConditions returns the conditions of an unstructured status without those that this package writes. It changes the list.
+func FilterConditions(conditions []any) []any {
+	return slices.DeleteFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		conditionType, _ := c["type"].(string)
+		return IsOwned(conditionType)
+	})
 }
 
 // RemoveConditions removes the conditions that SetConditions writes from a status.

@@ -7,7 +7,6 @@ package statusthrottle
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,11 +73,7 @@ func withoutSummary(conditions []any) []any {
 		delete(c, "lastUpdateTime")
 		delete(c, "message")
 	})
-	return slices.DeleteFunc(conditions, func(item any) bool {
-		c, _ := item.(map[string]any)
-		conditionType, _ := c["type"].(string)
-		return kstatus.IsOwned(conditionType)
-	})
+	return kstatus.FilterConditions(conditions)
 }
 
 // removeField removes the fields with a name from an object and from the objects in it.

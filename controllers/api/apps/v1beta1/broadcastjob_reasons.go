@@ -25,6 +25,9 @@ const BroadcastJobComponent = "broadcastjob-controller"
 // FailureSeenKey annotates the failed pods of a BroadcastJob that a user has gone on from: they pause it no more.
 const FailureSeenKey = "broadcastjob.regatta.sh/failure-seen"
 
+// BroadcastJobNodesDoneReason is the reason of Ready of a job that never ends, while all nodes are done.
+const BroadcastJobNodesDoneReason = "NodesDone"
+
 // Reasons of events on a BroadcastJob, beside those that it shares with CloneSet. Some are reasons of conditions too.
 const (
 	BroadcastJobContinueReason         = "Continue"

@@ -39,5 +39,13 @@ const (
 // manager may not read.
 const PullSecretMissingReason = "NotReadable"
 
+// Reasons of Ready and Stalled of ImagePullJobs and ImageListPullJobs.
+const (
+	// ImagesPulledReason is of a job whose nodes have all pulled the images.
+	ImagesPulledReason = "ImagesPulled"
+	// PullFailedReason is of a job that has ended without.
+	PullFailedReason = "PullFailed"
+)
+
 // InvalidImageReason is of a job whose image has no name that nodes can pull.
 const InvalidImageReason = "InvalidImage"
