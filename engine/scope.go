@@ -120,6 +120,12 @@ func (s *scope) isPointReplaced(name decision.Name) bool {
 	return s.mayDefinePath(override) || s.platform.isPointReplaced(name)
 }
 
+// dependsOnUsers reports whether the answer to a point may depend on rules of users: they extend the built-in policies, answer
+// in their place, or answer a point that has no built-in policy.
+func (s *scope) dependsOnUsers(name decision.Name) bool {
+	return s.isPointExtended(name) || s.isPointReplaced(name)
+}
+
 // isPointDefined reports whether a policy answers a point. It is true if that is not known.
 func (s *scope) isPointDefined(name decision.Name) bool {
 	if s.takesPart(name) {

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, edit func(*kruise.AdvancedCronJob), modules ...strin
 	if edit != nil {
 		edit(job)
 	}
-	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(job).
+	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(fakeclient.AddNamespaces(job)...).
 		WithStatusSubresource(&kruise.AdvancedCronJob{}, &batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{})
 	for _, o := range []client.Object{&batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)

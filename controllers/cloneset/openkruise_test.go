@@ -35,7 +35,7 @@ func openKruiseCluster(t *testing.T, file string) client.Client {
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}
-	b = b.WithObjects(openkruise.Objects(t, s, file)...)
+	b = b.WithObjects(fakeclient.AddNamespaces(openkruise.Objects(t, s, file)...)...)
 	return b.Build()
 }
 

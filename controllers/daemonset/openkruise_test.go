@@ -42,7 +42,7 @@ func TestTakingOverFromOpenKruiseChangesNothing(t *testing.T) {
 			for i := range 4 {
 				b = b.WithObjects(testNode(fmt.Sprint("node-", i+1)))
 			}
-			c, events := b.WithObjects(openkruise.Objects(t, s, "testdata/openkruise/"+stage+".yaml")...).Build(), record.NewFakeRecorder(100)
+			c, events := b.WithObjects(fakeclient.AddNamespaces(openkruise.Objects(t, s, "testdata/openkruise/"+stage+".yaml")...)...).Build(), record.NewFakeRecorder(100)
 			r := rollout.New(standard(), reconcile.Deps{
 				Client: c, Live: c, Events: events, Engine: e, Now: func() time.Time { return time.Date(2026, 11, 22, 11, 0, 0, 0, time.UTC) },
 			}, rollout.WithGates(rollout.Gates{EnvFromMetadata: true}))

@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/rollout"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 )
 
 // podsIn are pods that a SidecarSet has given its containers, each by its namespace and name.
@@ -203,7 +202,7 @@ hold contains {"reason": "Frozen", "message": "The namespace is frozen.", "pod":
 func TestPodsOfANamespaceThatPoliciesAreNotToldOfAreHeld(t *testing.T) {
 	const looks = "package extend.rollout.x\n\nrank := {pod.namespacedName: 1 | some pod in input.pods; pod.namespaceLabels.tier == \"gold\"}\n"
 	long := map[string]string{}
-	for i := range facts.MaxNamespaceLabels / 50 {
+	for i := range namespaces.MaxLabelBytes / 50 {
 		long[fmt.Sprintf("shop.example/%010d", i)] = strings.Repeat("x", 40)
 	}
 	for name, tc := range map[string]struct {
@@ -211,8 +210,8 @@ func TestPodsOfANamespaceThatPoliciesAreNotToldOfAreHeld(t *testing.T) {
 		bank  client.Object
 		want  string
 	}{
-		"it is not known":                       {looks, nil, "Held " + rollout.NamespaceUnknownReason},
-		"its labels are too long":               {looks, namespaceOf("bank", long), "Held " + rollout.NamespaceLabelsReason},
+		"it is not known":                       {looks, nil, "Held " + namespaces.UnknownReason},
+		"its labels are too long":               {looks, namespaceOf("bank", long), "Held " + namespaces.TooLongReason},
 		"it is known":                           {looks, namespaceOf("bank", nil), podMoved},
 		"no rule of users could look at labels": {"", nil, podMoved},
 	} {

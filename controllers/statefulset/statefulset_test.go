@@ -68,7 +68,7 @@ func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object)
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}
 	w := &world{t: t, events: record.NewFakeRecorder(1000), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), broken: map[string]bool{}, seen: map[string]types.UID{}}
-	w.c = b.WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	w.c = b.WithObjects(fakeclient.AddNamespaces(objects...)...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			w.mu.Lock()
 			w.uids++

@@ -15,6 +15,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -53,12 +54,22 @@ func (t *reconcileRound) askHolds(ctx context.Context) (disruption.Result, error
 	if err != nil {
 		return disruption.Result{}, err
 	}
-	t.holds.asked = true
-	t.holds.answer = t.evaluateHolds(ctx, old, topology)
-	return t.holds.answer, nil
+	answer, err := t.evaluateHolds(ctx, old, topology)
+	if err != nil {
+		return disruption.Result{}, err
+	}
+	t.holds.asked, t.holds.answer = true, answer
+	return answer, nil
 }
 
-func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, topology *facts.Topology) disruption.Result {
+func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, topology *facts.Topology) (disruption.Result, error) {
+	workload := rollout.Workload{
+		Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
+		Labels: t.d.Labels, Annotations: facts.WorkloadAnnotations(t.d.Annotations),
+	}
+	if err := (namespaces.Reader{Cached: t.r.Client, Live: t.r.Live}).CompleteWorkload(ctx, &workload); err != nil {
+		return disruption.Result{}, err
+	}
 	partition := 0
 	for _, p := range t.parts {
 		partition += int(p.partition)
@@ -66,16 +77,13 @@ func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, t
 	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{
 		Subject: decisionSubject(t.d), Now: t.now, Pods: old, Topology: topology,
 		Revisions: rollout.Revisions{Current: t.history.Current.Name, Update: t.history.Update.Name},
-		Workload: rollout.Workload{
-			Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
-			Labels: t.d.Labels, Annotations: facts.WorkloadAnnotations(t.d.Annotations),
-		},
+		Workload:  workload,
 		Strategy: rollout.Strategy{
 			Type: "RollingUpdate", Policy: string(kruise.RecreatePodUpdatePolicyType), Partition: partition, MaxUnavailable: len(old), ScaleMaxUnavailable: len(old),
 		},
 	})
 	t.requeueWithin(a.Again)
-	return a
+	return a, nil
 }
 
 // heldTemplate returns the hold because of which the template of a child may not be written, or nil. A new template of a native child replaces
@@ -112,7 +120,11 @@ func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.
 	for _, place := range placesOf(p.Subset) {
 		topology := facts.NewTopology()
 		topology.ObserveLabels("", place) // the pod has no node yet
-		if h, held := t.evaluateHolds(ctx, []*corev1.Pod{pod}, topology).Held[pod.UID]; held {
+		a, err := t.evaluateHolds(ctx, []*corev1.Pod{pod}, topology)
+		if err != nil {
+			return nil, err
+		}
+		if h, held := a.Held[pod.UID]; held {
 			return &h, nil
 		}
 	}

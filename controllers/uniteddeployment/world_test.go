@@ -94,7 +94,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.UnitedDeployme
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
 	scheme := apiserver.Scheme(t)
-	b := fakeclient.NewClientBuilder(scheme).WithObjects(objects...).
+	b := fakeclient.NewClientBuilder(scheme).WithObjects(fakeclient.AddNamespaces(objects...)...).
 		WithStatusSubresource(&kruise.UnitedDeployment{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

@@ -12,6 +12,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -40,13 +41,16 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		return nil, err
 	}
 	ref := t.w.Spec.TargetReference
+	workload := rollout.Workload{
+		Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
+		Labels: labels, Annotations: facts.WorkloadAnnotations(annotations),
+	}
+	if err := (namespaces.Reader{Cached: t.r.Client, Live: t.r.Live}).CompleteWorkload(ctx, &workload); err != nil {
+		return nil, err
+	}
 	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{
-		Subject: facts.ObjectSubject(kruise.GroupVersion.Group, "WorkloadSpread", t.w),
-		Workload: rollout.Workload{
-			Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
-			Labels: labels, Annotations: facts.WorkloadAnnotations(annotations),
-		},
-		Now: t.now, Pods: t.stuck, Topology: topology,
+		Subject:  facts.ObjectSubject(kruise.GroupVersion.Group, "WorkloadSpread", t.w),
+		Workload: workload, Now: t.now, Pods: t.stuck, Topology: topology,
 	})
 	t.requeueWithin(a.Again)
 	t.reportHeld(known, a.TopHold())

@@ -93,7 +93,7 @@ func newWorldOf(t *testing.T, e *engine.Engine, edit func(*kruise.WorkloadSpread
 		w.writes = append(w.writes, verb+" "+o.GetName())
 	}
 	scheme := apiserver.Scheme(t)
-	w.api = fakeclient.NewClientBuilder(scheme).WithObjects(objects...).
+	w.api = fakeclient.NewClientBuilder(scheme).WithObjects(fakeclient.AddNamespaces(objects...)...).
 		WithStatusSubresource(&kruise.WorkloadSpread{}, &kruise.CloneSet{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID).
 		WithInterceptorFuncs(interceptor.Funcs{

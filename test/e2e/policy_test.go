@@ -95,6 +95,25 @@ func (u *user) inNamespace(spec *policy.ClusterPolicyBundleSpec) {
 }
 
 var _ = Describe("policies of users", func() {
+	It("freeze a namespace by its label, and let its workloads go on when the label is gone", func(ctx SpecContext) {
+		u := newUser(ctx)
+		u.bundle("frozen-namespaces-"+u.namespace, example("frozen-namespaces"), u.inNamespace)
+		u.apply(web("shop", 2, "nginx:1.20"))
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(2)))
+
+		u.kubectl("label", "namespace", u.namespace, "shop.example/freeze=audit")
+		u.apply(web("shop", 2, "nginx:1.21"))
+		Eventually(func() string {
+			return u.kubectl("get", "clone", "shop", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].message}`)
+		}).Should(ContainSubstring("Namespace " + u.namespace + " is frozen (label shop.example/freeze=audit)"))
+		Expect(u.cloneSet("shop").Status.UpdatedReplicas).To(BeZero())
+		Expect(u.why("clone/shop")).To(MatchRegexp(`workload\.namespaceLabels.* "?audit`))
+
+		By("removing the label, of which nothing but the namespace tells the workload")
+		u.kubectl("label", "namespace", u.namespace, "shop.example/freeze-")
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(2)))
+	})
+
 	It("freeze a running rollout, say so, and let it go on", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("shop", 6, "nginx:1.20"))

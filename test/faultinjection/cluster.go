@@ -64,7 +64,7 @@ func newStore(t testing.TB, s *Scenario, now func() time.Time) *store {
 	if s.Build != nil {
 		s.Build(b)
 	}
-	for _, o := range s.Objects {
+	for _, o := range fakeclient.AddNamespaces(s.Objects...) {
 		o, ok := o.DeepCopyObject().(client.Object)
 		if !ok {
 			t.Fatalf("%T is no object", o)

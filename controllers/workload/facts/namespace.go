@@ -4,10 +4,6 @@ package facts
 
 import "maps"
 
-// MaxNamespaceLabels is how many bytes the labels of one namespace may have, keys and values
-// together, to be facts of its pods: the facts of each pod repeat them.
-const MaxNamespaceLabels = 16 << 10
-
 // namespace has the labels of a namespace. When they change, another one replaces it.
 type namespace struct{ labels map[string]string }
 

@@ -41,6 +41,9 @@ type Facts struct {
 	asked map[*facts.Pod]bool
 	// bound is the filter of a KindWithCandidateFilter, nil for other kinds.
 	bound func(*facts.Pod) bool
+	// namespaceLabels are the labels of the namespace; missing are the facts of the workload that could not be read.
+	namespaceLabels map[string]string
+	missing         []decision.MissingFact
 	// restarting are the names of pods that are restarting in place, or are about to.
 	restarting map[string]bool
 }
@@ -222,6 +225,7 @@ func (f *Facts) WorkloadFacts() points.Workload {
 	return points.Workload{
 		Kind: f.Subject.Kind, Namespace: f.Subject.Namespace, Name: f.Subject.Name, UID: f.Subject.UID,
 		Replicas: f.Replicas, Labels: f.Workload.GetLabels(), Annotations: facts.WorkloadAnnotations(f.Workload.GetAnnotations()),
+		NamespaceLabels: f.namespaceLabels, MissingFacts: f.missing,
 	}
 }
 

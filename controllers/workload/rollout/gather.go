@@ -57,7 +57,7 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 			return r, nil, err
 		}
 		guest.ResolvePodCounts(workload, &r.Spec, active)
-		if r.unknown, err = r.readNamespaces(ctx, guest, active); err != nil {
+		if r.unknown, err = r.readNamespaces(ctx, active); err != nil {
 			return r, nil, err
 		}
 	}
@@ -80,6 +80,9 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 		Spec: r.Spec, Workload: workload, Now: r.Now, Templates: templates, Gone: gone, kind: c.kind,
 		restarting: restarting,
 		Subject:    subject, Policies: snapshot.RevisionFor(subject), Bundles: snapshot.BundlesFor(subject),
+	}
+	if err := r.readNamespace(ctx, f); err != nil {
+		return r, nil, err
 	}
 	return r, r.completeFacts(f, active), nil
 }

@@ -116,8 +116,6 @@ type KindWithSharedPods interface {
 	// ResolvePodCounts completes the numbers of the spec that depend on the pods, such as percentages.
 	ResolvePodCounts(workload client.Object, spec *Spec, pods []*corev1.Pod)
 	KindWithCandidateFilter
-	// NamespaceLabels returns the labels of namespaces, by name. A namespace that does not exist is not in the map.
-	NamespaceLabels(ctx context.Context, names []string) (map[string]map[string]string, error)
 	// IsAvailable reports whether the workload's part of a pod is available.
 	IsAvailable(workload client.Object, p *facts.Pod) bool
 }

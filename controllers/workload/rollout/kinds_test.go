@@ -227,7 +227,7 @@ func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests
 	if err := e.ActivateBundles(t.Context(), bundles); err != nil {
 		t.Fatal(err)
 	}
-	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
+	b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(fakeclient.AddNamespaces(objects...)...).WithStatusSubresource(&appsv1.DaemonSet{}, &corev1.Pod{}, &kruise.ContainerRecreateRequest{}).WithInterceptorFuncs(requests)
 	for _, o := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, OwnerIndex, OwnerUID)
 	}

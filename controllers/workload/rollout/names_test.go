@@ -20,20 +20,19 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/apiserver"
+	"github.com/regatta-sh/regatta/test/fakeclient"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 	"github.com/regatta-sh/regatta/test/rules"
 )
 
 // guestKind is a cluster-scoped kind of which pods of many namespaces are guests.
-type guestKind struct {
-	plainKind
-	namespaces map[string]map[string]string
-}
+type guestKind struct{ plainKind }
 
 func (*guestKind) FilterPods(_ context.Context, _ *Round, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	return pods, nil
@@ -41,15 +40,16 @@ func (*guestKind) FilterPods(_ context.Context, _ *Round, pods []*corev1.Pod) ([
 func (*guestKind) ResolvePodCounts(client.Object, *Spec, []*corev1.Pod) {}
 func (*guestKind) MovableFilter(*Round, *Facts) func(*facts.Pod) bool   { return nil }
 func (*guestKind) IsAvailable(_ client.Object, p *facts.Pod) bool       { return p.Ready }
-func (k *guestKind) NamespaceLabels(context.Context, []string) (map[string]map[string]string, error) {
-	return k.namespaces, nil
-}
 
 // guests is a round about old pods of a cluster-scoped workload.
 func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces map[string]map[string]string, pods []*corev1.Pod) (*Round, *Facts) {
 	t.Helper()
-	kind := &guestKind{namespaces: namespaces}
-	c := New(kind, reconcile.Deps{Engine: e})
+	kind := &guestKind{}
+	known := fakeclient.NewClientBuilder(apiserver.Scheme(t))
+	for name, labels := range namespaces {
+		known = known.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	}
+	c := New(kind, reconcile.Deps{Client: known.Build(), Engine: e})
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "u"}}
 	subject := decision.Subject{Kind: "SidecarSet", Name: "logs", UID: "u"}
 	f := &Facts{
@@ -58,7 +58,7 @@ func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces
 	}
 	r := &Round{c: c, Workload: set, Now: f.Now, memory: c.memoryOf(set)}
 	var err error
-	if r.unknown, err = r.readNamespaces(t.Context(), kind, pods); err != nil {
+	if r.unknown, err = r.readNamespaces(t.Context(), pods); err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(pods, c.comparePods)
@@ -186,7 +186,7 @@ hold contains {"reason": "Gold", "message": "m", "pod": pod.name, "namespace": p
 	if len(a.Allowed) != 1 || a.Allowed[0].UID != "c" {
 		t.Errorf("%d pods may be disrupted", len(a.Allowed))
 	}
-	if a.Held["a"].Reason != "Gold" || a.Held["a"].Namespace != "bank" || a.Held["b"].Reason != NamespaceUnknownReason || a.TopHold().Namespace != "bank" {
+	if a.Held["a"].Reason != "Gold" || a.Held["a"].Namespace != "bank" || a.Held["b"].Reason != namespaces.UnknownReason || a.TopHold().Namespace != "bank" {
 		t.Errorf("held are %+v", a.Held)
 	}
 }

@@ -9,77 +9,66 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// Reasons of holds of pods whose namespace labels are not available to policies. A rule that reads
-// these labels could hold the pods.
-const (
-	// NamespaceUnknownReason is the reason of pods whose namespace the cache does not show yet.
-	NamespaceUnknownReason = "NamespaceUnknown"
-	// NamespaceLabelsReason is the reason of pods whose namespace has labels of more than facts.MaxNamespaceLabels bytes.
-	NamespaceLabelsReason = "NamespaceLabelsTooLong"
-)
+// namespaceReader reads the labels of namespaces.
+func (c *Controller) namespaceReader() namespaces.Reader {
+	return namespaces.Reader{Cached: c.Client, Live: c.Live}
+}
+
+// readNamespace adds the labels of the namespace of a workload to the facts.
+func (r *Round) readNamespace(ctx context.Context, f *Facts) error {
+	w := f.WorkloadFacts()
+	err := r.c.namespaceReader().CompleteWorkload(ctx, &w)
+	f.namespaceLabels, f.missing = w.NamespaceLabels, w.MissingFacts
+	return err
+}
 
 // readNamespaces adds the labels of namespaces to the facts of the pods of a cluster-scoped workload.
-// It returns the reason for each namespace whose labels cannot be facts.
-func (r *Round) readNamespaces(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (unknown map[string]string, err error) {
-	all, unknown, err := namespaceLabels(ctx, guest, pods)
+// It returns the missing fact of each namespace whose labels cannot be facts.
+func (r *Round) readNamespaces(ctx context.Context, pods []*corev1.Pod) (missing map[string]decision.MissingFact, err error) {
+	all, missing, err := r.namespaceLabels(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
 	r.memory.facts.ObserveNamespaces(all)
-	return unknown, nil
+	return missing, nil
 }
 
-// namespaceLabels reads the labels of the namespaces of pods, and returns the reason for each namespace
+// namespaceLabels reads the labels of the namespaces of pods, and returns the missing fact of each namespace
 // whose labels are not available.
-func namespaceLabels(ctx context.Context, guest KindWithSharedPods, pods []*corev1.Pod) (labels map[string]map[string]string, unknown map[string]string, err error) {
-	var names []string
-	seen := map[string]bool{}
+func (r *Round) namespaceLabels(ctx context.Context, pods []*corev1.Pod) (labels map[string]map[string]string, missing map[string]decision.MissingFact, err error) {
+	labels, missing = map[string]map[string]string{}, map[string]decision.MissingFact{}
+	reader, seen := r.c.namespaceReader(), map[string]bool{}
 	for _, p := range pods {
-		if !seen[p.Namespace] {
-			seen[p.Namespace], names = true, append(names, p.Namespace)
+		if seen[p.Namespace] {
+			continue
 		}
-	}
-	if labels, err = guest.NamespaceLabels(ctx, names); err != nil {
-		return nil, map[string]string{}, fmt.Errorf("reading the labels of namespaces: %w", err)
-	}
-	unknown = map[string]string{}
-	for _, name := range names {
-		all, there := labels[name]
-		bytes := 0
-		for key, value := range all {
-			bytes += len(key) + len(value)
-		}
+		seen[p.Namespace] = true
+		found, unknown, err := reader.ReadLabels(ctx, p.Namespace)
 		switch {
-		case !there:
-			unknown[name] = NamespaceUnknownReason
-		case bytes > facts.MaxNamespaceLabels:
-			unknown[name] = NamespaceLabelsReason
-			delete(labels, name)
+		case err != nil:
+			return nil, missing, fmt.Errorf("reading what policies see of pods: %w", err)
+		case unknown != nil:
+			missing[p.Namespace] = *unknown
+		default:
+			labels[p.Namespace] = found
 		}
 	}
-	return labels, unknown, nil
+	return labels, missing, nil
 }
 
-// holdUnknown returns the hold of a pod whose namespace labels are not available, for a reason.
-// It returns nil if there is no reason, or if no rule of users could hold the pod.
-func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, reason string) *decision.Hold {
-	if reason == "" || !r.lookedAt(subject) {
+// holdUnknown returns the hold of a pod some fact of which is missing. A rule that reads the fact could hold the pod.
+// It returns nil if no fact is missing, or if no rule of users could hold the pod.
+func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, missing decision.MissingFact) *decision.Hold {
+	if missing.Reason == "" || !r.lookedAt(subject) {
 		return nil
 	}
-	h := decision.Hold{Rule: decision.RuleEngine, Reason: reason}
-	switch reason {
-	case NamespaceLabelsReason:
-		h.Message = fmt.Sprintf("The labels of namespace %s have more than %d bytes, so policies cannot be told them, and one may hold its pods. Take labels off the namespace.",
-			pod.Namespace, facts.MaxNamespaceLabels)
-	default:
-		h.Message = fmt.Sprintf("Namespace %s is not known yet, so policies cannot be told its labels, and one may hold its pods; it is looked up again.", pod.Namespace)
-		r.RequeueAfter(undecidedAgain)
-	}
+	r.RequeueAfter(undecidedAgain)
+	h := decision.Hold{Rule: decision.RuleEngine, Reason: missing.Reason, Message: missing.Message}
 	h = h.OfPod(pod.Namespace, pod.Name)
 	return &h
 }

@@ -10,6 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
+	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
@@ -18,19 +20,19 @@ import (
 func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) disruption.Result {
 	strategy := f.Strategy
 	strategy.Type = "RollingUpdate"
-	var namespaces map[string]map[string]string
-	unknown := map[string]string{}
-	if guest, ok := f.kind.(KindWithSharedPods); ok {
+	var labels map[string]map[string]string
+	var unknown map[string]decision.MissingFact
+	if _, ok := f.kind.(KindWithSharedPods); ok {
 		var err error
-		if namespaces, unknown, err = namespaceLabels(ctx, guest, pods); err != nil {
+		if labels, unknown, err = r.namespaceLabels(ctx, pods); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading what policies see of pods", "kind", f.Subject.Kind, "name", f.Subject.Name)
 			for _, p := range pods {
-				unknown[p.Namespace] = NamespaceUnknownReason
+				unknown[p.Namespace] = decision.MissingFact{Fact: namespaces.LabelsFact, Reason: namespaces.UnknownReason, Message: "The labels of the namespace cannot be read; they are read again."}
 			}
 		}
 	}
 	a := disruption.EvaluatePods(ctx, r.c.Engine, disruption.Request{
-		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: namespaces,
+		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: labels,
 		Revisions: points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()},
 	})
 	for _, rec := range a.Records {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 )
 
 // AddIndexes adds the indexes with which Controllers read. It is called once for each manager.
@@ -47,6 +48,9 @@ func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 		b = b.Watches(&corev1.Node{}, c.NodeEvents())
 	} else {
 		b = b.WatchesMetadata(&corev1.Node{}, c.NodeEvents())
+	}
+	if c.ownsPods() { // the labels of its namespace are facts of the workload
+		b = b.WatchesMetadata(namespaces.NewObject(), namespaces.EnqueueObjects(c.allRequests), builder.WithPredicates(namespaces.LabelChangePredicate()))
 	}
 	for _, o := range c.typ.Owned {
 		b = b.Watches(o, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), c.typ.New(), handler.OnlyControllerOwner()))

@@ -65,11 +65,10 @@ const (
 func PlanPoint() decision.Point[PlanInput, PlanOutput] {
 	return decision.Point[PlanInput, PlanOutput]{
 		Name: "rollout/plan", Budget: 100 * time.Millisecond, MaxResult: 20000,
-		Fallback: func(PlanInput) PlanOutput {
-			return PlanOutput{Holds: []decision.Hold{{
-				Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
-				Message: "No policy could decide this rollout, so nothing new is started.",
-			}}}
+		Fallback: func(in PlanInput) PlanOutput {
+			return PlanOutput{Holds: []decision.Hold{
+				decision.UndecidedHold("No policy could decide this rollout, so nothing new is started.", in.Workload.MissingFacts),
+			}}
 		},
 		Check: func(_ PlanInput, out PlanOutput) error {
 			if out.Limit < 0 {

@@ -71,11 +71,10 @@ type RunOutput struct {
 func RunPoint() decision.Point[RunInput, RunOutput] {
 	return decision.Point[RunInput, RunOutput]{
 		Name: "rollout/run", Budget: 100 * time.Millisecond, MaxResult: 20000,
-		Fallback: func(RunInput) RunOutput {
-			return RunOutput{Action: WaitRun, Holds: []decision.Hold{{
-				Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
-				Message: "No policy could decide this run, so it waits.",
-			}}}
+		Fallback: func(in RunInput) RunOutput {
+			return RunOutput{Action: WaitRun, Holds: []decision.Hold{
+				decision.UndecidedHold("No policy could decide this run, so it waits.", in.Workload.MissingFacts),
+			}}
 		},
 		Check: func(_ RunInput, out RunOutput) error {
 			if !slices.Contains([]string{StartRun, WaitRun, SkipRun}, out.Action) {

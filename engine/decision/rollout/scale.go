@@ -122,11 +122,10 @@ func ScalePoint() decision.Point[ScaleInput, ScaleOutput] {
 	return decision.Point[ScaleInput, ScaleOutput]{
 		Name: "rollout/scale", Budget: 2 * time.Second, MaxResult: 1 << 20,
 		Fallback: undecidedScale,
-		StrictFallback: func(ScaleInput) ScaleOutput {
-			return ScaleOutput{Planned: PlannedNone, Holds: []decision.Hold{{
-				Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision,
-				Message: "The policy that replaces the built-in one did not answer, so no pod is created or deleted until it does.",
-			}}}
+		StrictFallback: func(in ScaleInput) ScaleOutput {
+			return ScaleOutput{Planned: PlannedNone, Holds: []decision.Hold{
+				decision.UndecidedHold("The policy that replaces the built-in one did not answer, so no pod is created or deleted until it does.", in.Workload.MissingFacts),
+			}}
 		},
 		Check: checkScale,
 		Lean:  leanScale,
@@ -143,7 +142,7 @@ func undecidedScale(in ScaleInput) ScaleOutput {
 		out.Planned = PlannedNone
 	}
 	if in.Down > 0 {
-		out.Holds = []decision.Hold{{Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Message: "No policy could decide which pods to delete, so none is."}}
+		out.Holds = []decision.Hold{decision.UndecidedHold("No policy could decide which pods to delete, so none is.", in.Workload.MissingFacts)}
 	}
 	return out
 }

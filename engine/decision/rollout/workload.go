@@ -4,6 +4,8 @@
 // rollout goes, in which order, and how many pods are created and deleted.
 package rollout
 
+import "github.com/regatta-sh/regatta/engine/decision"
+
 // Workload is the part of every rollout point's input that is about the workload
 // itself. It changes only when a person or a tool changes the object, so that
 // answers may be remembered for as long as it stays equal.
@@ -23,6 +25,12 @@ type Workload struct {
 	// Annotations of the object, but for what kubectl apply notes there, and what
 	// begins with deployment.kubernetes.io/.
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// NamespaceLabels are the labels of the namespace; there are none if it has none, and of a
+	// cluster-scoped workload.
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	// MissingFacts are the facts of the workload that could not be read. Rules of users are not evaluated
+	// while there are any: the strict fallback of the point answers.
+	MissingFacts []decision.MissingFact `json:"missingFacts,omitempty"`
 }
 
 // Strategy is the update strategy with every percentage resolved to a number
