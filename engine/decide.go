@@ -122,7 +122,7 @@ func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequ
 	if m, missing := s.missingIn(q.name, q.subject); missing && !q.partial {
 		return end(decision.Failed, "bundle %s takes part in this decision and is missing: %s", m.Bundle, m.Reason)
 	}
-	if m, missing := missingFact(q.in); missing && in.dependsOnUsers(q.name) {
+	if m, missing := decision.FindMissingFact(q.in); missing && in.dependsOnUsers(q.name) {
 		return end(decision.Failed, "the fact %s is missing: %s", m.Fact, m.Message)
 	}
 	v := in.platform
@@ -168,19 +168,6 @@ func (e *Engine) decideRequest(ctx context.Context, s *Snapshot, q *decisionRequ
 		return end(outcome, "%v", err)
 	}
 	return end(outcome, "")
-}
-
-// missingFact returns a fact of an input that is missing, if there is one.
-func missingFact(in any) (decision.MissingFact, bool) {
-	known, ok := in.(decision.InputWithMissingFacts)
-	if !ok {
-		return decision.MissingFact{}, false
-	}
-	missing := known.ListMissingFacts()
-	if len(missing) == 0 {
-		return decision.MissingFact{}, false
-	}
-	return missing[0], true
 }
 
 func (e *Engine) emitRecord(rec decision.Record) {

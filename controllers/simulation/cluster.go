@@ -162,7 +162,7 @@ func namespaceOf(f ClusterState) *corev1.Namespace {
 	if f.Namespace != nil {
 		ns = f.Namespace.DeepCopy()
 	}
-	ns.Name, ns.UID = f.Workload.GetNamespace(), "namespace"
+	ns.Name, ns.UID, ns.Labels = f.Workload.GetNamespace(), "namespace", labelsOf(f)
 	return ns
 }
 

@@ -111,6 +111,9 @@ func NewHarness(t T, b HarnessConfig) *Harness {
 		l.requireNoError(c.storeObject(ctx, o))
 		l.requireNoError(c.commitWrite(ctx, o, false))
 	}
+	if b.Workload.GetNamespace() != "" {
+		l.requireNoError(c.storeObject(ctx, namespaceOf(ClusterState{Workload: b.Workload})))
+	}
 	l.RestartController()
 	return l
 }

@@ -32,7 +32,6 @@ func (l *Harness) ProtectPods() {
 	l.requireNoError(gates.Set("PodUnavailableBudgetUpdateGate=true"))
 	l.requireNoError(gates.ResolveDependencies(""))
 	c, ctx, namespace := l.cluster, context.Background(), l.CurrentWorkload().GetNamespace()
-	l.requireNoError(c.storeObject(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "namespace"}}))
 	g := &Simulation{options: options{gates: gates}, engine: l.Engine, cluster: c, namespace: labels.Set{corev1.LabelMetadataName: namespace}}
 	g.judge = &invariantChecker{s: g, single: map[string]decision.Hold{}, exempt: map[string]bool{}}
 	c.watchers = nil

@@ -31,12 +31,16 @@ const (
 func AllKinds() []Kind { return []Kind{Lost, Looser, Stricter, Changed} }
 
 // DiffRecords compares two decisions about one input. It returns nil if nothing differs that a
-// controller acts on: the bundles, the rules and the duration do not count. Its error is an
-// UnknownPointError, or says that the answers are not of the point.
+// controller acts on: the bundles, the rules and the duration do not count. It also returns nil if a
+// fact of the input was missing: whether the policies decide then shows which rules take part, and not
+// what they say. Its error is an UnknownPointError, or says that the answers are not of the point.
 func DiffRecords(e *engine.Engine, then, now decision.Record) (*Difference, error) {
 	p, ok := catalog.FindPoint(then.Point)
 	if !ok {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
+	}
+	if _, missing := decision.FindMissingFact(then.Input); missing {
+		return nil, nil
 	}
 	fields, err := differingFields(e, then.Output, now.Output)
 	if err != nil {

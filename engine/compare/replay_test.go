@@ -20,6 +20,28 @@ import (
 	"github.com/regatta-sh/regatta/engine/record"
 )
 
+// A rule that takes part in a point is not evaluated while a fact is missing. That says nothing about the rule.
+func TestADecisionWithAMissingFactIsNotCompared(t *testing.T) {
+	b := record.NewBuffer()
+	e := enginetest.New(t, b)
+	in := enginetest.PlanFacts(1)
+	in.Workload.MissingFacts = []decision.MissingFact{{Fact: "workload.namespaceLabels", Reason: "NamespaceUnknown", Message: "Namespace shop is not known."}}
+	if _, rec := engine.Decide(t.Context(), e, rollout.PlanPoint(), enginetest.WebSubject(), in); rec.Outcome != decision.Decided {
+		t.Fatalf("without rules of users the outcome is %s: %s", rec.Outcome, rec.Error)
+	}
+	s, err := e.CompileBundles(t.Context(), enginetest.NewBundleSet(t, enginetest.Friday))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.FindRecords(record.Query{})[0]
+	if now, err := compare.ReplayOnce(t.Context(), e, s, r); err != nil || now.Outcome != decision.Failed {
+		t.Fatalf("with a rule the outcome is %s, %v", now.Outcome, err)
+	}
+	if d, err := compare.ReplayAndDiff(t.Context(), e, s, r, 1); err != nil || d != nil {
+		t.Errorf("the difference is %+v, %v", d, err)
+	}
+}
+
 func TestReplay(t *testing.T) {
 	b := record.NewBuffer()
 	e := enginetest.New(t, b)

@@ -13,11 +13,25 @@ type MissingFact struct {
 	Message string `json:"message"`
 }
 
-// UndecidedHold returns the hold of a fallback. Where a fact is missing, it has the reason and the message of that fact.
-func UndecidedHold(message string, missing []MissingFact) Hold {
+// FindMissingFact returns a fact of an input that is missing, if there is one.
+func FindMissingFact(in any) (MissingFact, bool) {
+	known, ok := in.(InputWithMissingFacts)
+	if !ok {
+		return MissingFact{}, false
+	}
+	missing := known.ListMissingFacts()
+	if len(missing) == 0 {
+		return MissingFact{}, false
+	}
+	return missing[0], true
+}
+
+// UndecidedHold returns the hold of a fallback. Where a fact of the input is missing, it has the reason and the message of that
+// fact.
+func UndecidedHold(message string, in any) Hold {
 	h := Hold{Rule: RuleEngine, Reason: ReasonNoDecision, Message: message}
-	if len(missing) > 0 {
-		h.Reason, h.Message = missing[0].Reason, missing[0].Message
+	if missing, ok := FindMissingFact(in); ok {
+		h.Reason, h.Message = missing.Reason, missing.Message
 	}
 	return h
 }

@@ -103,6 +103,9 @@ func FindConditions(ctx context.Context, e *engine.Engine, r decision.Record) (R
 			first[h.Rule] = h
 		}
 	}
+	if _, missing := decision.FindMissingFact(r.Input); missing { // no rule was evaluated
+		return Result{}, nil
+	}
 	f := &finder{ctx: ctx, source: e.PolicySource(s, r.Subject), input: input, known: map[question]answer{}}
 	var all []missingLine
 	for _, c := range f.source.PointClauses(r.Point) {

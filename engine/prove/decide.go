@@ -52,7 +52,7 @@ func (s *searcher) decideBoth(ctx context.Context, input any) (*answers, error) 
 		return nil, fmt.Errorf("writing an input: %w", err)
 	}
 	in, err := cases.DecodeInput(s.point, text)
-	if err != nil {
+	if _, missing := decision.FindMissingFact(in); err != nil || missing { // with a missing fact no rule of users is evaluated
 		s.report.Invalid++
 		return nil, nil
 	}

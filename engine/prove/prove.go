@@ -108,7 +108,7 @@ type PointReport struct {
 	Tried     int `json:"tried"`
 	Undecided int `json:"undecided,omitempty"`
 	TimedOut  int `json:"timedOut,omitempty"`
-	// Invalid are inputs that are not of the type of the point, and Exempt those for which Unless is true.
+	// Invalid are inputs that are not of the type of the point, or in which a fact is missing, and Exempt those for which Unless is true.
 	Invalid int `json:"invalid,omitempty"`
 	Exempt  int `json:"exempt,omitempty"`
 	// Unevaluated are inputs for which Unless failed to evaluate, which counts as not true.

@@ -193,6 +193,20 @@ func TestRecordedInputs(t *testing.T) {
 	}
 }
 
+// A recorded input in which a fact is missing would be a counterexample to any policy that takes part in the point.
+func TestARecordedInputWithAMissingFactIsNoCounterexample(t *testing.T) {
+	r := newRig(t)
+	q := r.question(prove.NeverFails, nil, holdIf(t, "input.update > 3"))
+	q.Points, q.Cases = []decision.Name{"rollout/plan"}, nil
+	in := rollout.PlanInput{Update: 1, MaxUnavailable: 1, Strategy: rollout.Strategy{Type: "RollingUpdate"}, Workload: rollout.Workload{Name: "recorded"}}
+	in.Workload.MissingFacts = []decision.MissingFact{{Fact: "workload.namespaceLabels", Reason: "NamespaceUnknown", Message: "m"}}
+	q.Records = []decision.Record{{Point: "rollout/plan", Input: in}}
+	report, err := prove.FindCounterexample(t.Context(), q)
+	if err != nil || report.Found != nil {
+		t.Errorf("the counterexample is %+v, %v", report.Found, err)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	r := newRig(t)
 	slow := holdIf(t, "count([1 | some a in numbers.range(1, 3000); some b in numbers.range(1, 3000); a * b == input.update]) > 2000000")

@@ -144,7 +144,11 @@ func (r *Round) evaluateRows(ctx context.Context, f *Facts, in points.PlanInput,
 		named[c.Pod.Name] = append(named[c.Pod.Name], i)
 		named[c.Pod.String()] = append(named[c.Pod.String()], i)
 	}
-	out, _ := EvaluatePoint(ctx, r, f, points.RowsPoint(), question)
+	out, rec := EvaluatePoint(ctx, r, f, points.RowsPoint(), question)
+	left := decision.Hold{Rule: string(points.RowsPoint().Name), Reason: "NotInOrder", Message: "The policy that orders all candidates left this pod out."}
+	if rec.Outcome != decision.Decided {
+		left = decision.UndecidedHold("The policy that orders all candidates did not answer, so this pod is held until it does.", question)
+	}
 	next := make([]selection.Candidate, 0, len(o.candidates))
 	placed := make([]bool, len(o.candidates))
 	for _, name := range out.Order {
@@ -157,10 +161,7 @@ func (r *Round) evaluateRows(ctx context.Context, f *Facts, in points.PlanInput,
 	for i, c := range o.candidates {
 		if !placed[i] {
 			if c.Hold == nil {
-				c.Hold = &decision.Hold{
-					Rule: string(points.RowsPoint().Name), Reason: "NotInOrder",
-					Message: "The policy that orders all candidates left this pod out.",
-				}
+				c.Hold = &left
 			}
 			next = append(next, c)
 		}

@@ -153,11 +153,10 @@ type Settings struct {
 func ChangePoint() decision.Point[ChangeInput, ChangeOutput] {
 	return decision.Point[ChangeInput, ChangeOutput]{
 		Name: "rollout/change", Budget: 100 * time.Millisecond, MaxResult: 1000,
-		Fallback: func(ChangeInput) ChangeOutput {
-			return ChangeOutput{
-				Action: Wait, Reason: decision.ReasonNoDecision,
-				Message: "No policy could decide how to change this pod, so it stays as it is; the policies are asked again.",
-			}
+		// The reason stays NoDecision whatever is missing: by it pods are known that wait for a decision.
+		Fallback: func(in ChangeInput) ChangeOutput {
+			h := decision.UndecidedHold("No policy could decide how to change this pod, so it stays as it is; the policies are asked again.", in)
+			return ChangeOutput{Action: Wait, Reason: decision.ReasonNoDecision, Message: h.Message}
 		},
 		Check: func(in ChangeInput, out ChangeOutput) error {
 			if out.KeepReady && (out.Action != InPlace || !in.Unserved) {

@@ -67,7 +67,7 @@ func PlanPoint() decision.Point[PlanInput, PlanOutput] {
 		Name: "rollout/plan", Budget: 100 * time.Millisecond, MaxResult: 20000,
 		Fallback: func(in PlanInput) PlanOutput {
 			return PlanOutput{Holds: []decision.Hold{
-				decision.UndecidedHold("No policy could decide this rollout, so nothing new is started.", in.Workload.MissingFacts),
+				decision.UndecidedHold("No policy could decide this rollout, so nothing new is started.", in),
 			}}
 		},
 		Check: func(_ PlanInput, out PlanOutput) error {

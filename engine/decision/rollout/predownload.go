@@ -70,11 +70,9 @@ type PredownloadOutput struct {
 func PredownloadPoint() decision.Point[PredownloadInput, PredownloadOutput] {
 	return decision.Point[PredownloadInput, PredownloadOutput]{
 		Name: "rollout/predownload", Budget: 100 * time.Millisecond, MaxResult: 1000,
-		Fallback: func(PredownloadInput) PredownloadOutput {
-			return PredownloadOutput{
-				Action: Wait, Reason: decision.ReasonNoDecision,
-				Message: "No policy could decide whether images are pulled ahead, so none are; the policies are asked again.",
-			}
+		Fallback: func(in PredownloadInput) PredownloadOutput {
+			h := decision.UndecidedHold("No policy could decide whether images are pulled ahead, so none are; the policies are asked again.", in)
+			return PredownloadOutput{Action: Wait, Reason: h.Reason, Message: h.Message}
 		},
 		Check: func(_ PredownloadInput, out PredownloadOutput) error {
 			switch out.Action {

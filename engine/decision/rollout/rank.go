@@ -122,7 +122,7 @@ func RankPoint() decision.Point[RankInput, RankOutput] {
 	return decision.Point[RankInput, RankOutput]{
 		Name: "rollout/rank", Budget: 2 * time.Second, MaxResult: 1 << 20, MaxBytes: 4 << 20,
 		Fallback:       strategyOrder,
-		StrictFallback: func(in RankInput) RankOutput { return holdEach(strategyOrder(in), in.Pods) },
+		StrictFallback: func(in RankInput) RankOutput { return holdEach(strategyOrder(in), in) },
 		Check: func(in RankInput, out RankOutput) error {
 			if err := checkKeys("keys", len(in.Pods), out.Keys); err != nil {
 				return err
@@ -222,12 +222,11 @@ func leadKey(p PodFacts) []float64 {
 }
 
 // holdEach holds each of some pods, because nothing is known of the rules that could.
-func holdEach(out RankOutput, pods []PodFacts) RankOutput {
-	for _, p := range pods {
-		out.Holds = append(out.Holds, decision.Hold{
-			Rule: decision.RuleEngine, Reason: decision.ReasonNoDecision, Pod: p.Name, Namespace: p.Namespace,
-			Message: "The policies that may hold this pod did not answer, so it is held until they do.",
-		})
+func holdEach(out RankOutput, in RankInput) RankOutput {
+	hold := decision.UndecidedHold("The policies that may hold this pod did not answer, so it is held until they do.", in)
+	for _, p := range in.Pods {
+		hold.Pod, hold.Namespace = p.Name, p.Namespace
+		out.Holds = append(out.Holds, hold)
 	}
 	return out
 }

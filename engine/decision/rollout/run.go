@@ -73,7 +73,7 @@ func RunPoint() decision.Point[RunInput, RunOutput] {
 		Name: "rollout/run", Budget: 100 * time.Millisecond, MaxResult: 20000,
 		Fallback: func(in RunInput) RunOutput {
 			return RunOutput{Action: WaitRun, Holds: []decision.Hold{
-				decision.UndecidedHold("No policy could decide this run, so it waits.", in.Workload.MissingFacts),
+				decision.UndecidedHold("No policy could decide this run, so it waits.", in),
 			}}
 		},
 		Check: func(_ RunInput, out RunOutput) error {

@@ -124,7 +124,7 @@ func ScalePoint() decision.Point[ScaleInput, ScaleOutput] {
 		Fallback: undecidedScale,
 		StrictFallback: func(in ScaleInput) ScaleOutput {
 			return ScaleOutput{Planned: PlannedNone, Holds: []decision.Hold{
-				decision.UndecidedHold("The policy that replaces the built-in one did not answer, so no pod is created or deleted until it does.", in.Workload.MissingFacts),
+				decision.UndecidedHold("The policy that replaces the built-in one did not answer, so no pod is created or deleted until it does.", in),
 			}}
 		},
 		Check: checkScale,
@@ -142,7 +142,7 @@ func undecidedScale(in ScaleInput) ScaleOutput {
 		out.Planned = PlannedNone
 	}
 	if in.Down > 0 {
-		out.Holds = []decision.Hold{decision.UndecidedHold("No policy could decide which pods to delete, so none is.", in.Workload.MissingFacts)}
+		out.Holds = []decision.Hold{decision.UndecidedHold("No policy could decide which pods to delete, so none is.", in)}
 	}
 	return out
 }
