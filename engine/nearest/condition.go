@@ -3,7 +3,6 @@
 package nearest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -13,9 +12,9 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/format"
 
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/module"
 )
 
 // byDistance sorts the nearest conditions first, and those without a distance last.
@@ -215,21 +214,8 @@ func formatValue(v ast.Value) string {
 	return truncateText(string(text))
 }
 
-// textOf returns a condition as its author wrote it, in one line. OPA gives all conditions of an else
-// the location of the else, so textOf formats these from the syntax tree.
-func textOf(x ast.Node) string {
-	var text []byte
-	if at := x.Loc(); at != nil {
-		text = at.Text
-	}
-	if len(text) == 0 || bytes.HasPrefix(text, []byte("else")) {
-		var err error
-		if text, err = format.Ast(x); err != nil {
-			return truncateText(fmt.Sprint(x))
-		}
-	}
-	return truncateText(string(bytes.Join(bytes.Fields(text), []byte(" "))))
-}
+// textOf returns a condition as its author wrote it, in one line.
+func textOf(x ast.Node) string { return truncateText(module.SourceText(x)) }
 
 // maxText is how many bytes of a condition or a value are shown.
 const maxText = 123

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/regatta-sh/regatta/engine/term"
 )
 
 // step is one step of a path below the input.
@@ -87,17 +89,8 @@ func (p factPath) isOptional(in reflect.Type) bool {
 
 // isOptionalField reports whether JSON may lack a field of a struct.
 func isOptionalField(t reflect.Type, name string) bool {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name && tag != "" {
-			return f.Type.Kind() == reflect.Pointer || strings.HasPrefix(options, "omit")
-		}
-		if f.Anonymous && tag == "" && withoutPointers(f.Type).Kind() == reflect.Struct && isOptionalField(withoutPointers(f.Type), name) {
-			return true
-		}
-	}
-	return false
+	f, ok := term.FindField(t, name)
+	return ok && f.IsOptional()
 }
 
 // stepType returns the type of a part of a value, which may be a pointer; nil if there is no such part.
@@ -120,19 +113,9 @@ func withoutPointers(t reflect.Type) reflect.Type {
 
 // fieldType finds a field of a struct by its name in JSON.
 func fieldType(t reflect.Type, name string) reflect.Type {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && tag == "" {
-			if below := withoutPointers(f.Type); below.Kind() == reflect.Struct {
-				if found := fieldType(below, name); found != nil {
-					return found
-				}
-			}
-		}
-		if tag == name {
-			return f.Type
-		}
+	f, ok := term.FindField(t, name)
+	if !ok {
+		return nil
 	}
-	return nil
+	return f.Type
 }
