@@ -80,6 +80,9 @@ func (s *store) know(t *ast.Term) *knowledge {
 	if k == nil {
 		k = &knowledge{term: t, values: valuesOfTerm(t), shape: unknownShape()}
 		s.known[key] = k
+		if of, ok := countedTerm(t); ok {
+			s.know(of)
+		}
 		if ref, ok := t.Value.(ast.Ref); ok && len(ref) > 1 && isFact(ref) {
 			parent := ast.NewTerm(ref[:len(ref)-1])
 			if len(ref) == 2 {
@@ -90,6 +93,15 @@ func (s *store) know(t *ast.Term) *knowledge {
 		}
 	}
 	return k
+}
+
+// countedTerm returns the argument of a call of count.
+func countedTerm(t *ast.Term) (*ast.Term, bool) {
+	call, ok := t.Value.(ast.Call)
+	if !ok || len(call) != 2 || call[0].String() != ast.Count.Name || isConstant(call[1]) || !isSubject(call[1]) {
+		return nil, false
+	}
+	return call[1], true
 }
 
 // isFact reports whether a reference is to a part of the input or of a variable, and not to rules.
@@ -186,32 +198,32 @@ func (s *store) readShapes() {
 
 // combineParts combines what is known of a term and of what it is a part of. It reports a contradiction.
 func (s *store) combineParts(k *knowledge) bool {
-	if k.shape.always && k.presence == maybe {
-		k.presence = there
-	}
+	needed := k.shape.always
 	missing := k.shape.never || k.values.isEmpty()
+	if of, ok := countedTerm(k.term); ok {
+		c := s.know(of)
+		needed = c.presence == there && c.values.kinds&^(composite|text) == 0
+	}
 	if p := s.known[k.parent]; p != nil && k.parent != "" {
-		if p.presence == absent || p.values.kinds&composite == 0 {
-			missing = true
-		}
+		missing = missing || p.presence == absent || p.values.kinds&composite == 0
 		if k.presence == there {
 			p.values.kinds &= composite
 			if p.presence == maybe {
 				p.presence = there
 			}
 		}
-		if p.presence == there && k.shape.within && k.presence == maybe && p.values.kinds == object {
-			k.presence = there
-		}
+		needed = needed || p.presence == there && k.shape.within && p.values.kinds == object
 	}
-	if !missing {
-		return k.presence == absent && k.shape.always
+	if needed && k.presence == maybe {
+		k.presence = there
 	}
-	if k.presence == there || k.shape.always {
+	switch {
+	case missing && k.presence == maybe:
+		k.presence = absent
+	case missing && k.presence == there, needed && k.presence == absent:
 		s.why = reason{term: k.term, missing: k.shape.never, shape: k.shape}
 		return true
 	}
-	k.presence = absent
 	return false
 }
 
