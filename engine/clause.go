@@ -87,10 +87,27 @@ func declaresIn(some *ast.SomeDecl) bool {
 // are none. The conditions have the scope of the clause. A variable that nothing binds is an error. A
 // declared variable that nothing uses is allowed, since the condition that used it may have been left
 // out. The evaluation ends with the context, and does not count against the active policies.
-func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
+func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.Body, input ast.Value) (map[ast.Var]ast.Value, error) {
+	prepared, err := s.PrepareConditions(ctx, c, conditions)
+	if err != nil {
+		return nil, err
+	}
+	return prepared.SolveInput(ctx, input)
+}
+
+// PreparedConditions are conditions of a clause that are compiled to be solved for several inputs.
+type PreparedConditions struct {
+	source   *Source
+	view     *compiledView
+	clause   Clause
+	prepared rego.PreparedEvalQuery
+}
+
+// PrepareConditions compiles conditions, as for SolveConditions.
+func (s *Source) PrepareConditions(ctx context.Context, c Clause, conditions ast.Body) (_ *PreparedConditions, err error) {
 	defer func() { // as for decisions
 		if p := recover(); p != nil {
-			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
+			err = fmt.Errorf("preparing conditions of %s: panic: %v", c.Rule.ID, p)
 		}
 	}()
 	if err := ctx.Err(); err != nil { // compilation does not check it
@@ -108,9 +125,23 @@ func (s *Source) SolveConditions(ctx context.Context, c Clause, conditions ast.B
 	if err != nil {
 		return nil, fmt.Errorf("preparing conditions of %s: %w", c.Rule.ID, err)
 	}
+	return &PreparedConditions{s, s.view, c, prepared}, nil
+}
+
+// SolveInput finds values of variables for which the conditions are true on an input, as SolveConditions does.
+func (p *PreparedConditions) SolveInput(ctx context.Context, input ast.Value) (_ map[ast.Var]ast.Value, err error) {
+	s, c := p.source, p.clause
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("solving conditions of %s: panic: %v", c.Rule.ID, p)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("solving conditions of %s: %w", c.Rule.ID, err)
+	}
 	var rs rego.ResultSet
 	ev := newEvaluation(
-		&query{prepared: prepared, txn: s.view.txn, tenant: s.view.tenant, extended: true},
+		&query{prepared: p.prepared, txn: p.view.txn, tenant: p.view.tenant, extended: true},
 		input, &decisionRequest{name: solvePoint, budget: solveBudget * s.engine.patience, subject: s.subject, aside: true},
 	)
 	ev.results = func(all rego.ResultSet) { rs = all }

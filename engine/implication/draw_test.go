@@ -139,7 +139,8 @@ func (r *rules) question(deep int) string {
 		}
 	}
 	if r.chance(8) {
-		return r.constant() + " " + operator() + " " + r.path()
+		// Behind another line, -1 would be subtracted from it.
+		return strings.TrimPrefix(r.constant(), "-") + " " + operator() + " " + r.path()
 	}
 	return r.path() + " " + operator() + " " + r.constant()
 }

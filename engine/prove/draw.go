@@ -21,6 +21,8 @@ type drawer struct {
 	// rules are those of the bundles, with their conditions.
 	rules []*ast.Rule
 	hints map[*ast.Rule]*ruleHints
+	// mixed draws other worlds between those with one change, of which there may be too many to try.
+	mixed bool
 	// single is the next world with one change, and pair the next with two.
 	single, pair [2]int
 	turn         int
@@ -36,12 +38,15 @@ func (d *drawer) drawWorld() world {
 		d.turn++
 		return w
 	}
-	if d.single[0] < len(d.dims) {
+	if d.single[0] < len(d.dims) && (!d.mixed || d.turn%2 == 0) {
 		if d.single[1]++; d.single[1] >= len(d.dims[d.single[0]].choices) {
 			d.single = [2]int{d.single[0] + 1, 0}
 			return d.drawWorld()
 		}
 		d.setChoice(w, d.single[0], uint8(d.single[1]))
+		if d.mixed {
+			d.turn++
+		}
 		return w
 	}
 	d.turn++

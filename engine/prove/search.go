@@ -42,6 +42,16 @@ type searcher struct {
 	// replay makes a decision, again if it is late.
 	replay replayFunc
 	late   int
+	// visit tries a world; tryWorld if it is nil.
+	visit func(context.Context, *space, world) (*Counterexample, string, error)
+}
+
+// visitWorld tries a world, in the way of the search.
+func (s *searcher) visitWorld(ctx context.Context, sp *space, w world) (*Counterexample, string, error) {
+	if s.visit != nil {
+		return s.visit(ctx, sp, w)
+	}
+	return s.tryWorld(ctx, sp, w)
 }
 
 // FindCounterexample searches until it finds a counterexample, or until its limits. Its error says that
@@ -251,7 +261,7 @@ func (s *searcher) tryAll(ctx context.Context, sp *space, n int) (*Counterexampl
 	for changes := 0; changes <= len(sp.dims) && n > 0; changes++ {
 		for w := range sp.enumerateWorlds(ctx, changes) {
 			n--
-			found, _, err := s.tryWorld(ctx, sp, w)
+			found, _, err := s.visitWorld(ctx, sp, w)
 			if found != nil || err != nil {
 				return found, err
 			}
@@ -265,7 +275,7 @@ const maxCorpus = 4096
 
 // tryDrawn tries so many worlds of a base, each once.
 func (s *searcher) tryDrawn(ctx context.Context, sp *space, n int, stream uint64) (*Counterexample, error) {
-	d := &drawer{space: sp, rand: rand.New(rand.NewPCG(s.Limits.Seed, stream)), hints: map[*ast.Rule]*ruleHints{}}
+	d := &drawer{space: sp, rand: rand.New(rand.NewPCG(s.Limits.Seed, stream)), hints: map[*ast.Rule]*ruleHints{}, mixed: s.visit != nil}
 	for _, a := range s.analyses {
 		for _, r := range a.rules {
 			d.hints[r] = a.hints[r]
@@ -282,7 +292,7 @@ func (s *searcher) tryDrawn(ctx context.Context, sp *space, n int, stream uint64
 			continue
 		}
 		known[hash] = true
-		found, answer, err := s.tryWorld(ctx, sp, w)
+		found, answer, err := s.visitWorld(ctx, sp, w)
 		if found != nil || err != nil {
 			return found, err
 		}

@@ -18,6 +18,8 @@ import (
 // Finding is a problem that a rule found.
 type Finding struct {
 	Rule string `json:"rule"`
+	// Note is true if the finding is no proof that something is to be changed.
+	Note bool `json:"note,omitempty"`
 	module.Problem
 }
 
@@ -51,16 +53,21 @@ func CheckBundle(b *bundle.Bundle) []Finding {
 	for _, r := range AllRules() {
 		for _, file := range slices.Sorted(maps.Keys(b.Modules)) {
 			for _, p := range r.find(b.Modules[file], b) {
-				out = append(out, Finding{r.ID, p})
+				out = append(out, Finding{Rule: r.ID, Problem: p})
 			}
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(b.Tests)) {
 		for _, p := range findUnimportedNot(b.Tests[file], b) {
-			out = append(out, Finding{"not-import", p})
+			out = append(out, Finding{Rule: "not-import", Problem: p})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Finding) int {
+	return SortFindings(out)
+}
+
+// SortFindings sorts findings by their places, and leaves each in once.
+func SortFindings(all []Finding) []Finding {
+	slices.SortStableFunc(all, func(a, b Finding) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c
 		}
@@ -69,7 +76,7 @@ func CheckBundle(b *bundle.Bundle) []Finding {
 		}
 		return a.Col - b.Col
 	})
-	return slices.Compact(out)
+	return slices.Compact(all)
 }
 
 func findWalks(m *ast.Module, _ *bundle.Bundle) (out []module.Problem) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
+	"github.com/regatta-sh/regatta/engine/bundle/lint/deep"
 	"github.com/regatta-sh/regatta/engine/module"
 )
 
@@ -34,7 +35,11 @@ type meaning struct{ id, text string }
 func convertFindings(findings []lint.Finding) []finding {
 	var out []finding
 	for _, f := range findings {
-		out = append(out, finding{f.Rule, bad, f.Problem})
+		as := bad
+		if f.Note {
+			as = note
+		}
+		out = append(out, finding{f.Rule, as, f.Problem})
 	}
 	return out
 }
@@ -42,6 +47,14 @@ func convertFindings(findings []lint.Finding) []finding {
 func lintRules() []meaning {
 	out := []meaning{{invalid, "What cannot be read is no bundle."}}
 	for _, r := range lint.AllRules() {
+		out = append(out, meaning{r.ID, r.Meaning})
+	}
+	return out
+}
+
+func deepRules() []meaning {
+	var out []meaning
+	for _, r := range deep.AllRules() {
 		out = append(out, meaning{r.ID, r.Meaning})
 	}
 	return out

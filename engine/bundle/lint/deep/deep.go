@@ -27,6 +27,7 @@ const (
 	AlwaysTrue = "always-true"
 	Covered    = "covered"
 	EachRound  = "changes-each-round"
+	NeverSeen  = "never-seen"
 )
 
 // Rule is a check, and why it is made.
@@ -39,6 +40,7 @@ func AllRules() []Rule {
 		{AlwaysTrue, "A condition that is true wherever the others are says something that it does not do."},
 		{Covered, "A hold or a denial adds nothing where another one is true wherever it is, and reaches as much."},
 		{EachRound, "A reason, a message or a key with the time in it is another one in each round, and so is each condition and event."},
+		{NeverSeen, "No input that was tried made the rule true, which is a hint and no proof."},
 	}
 }
 
@@ -54,16 +56,7 @@ func CheckBundle(b *bundle.Bundle) []lint.Finding {
 		}
 	}
 	c.compareClauses()
-	slices.SortStableFunc(c.found, func(a, b lint.Finding) int {
-		if d := strings.Compare(a.File, b.File); d != 0 {
-			return d
-		}
-		if a.Row != b.Row {
-			return a.Row - b.Row
-		}
-		return a.Col - b.Col
-	})
-	return slices.Compact(c.found)
+	return lint.SortFindings(c.found)
 }
 
 type checker struct {
