@@ -26,6 +26,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
+	"github.com/regatta-sh/regatta/engine/bundle/lint/deep"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/protection"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -191,8 +192,15 @@ func TestTheGuideListsTheRulesOfLint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rows := map[string]string{}
 	for _, r := range lint.AllRules() {
-		if row := fmt.Sprintf("| `%s` | %s |\n", r.ID, r.Meaning); !strings.Contains(string(text), row) {
+		rows[r.ID] = r.Meaning
+	}
+	for _, r := range deep.AllRules() {
+		rows[r.ID] = r.Meaning
+	}
+	for id, meaning := range rows {
+		if row := fmt.Sprintf("| `%s` | %s |\n", id, meaning); !strings.Contains(string(text), row) {
 			t.Errorf("there is no %s", row)
 		}
 	}

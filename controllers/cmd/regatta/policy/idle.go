@@ -20,15 +20,16 @@ import (
 // idleWorlds is how many inputs are tried of each point. Most rules are true of one of the first hundred.
 const idleWorlds = 2000
 
-// idleSearch searches for inputs that make rules true, until a time. Its engine is made when it is needed.
+// idleSearch searches for inputs that make rules true. Its engine is made when it is needed.
 type idleSearch struct {
 	*commands
-	until   time.Time
+	// left is how long the searches may take from now on.
+	left    time.Duration
 	builtin *bundle.Bundle
 	engine  *engine.Engine
 }
 
-func (s *idleSearch) close() {
+func (s *idleSearch) closeEngine() {
 	if s.engine != nil {
 		s.engine.Close()
 	}
@@ -56,8 +57,7 @@ func (s *idleSearch) findNotes(cmd *cobra.Command, path string, b *bundle.Bundle
 		warn("%s is not searched, since the gate refuses it: regatta policy verify says why", path)
 		return nil, nil
 	}
-	left := time.Until(s.until)
-	if left <= 0 {
+	if s.left <= 0 {
 		warn("%s is not searched, since the time was over: raise --timeout", path)
 		return nil, nil
 	}
@@ -66,10 +66,12 @@ func (s *idleSearch) findNotes(cmd *cobra.Command, path string, b *bundle.Bundle
 		return nil, err
 	}
 	limits := prove.DefaultLimits()
-	limits.Worlds, limits.Timeout = idleWorlds, left
+	limits.Worlds, limits.Timeout = idleWorlds, s.left
+	start := time.Now()
 	idle, err := prove.FindIdleRules(cmd.Context(), prove.Question{
 		New: prove.Side{Builtin: s.builtin, Set: bundle.Set{b}}, Engine: s.engine, Cases: files, Limits: limits,
 	})
+	s.left -= time.Since(start)
 	switch {
 	case errors.Is(err, prove.ErrLate):
 		warn("%s is not searched: %v", path, err)

@@ -84,8 +84,8 @@ func (c *commands) runLint(cmd *cobra.Command, l linting, paths []string) error 
 			findings = append(findings, f)
 		}
 	}
-	s := idleSearch{commands: c, until: time.Now().Add(l.timeout)}
-	defer s.close()
+	s := idleSearch{commands: c, left: l.timeout}
+	defer s.closeEngine()
 	for _, path := range paths {
 		b, err := loadBundle(path, nil)
 		if ps := refusalProblems(path, prefixProblemPaths(path, err)); ps != nil {
