@@ -46,7 +46,7 @@ func negatedExpr(x *ast.Expr) *ast.Expr {
 
 // assumeTrue notes what follows from a condition that is true.
 func (s *store) assumeTrue(x *ast.Expr, r *Reader, depth int) {
-	if !isUnderstood(x) {
+	if s.steps++; s.steps > maxSteps || !isUnderstood(x) {
 		return
 	}
 	if inner := negatedExpr(x); inner != nil {
@@ -143,7 +143,7 @@ func (s *store) assumeSome(t *ast.SomeDecl) {
 
 // assumeFalse notes what follows from a condition that is not true: it is false, or has no value.
 func (s *store) assumeFalse(x *ast.Expr, r *Reader, depth int) {
-	if !isUnderstood(x) {
+	if s.steps++; s.steps > maxSteps || !isUnderstood(x) {
 		return
 	}
 	if inner := negatedExpr(x); inner != nil {
@@ -225,6 +225,9 @@ func (s *store) compareTerms(a *ast.Term, op string, b *ast.Term, isTrue bool) {
 	}
 	s.know(a)
 	s.know(b)
+	if len(s.orders) >= maxOrders {
+		return
+	}
 	s.orders = append(s.orders, relation{a.String(), b.String(), orderOf(op, isTrue), isTrue})
 }
 

@@ -79,6 +79,9 @@ func (s shape) describeType() string {
 	return ""
 }
 
+// maxPaired bounds the conditions of which each two are looked at.
+const maxPaired = 40
+
 // smallestSet returns as few of some conditions as is known for which something is so, as it is for all of them.
 func (b *Body) smallestSet(all []int, isSo func([]int) bool) []int {
 	if isSo(nil) {
@@ -89,8 +92,12 @@ func (b *Body) smallestSet(all []int, isSo func([]int) bool) []int {
 			return []int{i}
 		}
 	}
-	for n, i := range all {
-		for _, j := range all[:n] {
+	pairs := all
+	if len(pairs) > maxPaired {
+		pairs = nil
+	}
+	for n, i := range pairs {
+		for _, j := range pairs[:n] {
 			if isSo([]int{j, i}) {
 				return []int{j, i}
 			}

@@ -55,6 +55,8 @@ type store struct {
 	orders  []relation
 	opaque  map[string]bool
 	domains map[ast.Var]domain
+	// steps counts the conditions that were read.
+	steps int
 	// broken is true if a condition is both true and not.
 	broken bool
 	// why is the reason of a contradiction.
@@ -128,6 +130,12 @@ func (s *store) setOpaque(text string, is bool) {
 	}
 	s.opaque[text] = is
 }
+
+// maxSteps and maxOrders bound what a store reads. Beyond them it knows less.
+const (
+	maxSteps  = 2000
+	maxOrders = 200
+)
 
 // maxRounds bounds how often what is known is combined.
 const maxRounds = 12
