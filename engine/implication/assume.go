@@ -75,7 +75,7 @@ func (s *store) assumeTerm(t *ast.Term, r *Reader, depth int) {
 	}
 	s.assumeDefined(t)
 	s.markThere(t)
-	s.know(t).values.intersectSpan(comparedSpan("!=", ast.Boolean(false), true))
+	s.knowTerm(t).values.intersectSpan(comparedSpan("!=", ast.Boolean(false), true))
 	if depth <= 0 {
 		return
 	}
@@ -111,7 +111,7 @@ func (s *store) assumeCall(x *ast.Expr, t []*ast.Term) {
 		return
 	}
 	s.markThere(call)
-	s.know(call).values.intersectSpan(comparedSpan("!=", ast.Boolean(false), true))
+	s.knowTerm(call).values.intersectSpan(comparedSpan("!=", ast.Boolean(false), true))
 }
 
 func (s *store) assumeSome(t *ast.SomeDecl) {
@@ -169,7 +169,7 @@ func (s *store) assumeTermFalse(t *ast.Term, r *Reader, depth int) {
 	if !isSubject(t) {
 		return
 	}
-	s.know(t).values.intersectSpan(comparedSpan("==", ast.Boolean(false), true))
+	s.knowTerm(t).values.intersectSpan(comparedSpan("==", ast.Boolean(false), true))
 	if depth <= 0 {
 		return
 	}
@@ -194,14 +194,14 @@ func (s *store) assumeCallFalse(x *ast.Expr, t []*ast.Term) {
 		return
 	}
 	if call, ok := singleValued(t); ok {
-		s.know(call).values.intersectSpan(comparedSpan("==", ast.Boolean(false), true))
+		s.knowTerm(call).values.intersectSpan(comparedSpan("==", ast.Boolean(false), true))
 	}
 }
 
 // compareTerms notes that a comparison is true, or that it is not.
 func (s *store) compareTerms(a *ast.Term, op string, b *ast.Term, isTrue bool) {
 	if isConstant(a) {
-		a, op, b = b, turned()[op], a
+		a, op, b = b, turnedComparisons()[op], a
 	}
 	switch {
 	case isConstant(a): // both are
@@ -212,19 +212,19 @@ func (s *store) compareTerms(a *ast.Term, op string, b *ast.Term, isTrue bool) {
 	case !isSubject(a):
 		return
 	case isConstant(b):
-		s.know(a).values.intersectSpan(comparedSpan(op, b.Value, isTrue))
+		s.knowTerm(a).values.intersectSpan(comparedSpan(op, b.Value, isTrue))
 		return
 	case !isSubject(b):
 		return
 	case a.Equal(b):
 		if orderOf(op, isTrue)&same == 0 {
 			// A term that is not equal to itself has no value.
-			s.know(a).values.kinds = 0
+			s.knowTerm(a).values.kinds = 0
 		}
 		return
 	}
-	s.know(a)
-	s.know(b)
+	s.knowTerm(a)
+	s.knowTerm(b)
 	if len(s.orders) >= maxOrders {
 		return
 	}
@@ -258,7 +258,7 @@ func (s *store) restrictValues(t *ast.Term, values []ast.Value, among bool) {
 	} else {
 		only.never = values
 	}
-	s.know(t).values.intersectSpan(only)
+	s.knowTerm(t).values.intersectSpan(only)
 }
 
 // assumeDefined notes that a term has a value, and so what it is made of. What a comprehension and a

@@ -86,7 +86,7 @@ func renameTerm(t *ast.Term, as map[ast.Var]ast.Var) (*ast.Term, bool) {
 	if !hasNames(variablesOf(t), as) {
 		return nil, false
 	}
-	out, err := ast.TransformVars(t.Copy(), func(v ast.Var) (ast.Value, error) { return renamed(v, as), nil })
+	out, err := ast.TransformVars(t.Copy(), func(v ast.Var) (ast.Value, error) { return renameVar(v, as), nil })
 	value, ok := out.(ast.Value)
 	if err != nil || !ok {
 		return nil, false
@@ -98,12 +98,12 @@ func renameExpr(x *ast.Expr, as map[ast.Var]ast.Var) (*ast.Expr, bool) {
 	if !hasNames(variablesOf(x), as) {
 		return nil, false
 	}
-	out, err := ast.TransformVars(x.Copy(), func(v ast.Var) (ast.Value, error) { return renamed(v, as), nil })
+	out, err := ast.TransformVars(x.Copy(), func(v ast.Var) (ast.Value, error) { return renameVar(v, as), nil })
 	renamedExpr, ok := out.(*ast.Expr)
 	return renamedExpr, err == nil && ok
 }
 
-func renamed(v ast.Var, as map[ast.Var]ast.Var) ast.Value {
+func renameVar(v ast.Var, as map[ast.Var]ast.Var) ast.Value {
 	if to, ok := as[v]; ok {
 		return to
 	}
@@ -188,7 +188,7 @@ func isTotal(t *ast.Term) bool {
 func (b *Body) hasValue(inputs Inputs, premises []int, t *ast.Term) bool {
 	for _, in := range inputs {
 		s := b.newStore(in, premises)
-		if k := s.know(t); k.presence == there {
+		if k := s.knowTerm(t); k.presence == there {
 			continue
 		} else {
 			k.presence = absent

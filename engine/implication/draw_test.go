@@ -86,10 +86,10 @@ type rules struct {
 
 func (r *rules) oneOf(from ...string) string { return rapid.SampledFrom(from).Draw(r.t, "of") }
 
-func (r *rules) chance(n int) bool { return rapid.IntRange(0, n-1).Draw(r.t, "chance") == 0 }
+func (r *rules) isChosen(n int) bool { return rapid.IntRange(0, n-1).Draw(r.t, "chance") == 0 }
 
-// path draws a fact, a variable, or a call.
-func (r *rules) path() string {
+// drawPath draws a fact, a variable, or a call.
+func (r *rules) drawPath() string {
 	switch rapid.IntRange(0, 11).Draw(r.t, "path") {
 	case 0, 1:
 		if len(r.elements) > 0 {
@@ -107,53 +107,53 @@ func (r *rules) path() string {
 	return "input." + r.oneOf("a", "a", "b", "c", "o", "f", "p", "s", "t", "r", "q", "m.k", "m", "l", "v", "none")
 }
 
-func (r *rules) constant() string {
+func (r *rules) drawConstant() string {
 	return r.oneOf("0", "1", "2", "3", "-1", "0.5", `"a"`, `"ab"`, `""`, "true", "false", "null", "constant", "settings.least", "[]")
 }
 
-// question draws a condition that gives no variable a value.
-func (r *rules) question(deep int) string {
+// drawQuestion draws a condition that gives no variable a value.
+func (r *rules) drawQuestion(deep int) string {
 	operator := func() string { return r.oneOf("==", "!=", "<", "<=", ">", ">=") }
 	switch rapid.IntRange(0, 13).Draw(r.t, "question") {
 	case 0, 1:
-		return r.path()
+		return r.drawPath()
 	case 2:
-		return r.path() + " " + operator() + " " + r.path()
+		return r.drawPath() + " " + operator() + " " + r.drawPath()
 	case 3:
-		return r.path() + r.oneOf(" in ", " in ") + r.oneOf(`{"a", "ab"}`, "{1, 2}", "[true, 1]", `{"x": 1, "y": "a"}`, "input.v")
+		return r.drawPath() + r.oneOf(" in ", " in ") + r.oneOf(`{"a", "ab"}`, "{1, 2}", "[true, 1]", `{"x": 1, "y": "a"}`, "input.v")
 	case 4:
-		return fmt.Sprintf("startswith(%s, %s)", r.path(), r.oneOf(`"a"`, `"b"`))
+		return fmt.Sprintf("startswith(%s, %s)", r.drawPath(), r.oneOf(`"a"`, `"b"`))
 	case 5:
-		return r.oneOf("every x in input.l { x.q }", "count([y | some y in input.l; y.k > 1]) > 0", "is_number("+r.path()+")")
+		return r.oneOf("every x in input.l { x.q }", "count([y | some y in input.l; y.k > 1]) > 0", "is_number("+r.drawPath()+")")
 	case 6, 7:
 		if deep > 0 && r.helpers > 0 {
 			return fmt.Sprintf("h%d", rapid.IntRange(0, r.helpers-1).Draw(r.t, "helper"))
 		}
 	case 8, 9, 10:
 		if deep > 0 {
-			inner := r.question(deep - 1)
-			if strings.HasPrefix(inner, "not ") || strings.HasPrefix(inner, "every ") || r.chance(8) {
-				return "not { " + inner + "; " + r.question(0) + " }"
+			inner := r.drawQuestion(deep - 1)
+			if strings.HasPrefix(inner, "not ") || strings.HasPrefix(inner, "every ") || r.isChosen(8) {
+				return "not { " + inner + "; " + r.drawQuestion(0) + " }"
 			}
 			return "not " + inner
 		}
 	}
-	if r.chance(8) {
+	if r.isChosen(8) {
 		// Behind another line, -1 would be subtracted from it.
-		return strings.TrimPrefix(r.constant(), "-") + " " + operator() + " " + r.path()
+		return strings.TrimPrefix(r.drawConstant(), "-") + " " + operator() + " " + r.drawPath()
 	}
-	return r.path() + " " + operator() + " " + r.constant()
+	return r.drawPath() + " " + operator() + " " + r.drawConstant()
 }
 
-// body draws conditions, one in a line.
-func (r *rules) body(most int) []string {
+// drawBody draws conditions, one in a line.
+func (r *rules) drawBody(most int) []string {
 	r.vars, r.elements = nil, nil
 	var out []string
 	for i := range rapid.IntRange(1, most).Draw(r.t, "conditions") {
 		switch rapid.IntRange(0, 9).Draw(r.t, "condition") {
 		case 0:
 			name := fmt.Sprintf("v%d", i)
-			out = append(out, name+" := "+r.path())
+			out = append(out, name+" := "+r.drawPath())
 			r.vars = append(r.vars, name)
 		case 1:
 			name := fmt.Sprintf("e%d", i)
@@ -173,7 +173,7 @@ func (r *rules) body(most int) []string {
 			}
 			fallthrough
 		default:
-			out = append(out, r.question(2))
+			out = append(out, r.drawQuestion(2))
 		}
 	}
 	return out
@@ -184,13 +184,13 @@ func (r *rules) helperRules() string {
 	out := "constant := 2\n\nsettings := {\"least\": 1, \"name\": \"a\"}\n\ncomputed := input.a + 1\n\n"
 	for i := range rapid.IntRange(0, 3).Draw(r.t, "helpers") {
 		for range rapid.IntRange(1, 2).Draw(r.t, "definitions") {
-			body := r.body(2)
+			body := r.drawBody(2)
 			if len(r.vars) > 0 { // strict: a variable must be used
 				body = append(body, "["+strings.Join(r.vars, ", ")+"] != []")
 			}
 			out += fmt.Sprintf("h%d if {\n\t%s\n}\n\n", i, strings.Join(body, "\n\t"))
 		}
-		if r.chance(4) {
+		if r.isChosen(4) {
 			out += fmt.Sprintf("default h%d := false\n\n", i)
 		}
 		r.helpers = i + 1

@@ -17,7 +17,7 @@ import (
 	"github.com/regatta-sh/regatta/engine/term"
 )
 
-func inputs() implication.Inputs {
+func bothInputs() implication.Inputs {
 	return implication.Inputs{reflect.TypeFor[first](), reflect.TypeFor[second]()}
 }
 
@@ -30,8 +30,8 @@ type program struct {
 	query  rego.PreparedEvalQuery
 }
 
-// compile reads rules; nil if OPA does not compile them.
-func compile(t *rapid.T, text string) *program {
+// compileRules reads rules; nil if OPA does not compile them.
+func compileRules(t *rapid.T, text string) *program {
 	m, err := module.Parse("a.rego", text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -48,8 +48,8 @@ func compile(t *rapid.T, text string) *program {
 	return &program{t, m, q}
 }
 
-// evaluate returns the values of all rules; false if the evaluation fails.
-func (p *program) evaluate(in any) (map[string]any, bool) {
+// evaluateRules returns the values of all rules; false if the evaluation fails.
+func (p *program) evaluateRules(in any) (map[string]any, bool) {
 	var codec term.Codec
 	value, err := codec.Encode(in)
 	if err != nil {
@@ -87,26 +87,26 @@ func TestWhatIsFoundIsSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &rules{t: t}
 		before := head + r.helperRules()
-		body := r.body(6)
+		body := r.drawBody(6)
 		text := before + ruleText("hit", "["+strings.Join(r.vars, ", ")+"]", body)
-		p := compile(t, text)
+		p := compileRules(t, text)
 		if p == nil {
 			claims["not compiled"]++
 			return
 		}
 		claims["compiled"]++
 		b := p.readRule("hit")
-		if no, found := b.FindContradiction(inputs()); found {
+		if no, found := b.FindContradiction(bothInputs()); found {
 			claims["never"]++
 			for range 40 {
 				in := drawInput(t)
-				if got, ok := p.evaluate(in); ok && len(got["hit"].([]any)) > 0 {
+				if got, ok := p.evaluateRules(in); ok && len(got["hit"].([]any)) > 0 {
 					t.Fatalf("it is true of %+v, and is to be never, since %+v\n%s", in, no, text)
 				}
 			}
 			return
 		}
-		less := b.FindRedundancies(inputs())
+		less := b.FindRedundancies(bothInputs())
 		if len(less) == 0 {
 			return
 		}
@@ -118,17 +118,17 @@ func TestWhatIsFoundIsSo(t *testing.T) {
 		if reduced := strings.Join(lines, "\n"); len(less) == len(body) {
 			lines = strings.Split(strings.Replace(reduced, "hit contains [] if {", "hit contains [] if {\n\ttrue", 1), "\n")
 		}
-		q := compile(t, strings.Join(lines, "\n"))
+		q := compileRules(t, strings.Join(lines, "\n"))
 		if q == nil {
 			t.Fatalf("it does not compile without %+v\n%s", less, text)
 		}
 		for range 40 {
 			in := drawInput(t)
-			was, ok := p.evaluate(in)
+			was, ok := p.evaluateRules(in)
 			if !ok {
 				continue
 			}
-			is, ok := q.evaluate(in)
+			is, ok := q.evaluateRules(in)
 			if !ok || !reflect.DeepEqual(was["hit"], is["hit"]) {
 				t.Fatalf("of %+v it is %v, and %v without %+v\n%s", in, was["hit"], is["hit"], less, text)
 			}
@@ -149,15 +149,15 @@ func TestWhatIsCoveredIsCovered(t *testing.T) {
 		var bodies [][]string
 		var elements [][]string
 		for range 2 {
-			bodies = append(bodies, r.body(4))
+			bodies = append(bodies, r.drawBody(4))
 			elements = append(elements, r.elements)
 		}
-		if r.chance(2) { // otherwise one is rarely as strict as the other
-			bodies[1] = append(append([]string{}, bodies[0]...), r.question(1))
+		if r.isChosen(2) { // otherwise one is rarely as strict as the other
+			bodies[1] = append(append([]string{}, bodies[0]...), r.drawQuestion(1))
 			elements[1] = elements[0]
 		}
 		key := func(i int) string {
-			if len(elements[i]) > 0 && !r.chance(3) {
+			if len(elements[i]) > 0 && !r.isChosen(3) {
 				return `{"message": ` + r.oneOf(`"m"`, `sprintf("%v", [input.n.x])`) + `, "pod": ` + elements[i][0] + ".s}"
 			}
 			return `{"message": ` + r.oneOf(`"m"`, `sprintf("%v", [input.a])`, "input.t") + "}"
@@ -170,7 +170,7 @@ func TestWhatIsCoveredIsCovered(t *testing.T) {
 			}
 			text += ruleText([]string{"covering", "covered"}[i], key(i), bodies[i])
 		}
-		p := compile(t, text)
+		p := compileRules(t, text)
 		if p == nil {
 			claims["not compiled"]++
 			return
@@ -178,7 +178,7 @@ func TestWhatIsCoveredIsCovered(t *testing.T) {
 		claims["compiled"]++
 		of, by := p.readRule("covered"), p.readRule("covering")
 		pod := func(key *ast.Term) *ast.Term { return key.Value.(ast.Object).Get(ast.StringTerm("pod")) }
-		if _, never := of.FindContradiction(inputs()); never || !of.IsCovered(by, inputs(), func(key *ast.Term) bool {
+		if _, never := of.FindContradiction(bothInputs()); never || !of.IsCovered(by, bothInputs(), func(key *ast.Term) bool {
 			return pod(key) == nil || pod(of.Key) != nil && pod(key).Equal(pod(of.Key))
 		}) {
 			return
@@ -186,7 +186,7 @@ func TestWhatIsCoveredIsCovered(t *testing.T) {
 		claims["covered"]++
 		for range 40 {
 			in := drawInput(t)
-			got, ok := p.evaluate(in)
+			got, ok := p.evaluateRules(in)
 			if !ok {
 				continue
 			}

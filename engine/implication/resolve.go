@@ -41,7 +41,7 @@ func (s *scope) resolveExpr(x *ast.Expr) (*ast.Expr, bool) {
 	if s.mentionsUnclear(x) || !isUnderstood(x) {
 		return nil, false
 	}
-	out := s.expr(x)
+	out := s.copyExpr(x)
 	return out, out != nil && s.size <= maxSize
 }
 
@@ -51,38 +51,38 @@ func (s *scope) resolveTerm(t *ast.Term) (*ast.Term, bool) {
 	if replaces || s.mentionsUnclear(t) {
 		return nil, false
 	}
-	out := s.term(t)
+	out := s.copyTerm(t)
 	return out, out != nil && s.size <= maxSize
 }
 
-// expr copies a condition with its names resolved; nil if it has a part that is not known.
-func (s *scope) expr(x *ast.Expr) *ast.Expr {
+// copyExpr copies a condition with its names resolved; nil if it has a part that is not known.
+func (s *scope) copyExpr(x *ast.Expr) *ast.Expr {
 	out := *x
 	ok := true
 	switch t := x.Terms.(type) {
 	case *ast.Term:
-		v := s.term(t)
+		v := s.copyTerm(t)
 		out.Terms, ok = v, v != nil
 	case []*ast.Term:
-		all := s.call(t)
+		all := s.copyCall(t)
 		out.Terms, ok = all, all != nil
 	case *ast.SomeDecl:
-		all := s.terms(t.Symbols)
+		all := s.copyTerms(t.Symbols)
 		out.Terms, ok = &ast.SomeDecl{Symbols: all}, all != nil
 	case *ast.Every:
-		every := &ast.Every{Value: s.term(t.Value), Domain: s.term(t.Domain), Body: s.body(t.Body)}
+		every := &ast.Every{Value: s.copyTerm(t.Value), Domain: s.copyTerm(t.Domain), Body: s.copyBody(t.Body)}
 		if t.Key != nil {
-			every.Key = s.term(t.Key)
+			every.Key = s.copyTerm(t.Key)
 		}
 		out.Terms, ok = every, every.Value != nil && every.Domain != nil && every.Body != nil && (t.Key == nil || every.Key != nil)
 	case *ast.Not:
-		body := s.body(t.Body)
+		body := s.copyBody(t.Body)
 		out.Terms, ok = &ast.Not{Body: body, ExplicitBody: t.ExplicitBody}, body != nil
 	case *ast.LogicalAnd:
-		and := &ast.LogicalAnd{Lhs: s.body(t.Lhs), Rhs: s.body(t.Rhs), ExplicitLhs: t.ExplicitLhs, ExplicitRhs: t.ExplicitRhs}
+		and := &ast.LogicalAnd{Lhs: s.copyBody(t.Lhs), Rhs: s.copyBody(t.Rhs), ExplicitLhs: t.ExplicitLhs, ExplicitRhs: t.ExplicitRhs}
 		out.Terms, ok = and, and.Lhs != nil && and.Rhs != nil
 	case *ast.LogicalOr:
-		or := &ast.LogicalOr{Lhs: s.body(t.Lhs), Rhs: s.body(t.Rhs), ExplicitLhs: t.ExplicitLhs, ExplicitRhs: t.ExplicitRhs}
+		or := &ast.LogicalOr{Lhs: s.copyBody(t.Lhs), Rhs: s.copyBody(t.Rhs), ExplicitLhs: t.ExplicitLhs, ExplicitRhs: t.ExplicitRhs}
 		out.Terms, ok = or, or.Lhs != nil && or.Rhs != nil
 	default:
 		ok = false
@@ -93,10 +93,10 @@ func (s *scope) expr(x *ast.Expr) *ast.Expr {
 	return &out
 }
 
-func (s *scope) body(b ast.Body) ast.Body {
+func (s *scope) copyBody(b ast.Body) ast.Body {
 	out := make(ast.Body, 0, len(b))
 	for _, x := range b {
-		resolved := s.expr(x)
+		resolved := s.copyExpr(x)
 		if resolved == nil {
 			return nil
 		}
@@ -105,12 +105,12 @@ func (s *scope) body(b ast.Body) ast.Body {
 	return out
 }
 
-// call copies a call. A variable of the name of one of OPA's functions does not hide the function.
-func (s *scope) call(t []*ast.Term) []*ast.Term {
-	out := s.terms(t[1:])
+// copyCall copies a call. A variable of the name of one of OPA's functions does not hide the function.
+func (s *scope) copyCall(t []*ast.Term) []*ast.Term {
+	out := s.copyTerms(t[1:])
 	operator := t[0]
 	if ref, ok := operator.Value.(ast.Ref); !ok || !s.isOperator(ref) {
-		operator = s.term(operator)
+		operator = s.copyTerm(operator)
 	}
 	if out == nil || operator == nil {
 		return nil
@@ -125,10 +125,10 @@ func (s *scope) isOperator(ref ast.Ref) bool {
 	return ok && known && s.rules[s.module.Package.Path.Append(ast.StringTerm(string(name))).String()] == nil
 }
 
-func (s *scope) terms(all []*ast.Term) []*ast.Term {
+func (s *scope) copyTerms(all []*ast.Term) []*ast.Term {
 	out := make([]*ast.Term, 0, len(all))
 	for _, t := range all {
-		resolved := s.term(t)
+		resolved := s.copyTerm(t)
 		if resolved == nil {
 			return nil
 		}
@@ -137,8 +137,8 @@ func (s *scope) terms(all []*ast.Term) []*ast.Term {
 	return out
 }
 
-// term copies a term with its names resolved; nil if the rule is too large, or if it has a part that is not known.
-func (s *scope) term(t *ast.Term) *ast.Term {
+// copyTerm copies a term with its names resolved; nil if the rule is too large, or if it has a part that is not known.
+func (s *scope) copyTerm(t *ast.Term) *ast.Term {
 	if s.size += textBytes(t.Value); s.size > maxSize {
 		return nil
 	}
@@ -147,39 +147,39 @@ func (s *scope) term(t *ast.Term) *ast.Term {
 	case ast.Null, ast.Boolean, ast.Number, ast.String:
 		out.Value = x
 	case ast.Var:
-		out.Value = s.ref(ast.Ref{t})
+		out.Value = s.copyRef(ast.Ref{t})
 	case ast.Ref:
-		out.Value = s.ref(x)
+		out.Value = s.copyRef(x)
 	case ast.Call:
-		if all := s.call(x); all != nil {
+		if all := s.copyCall(x); all != nil {
 			out.Value = ast.Call(all)
 		}
 	case *ast.Array:
 		all := make([]*ast.Term, 0, x.Len())
 		x.Foreach(func(e *ast.Term) { all = append(all, e) })
-		if all = s.terms(all); all != nil {
+		if all = s.copyTerms(all); all != nil {
 			out.Value = ast.NewArray(all...)
 		}
 	case ast.Set:
-		if all := s.terms(x.Slice()); all != nil {
+		if all := s.copyTerms(x.Slice()); all != nil {
 			out.Value = ast.NewSet(all...)
 		}
 	case ast.Object:
-		out.Value = s.object(x)
+		out.Value = s.copyObject(x)
 	case *ast.ArrayComprehension:
-		if e, body := s.term(x.Term), s.body(x.Body); e != nil && body != nil {
+		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
 			out.Value = &ast.ArrayComprehension{Term: e, Body: body}
 		}
 	case *ast.SetComprehension:
-		if e, body := s.term(x.Term), s.body(x.Body); e != nil && body != nil {
+		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
 			out.Value = &ast.SetComprehension{Term: e, Body: body}
 		}
 	case *ast.ObjectComprehension:
-		if k, e, body := s.term(x.Key), s.term(x.Value), s.body(x.Body); k != nil && e != nil && body != nil {
+		if k, e, body := s.copyTerm(x.Key), s.copyTerm(x.Value), s.copyBody(x.Body); k != nil && e != nil && body != nil {
 			out.Value = &ast.ObjectComprehension{Key: k, Value: e, Body: body}
 		}
 	case *ast.TemplateString:
-		out.Value = s.template(x)
+		out.Value = s.copyTemplate(x)
 	}
 	if out.Value == nil {
 		return nil
@@ -187,14 +187,14 @@ func (s *scope) term(t *ast.Term) *ast.Term {
 	return out
 }
 
-func (s *scope) object(x ast.Object) ast.Value {
+func (s *scope) copyObject(x ast.Object) ast.Value {
 	pairs := make([][2]*ast.Term, 0, x.Len())
 	known := true
 	x.Foreach(func(k, v *ast.Term) {
 		if !known {
 			return
 		}
-		key, value := s.term(k), s.term(v)
+		key, value := s.copyTerm(k), s.copyTerm(v)
 		known = key != nil && value != nil
 		pairs = append(pairs, [2]*ast.Term{key, value})
 	})
@@ -204,18 +204,18 @@ func (s *scope) object(x ast.Object) ast.Value {
 	return ast.NewObject(pairs...)
 }
 
-func (s *scope) template(x *ast.TemplateString) ast.Value {
+func (s *scope) copyTemplate(x *ast.TemplateString) ast.Value {
 	out := &ast.TemplateString{MultiLine: x.MultiLine, Parts: make([]ast.Node, 0, len(x.Parts))}
 	for _, part := range x.Parts {
 		switch p := part.(type) {
 		case *ast.Expr:
-			resolved := s.expr(p)
+			resolved := s.copyExpr(p)
 			if resolved == nil {
 				return nil
 			}
 			out.Parts = append(out.Parts, resolved)
 		case *ast.Term:
-			resolved := s.term(p)
+			resolved := s.copyTerm(p)
 			if resolved == nil {
 				return nil
 			}
@@ -227,8 +227,8 @@ func (s *scope) template(x *ast.TemplateString) ast.Value {
 	return out
 }
 
-// ref returns a reference with its names resolved, or what it refers to.
-func (s *scope) ref(x ast.Ref) ast.Value {
+// copyRef returns a reference with its names resolved, or what it refers to.
+func (s *scope) copyRef(x ast.Ref) ast.Value {
 	var out ast.Ref
 	switch head := x[0].Value.(type) {
 	case ast.Var:
@@ -239,14 +239,14 @@ func (s *scope) ref(x ast.Ref) ast.Value {
 			out = ast.Ref{to}
 		}
 	default:
-		to := s.term(x[0])
+		to := s.copyTerm(x[0])
 		if to == nil {
 			return nil
 		}
 		out = ast.Ref{to}
 	}
 	for _, step := range x[1:] {
-		resolved := s.term(step)
+		resolved := s.copyTerm(step)
 		if resolved == nil {
 			return nil
 		}

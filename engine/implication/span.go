@@ -270,7 +270,7 @@ func exactNumber(v ast.Value) (float64, bool) {
 func comparedSpan(op string, c ast.Value, isTrue bool) span {
 	out := anyValue()
 	if !isTrue {
-		op = opposites()[op]
+		op = oppositeComparisons()[op]
 	}
 	switch op {
 	case "==":
@@ -289,12 +289,12 @@ func comparedSpan(op string, c ast.Value, isTrue bool) span {
 	return out
 }
 
-// opposites are the comparisons that are true where another one is false.
-func opposites() map[string]string {
+// oppositeComparisons are the comparisons that are true where another one is false.
+func oppositeComparisons() map[string]string {
 	return map[string]string{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 }
 
-// turned are the comparisons with their sides exchanged.
-func turned() map[string]string {
+// turnedComparisons are the comparisons with their sides exchanged.
+func turnedComparisons() map[string]string {
 	return map[string]string{"==": "==", "!=": "!=", "<": ">", ">=": "<=", ">": "<", "<=": ">="}
 }

@@ -75,15 +75,15 @@ func newStore(in reflect.Type) *store {
 	return &store{in: in, known: map[string]*knowledge{}, opaque: map[string]bool{}, domains: map[ast.Var]domain{}}
 }
 
-// know returns what is known of a term.
-func (s *store) know(t *ast.Term) *knowledge {
+// knowTerm returns what is known of a term.
+func (s *store) knowTerm(t *ast.Term) *knowledge {
 	key := t.String()
 	k := s.known[key]
 	if k == nil {
 		k = &knowledge{term: t, values: valuesOfTerm(t), shape: unknownShape()}
 		s.known[key] = k
 		if of, ok := countedTerm(t); ok {
-			s.know(of)
+			s.knowTerm(of)
 		}
 		if ref, ok := t.Value.(ast.Ref); ok && len(ref) > 1 && isFact(ref) {
 			parent := ast.NewTerm(ref[:len(ref)-1])
@@ -91,7 +91,7 @@ func (s *store) know(t *ast.Term) *knowledge {
 				parent = ref[0]
 			}
 			k.parent = parent.String()
-			s.know(parent)
+			s.knowTerm(parent)
 		}
 	}
 	return k
@@ -116,7 +116,7 @@ func (s *store) markThere(t *ast.Term) {
 	if isConstant(t) {
 		return
 	}
-	k := s.know(t)
+	k := s.knowTerm(t)
 	if k.presence == absent {
 		s.broken, s.why = true, reason{term: t}
 	}
@@ -209,7 +209,7 @@ func (s *store) combineParts(k *knowledge) bool {
 	needed := k.shape.always
 	missing := k.shape.never || k.values.isEmpty()
 	if of, ok := countedTerm(k.term); ok {
-		c := s.know(of)
+		c := s.knowTerm(of)
 		needed = c.presence == there && c.values.kinds&^(composite|text) == 0
 	}
 	if p := s.known[k.parent]; p != nil && k.parent != "" {

@@ -42,19 +42,19 @@ func fieldsOf(key *ast.Term) (map[string]*ast.Term, bool) {
 	return out, ok
 }
 
-// limits are the fields that limit what a hold or a denial reaches, and words those that say why it is there.
-func limits() []string {
+// limitingFields are those that limit what a hold or a denial reaches, and explainingFields those that say why it is there.
+func limitingFields() []string {
 	return []string{"where", "pod", "namespace", "target", "node", "container"}
 }
-func words() []string { return []string{"rule", "reason", "message"} }
+func explainingFields() []string { return []string{"rule", "reason", "message"} }
 
 // reachesAsMuch reports whether a hold reaches all that another one does, and does the same with it.
 func reachesAsMuch(by, of map[string]*ast.Term) bool {
 	for _, fields := range []map[string]*ast.Term{by, of} {
 		for name := range fields {
 			switch {
-			case slices.Contains(words(), name):
-			case slices.Contains(limits(), name) && by[name] == nil:
+			case slices.Contains(explainingFields(), name):
+			case slices.Contains(limitingFields(), name) && by[name] == nil:
 			case name == "until" && of[name] == nil:
 			case by[name] == nil || of[name] == nil || !by[name].Equal(of[name]):
 				return false
@@ -98,9 +98,9 @@ func (c *checker) reportCovered(of, by *clause) {
 	place := by.rule.Location
 	if same := of.fields["reason"]; same != nil && same.Equal(by.fields["reason"]) {
 		if of.body.IsCovered(by.body, c.inputsOf(of.module), func(*ast.Term) bool { return true }) && by.body.IsCovered(of.body, c.inputsOf(of.module), func(*ast.Term) bool { return true }) {
-			c.report(Covered, of.rule.Location, "this %s is there twice: the one at %s:%d has the same reason and is true of the same inputs", what, place.File, place.Row)
+			c.reportFinding(Covered, of.rule.Location, "this %s is there twice: the one at %s:%d has the same reason and is true of the same inputs", what, place.File, place.Row)
 			return
 		}
 	}
-	c.report(Covered, of.rule.Location, "this %s adds nothing: wherever it is true the one at %s:%d is, and reaches as much", what, place.File, place.Row)
+	c.reportFinding(Covered, of.rule.Location, "this %s adds nothing: wherever it is true the one at %s:%d is, and reaches as much", what, place.File, place.Row)
 }

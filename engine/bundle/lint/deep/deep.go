@@ -71,7 +71,7 @@ func newChecker(b *bundle.Bundle) *checker {
 	return &checker{reader: implication.NewReader(b.Modules), readers: listReaders(b.Modules)}
 }
 
-func (c *checker) report(rule string, at *ast.Location, format string, args ...any) {
+func (c *checker) reportFinding(rule string, at *ast.Location, format string, args ...any) {
 	c.found = append(c.found, lint.Finding{Rule: rule, Problem: module.ProblemAt(at, format, args...)})
 }
 
@@ -155,11 +155,11 @@ func (c *checker) checkRule(m *ast.Module, rule, at *ast.Rule) {
 	inputs := c.inputsOf(m)
 	name := nameOf(rule)
 	if no, found := body.FindContradiction(inputs); found {
-		c.report(NeverTrue, placeOf(no.Conditions, at), "%s", describeContradiction(name, m, no))
+		c.reportFinding(NeverTrue, placeOf(no.Conditions, at), "%s", describeContradiction(name, m, no))
 		return
 	}
 	for _, r := range body.FindRedundancies(inputs) {
-		c.report(AlwaysTrue, r.Condition.Location, "%s", describeRedundancy(r))
+		c.reportFinding(AlwaysTrue, r.Condition.Location, "%s", describeRedundancy(r))
 	}
 	c.checkMoving(at, body)
 	if !rule.Default && rule.Else == nil && len(rule.Head.Ref()) == 1 && rule.Head.RuleKind() == ast.MultiValue {
@@ -185,7 +185,7 @@ func describeContradiction(name string, m *ast.Module, no implication.Contradict
 	case len(no.Missing) > 0 && len(no.Conditions) == 1 && len(no.Missing) == 1:
 		return never + fmt.Sprintf("no decision point of %s has %s", domainOf(m), no.Missing[0])
 	case len(no.Missing) > 0:
-		return never + fmt.Sprintf("no decision point of %s has all of %s, which %s", domainOf(m), quoteAll(no.Conditions, len(no.Conditions)-1), needs(no.Conditions))
+		return never + fmt.Sprintf("no decision point of %s has all of %s, which %s", domainOf(m), quoteAll(no.Conditions, len(no.Conditions)-1), describeNeed(no.Conditions))
 	case len(no.Conditions) == 1 && no.Type != "":
 		return never + fmt.Sprintf("`%s` is true of no %s that %s can be", no.Conditions[0].Text, no.Type, no.Fact)
 	case len(no.Conditions) == 1:
@@ -196,7 +196,7 @@ func describeContradiction(name string, m *ast.Module, no implication.Contradict
 	return never + quoteAll(no.Conditions, len(no.Conditions)-1) + " cannot be true together"
 }
 
-func needs(all []implication.Condition) string {
+func describeNeed(all []implication.Condition) string {
 	if len(all) == 1 {
 		return "it needs"
 	}
@@ -207,10 +207,10 @@ func describeRedundancy(r implication.Redundancy) string {
 	if len(r.By) == 0 {
 		return fmt.Sprintf("`%s` is true of each input, so it can go", r.Condition.Text)
 	}
-	return fmt.Sprintf("`%s` is true wherever %s, so it can go", r.Condition.Text, quoteWithRows(r.By)+plural(len(r.By), " is", " are"))
+	return fmt.Sprintf("`%s` is true wherever %s, so it can go", r.Condition.Text, quoteWithRows(r.By)+choosePlural(len(r.By), " is", " are"))
 }
 
-func plural(n int, one, more string) string {
+func choosePlural(n int, one, more string) string {
 	if n == 1 {
 		return one
 	}

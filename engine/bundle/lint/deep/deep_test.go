@@ -14,8 +14,8 @@ import (
 	"github.com/regatta-sh/regatta/policies"
 )
 
-// hold is a hold of a reason for conditions.
-func hold(reason, conditions string) string {
+// holdText is a hold of a reason for conditions.
+func holdText(reason, conditions string) string {
 	return "hold contains {\"reason\": \"" + reason + "\", \"message\": \"It is so.\"} if {\n\t" + conditions + "\n}\n"
 }
 
@@ -28,29 +28,29 @@ func TestFindings(t *testing.T) {
 	}{
 		// Never true.
 		"two limits that leave nothing": {
-			rules: hold("A", "input.update > 5\n\tinput.update < 3"),
+			rules: holdText("A", "input.update > 5\n\tinput.update < 3"),
 			want:  []string{"a.rego:7:2: never-true: hold is never true: `input.update > 5` (line 6) and `input.update < 3` contradict each other"},
 		},
-		"two limits with no integer between":  {rules: hold("A", "input.update > 2\n\tinput.update < 3"), want: []string{"a.rego:7:2: never-true:"}},
-		"two limits with an integer between":  {rules: hold("A", "input.update > 2\n\tinput.update < 4")},
-		"two values":                          {rules: hold("A", "input.workload.kind == \"CloneSet\"\n\tinput.workload.kind == \"DaemonSet\""), want: []string{"a.rego:7:2: never-true:"}},
-		"a value and not it":                  {rules: hold("A", "input.restart\n\tnot input.restart"), want: []string{"a.rego:7:2: never-true: hold is never true: `input.restart` (line 6) and `not input.restart` contradict"}},
-		"a value and its part":                {rules: hold("A", "not input.workload.labels\n\tinput.workload.labels.a == \"b\""), want: []string{"a.rego:7:2: never-true:"}},
-		"a value that is absent and compared": {rules: hold("A", "not input.restart\n\tinput.restart == true"), want: []string{"a.rego:7:2: never-true:"}},
-		"two facts that compare in two ways":  {rules: hold("A", "input.counts.updated > input.counts.ready\n\tinput.counts.ready >= input.counts.updated"), want: []string{"a.rego:7:2: never-true:"}},
-		"a chain of facts":                    {rules: hold("A", "input.counts.updated > input.counts.ready\n\tinput.counts.ready >= 5\n\tinput.counts.updated < 4"), want: []string{"a.rego:8:2: never-true: hold is never true: `input.counts.updated > input.counts.ready` (line 6), `input.counts.ready >= 5` (line 7) and `input.counts.updated < 4` cannot be true together"}},
+		"two limits with no integer between":  {rules: holdText("A", "input.update > 2\n\tinput.update < 3"), want: []string{"a.rego:7:2: never-true:"}},
+		"two limits with an integer between":  {rules: holdText("A", "input.update > 2\n\tinput.update < 4")},
+		"two values":                          {rules: holdText("A", "input.workload.kind == \"CloneSet\"\n\tinput.workload.kind == \"DaemonSet\""), want: []string{"a.rego:7:2: never-true:"}},
+		"a value and not it":                  {rules: holdText("A", "input.restart\n\tnot input.restart"), want: []string{"a.rego:7:2: never-true: hold is never true: `input.restart` (line 6) and `not input.restart` contradict"}},
+		"a value and its part":                {rules: holdText("A", "not input.workload.labels\n\tinput.workload.labels.a == \"b\""), want: []string{"a.rego:7:2: never-true:"}},
+		"a value that is absent and compared": {rules: holdText("A", "not input.restart\n\tinput.restart == true"), want: []string{"a.rego:7:2: never-true:"}},
+		"two facts that compare in two ways":  {rules: holdText("A", "input.counts.updated > input.counts.ready\n\tinput.counts.ready >= input.counts.updated"), want: []string{"a.rego:7:2: never-true:"}},
+		"a chain of facts":                    {rules: holdText("A", "input.counts.updated > input.counts.ready\n\tinput.counts.ready >= 5\n\tinput.counts.updated < 4"), want: []string{"a.rego:8:2: never-true: hold is never true: `input.counts.updated > input.counts.ready` (line 6), `input.counts.ready >= 5` (line 7) and `input.counts.updated < 4` cannot be true together"}},
 		"a text that is a number": {
-			rules: hold("A", "input.update == \"5\""),
+			rules: holdText("A", "input.update == \"5\""),
 			want:  []string{"a.rego:6:2: never-true: hold is never true: `input.update == \"5\"` is true of no integer that input.update can be"},
 		},
 		"what is left out where it is false": {
-			rules: hold("A", "input.restart == false"),
+			rules: holdText("A", "input.restart == false"),
 			want:  []string{"a.rego:6:2: never-true: hold is never true: `input.restart == false` is true of no boolean that input.restart can be"},
 		},
-		"a fact that is always there":    {rules: hold("A", "input.counts.total > 3\n\tnot input.workload.name"), want: []string{"a.rego:7:2: never-true:"}},
-		"a number, which is never false": {rules: hold("A", "some pod in input.pods\n\tnot pod.ready"), want: []string{"a.rego:7:2: never-true:"}},
+		"a fact that is always there":    {rules: holdText("A", "input.counts.total > 3\n\tnot input.workload.name"), want: []string{"a.rego:7:2: never-true:"}},
+		"a number, which is never false": {rules: holdText("A", "some pod in input.pods\n\tnot pod.ready"), want: []string{"a.rego:7:2: never-true:"}},
 		"a fact that no point has": {
-			rules: hold("A", "input.updates > 5"),
+			rules: holdText("A", "input.updates > 5"),
 			want:  []string{"a.rego:6:2: never-true: hold is never true: no decision point of rollout has input.updates"},
 		},
 		"a fact that no point has, in the message": {
@@ -58,49 +58,49 @@ func TestFindings(t *testing.T) {
 			want:  []string{"a.rego:5:"},
 		},
 		"facts that no point has together": {
-			rules: hold("A", "input.run.scheduled > 5\n\tsome pod in input.pods\n\tpod.updated"),
+			rules: holdText("A", "input.run.scheduled > 5\n\tsome pod in input.pods\n\tpod.updated"),
 			want:  []string{"a.rego:7:2: never-true: hold is never true: no decision point of rollout has all of `input.run.scheduled > 5` (line 6) and `some pod in input.pods`, which it needs together"},
 		},
-		"facts of one element":              {rules: hold("A", "some pod in input.pods\n\tpod.updated\n\tnot pod.updated"), want: []string{"a.rego:8:2: never-true:"}},
-		"facts of two elements":             {rules: hold("A", "some pod in input.pods\n\tsome other in input.pods\n\tpod.updated\n\tnot other.updated")},
-		"a member of a list that it is not": {rules: hold("A", "input.workload.kind in {\"CloneSet\", \"DaemonSet\"}\n\tinput.workload.kind == \"StatefulSet\""), want: []string{"a.rego:7:2: never-true:"}},
-		"a member of no element":            {rules: hold("A", "some kind in [\"a\", \"b\"]\n\tinput.workload.kind == kind\n\tinput.workload.kind == \"c\""), want: []string{"a.rego:8:2: never-true:"}},
+		"facts of one element":              {rules: holdText("A", "some pod in input.pods\n\tpod.updated\n\tnot pod.updated"), want: []string{"a.rego:8:2: never-true:"}},
+		"facts of two elements":             {rules: holdText("A", "some pod in input.pods\n\tsome other in input.pods\n\tpod.updated\n\tnot other.updated")},
+		"a member of a list that it is not": {rules: holdText("A", "input.workload.kind in {\"CloneSet\", \"DaemonSet\"}\n\tinput.workload.kind == \"StatefulSet\""), want: []string{"a.rego:7:2: never-true:"}},
+		"a member of no element":            {rules: holdText("A", "some kind in [\"a\", \"b\"]\n\tinput.workload.kind == kind\n\tinput.workload.kind == \"c\""), want: []string{"a.rego:8:2: never-true:"}},
 		"by helpers": {
-			rules: hold("A", "moves\n\tnot rolls_back\n\tinput.update < least") + "\nleast := 1\n\nmoves if input.update != 0\n\nrolls_back if input.update < 0\n\nrolls_back if input.restart\n",
+			rules: holdText("A", "moves\n\tnot rolls_back\n\tinput.update < least") + "\nleast := 1\n\nmoves if input.update != 0\n\nrolls_back if input.update < 0\n\nrolls_back if input.restart\n",
 			want:  []string{"a.rego:8:2: never-true: hold is never true: `moves` (line 6), `not rolls_back` (line 7) and `input.update < least`"},
 		},
 		"an else": {rules: "rank := {} if {\n\tinput.update == 1\n} else := {\"a\": 1} if {\n\tinput.update > 1\n\tinput.update < 1\n}\n", want: []string{"a.rego:9:2: never-true: rank is never true:"}},
 
 		// Always true.
 		"a limit beside a tighter one": {
-			rules: hold("A", "input.update > 5\n\tinput.update > 3"),
+			rules: holdText("A", "input.update > 5\n\tinput.update > 3"),
 			want:  []string{"a.rego:7:2: always-true: `input.update > 3` is true wherever `input.update > 5` (line 6) is, so it can go"},
 		},
-		"a limit before a tighter one":                {rules: hold("A", "input.update > 3\n\tinput.update > 5"), want: []string{"a.rego:6:2: always-true:"}},
-		"the same twice":                              {rules: hold("A", "startswith(input.workload.name, \"a\")\n\tstartswith(input.workload.name, \"a\")"), want: []string{"a.rego:7:2: always-true:"}},
-		"a fact that is there in each input":          {rules: hold("A", "input.workload.name\n\tinput.update > 0"), want: []string{"a.rego:6:2: always-true: `input.workload.name` is true wherever `input.update > 0` (line 7) is, so it can go"}},
-		"a count that cannot be less":                 {rules: hold("A", "count(input.workload.annotations) >= 0\n\tinput.workload.annotations.a"), want: []string{"a.rego:6:2: always-true:"}},
-		"a fact that may be left out":                 {rules: hold("A", "input.restart\n\tinput.update > 0")},
-		"a fact that may be false":                    {rules: hold("A", "input.strategy.paused\n\tinput.update > 0")},
-		"a fact that only one point of two has":       {rules: hold("A", "input.workload.name")},
-		"the absence of what no point has":            {rules: hold("A", "not input.updates\n\tinput.update > 0"), want: []string{"a.rego:6:2: always-true: `not input.updates` is true of each input, so it can go"}},
-		"a guard of a function that may fail":         {rules: hold("A", "input.workload.name != \"\"\n\tto_number(input.workload.name) > 3\n\tinput.workload.name == \"5\"")},
-		"the presence of what is compared":            {rules: hold("A", "input.workload.labels.a\n\tinput.workload.labels.a == \"b\""), want: []string{"a.rego:6:2: always-true:"}},
-		"the presence of what may be false elsewhere": {rules: hold("A", "input.workload.labels.a == \"b\"\n\tinput.workload.annotations.a")},
-		"a setting":                             {rules: hold("A", "settled.on\n\tinput.update > 0") + "\nsettled := {\"on\": true}\n"},
-		"a variable that only it gives a value": {rules: hold("A", "some i\n\tinput.pods[i].updated\n\tinput.pods[i].updated == true")},
-		"other facts":                           {rules: hold("A", "input.workload.name with input as {}")},
+		"a limit before a tighter one":                {rules: holdText("A", "input.update > 3\n\tinput.update > 5"), want: []string{"a.rego:6:2: always-true:"}},
+		"the same twice":                              {rules: holdText("A", "startswith(input.workload.name, \"a\")\n\tstartswith(input.workload.name, \"a\")"), want: []string{"a.rego:7:2: always-true:"}},
+		"a fact that is there in each input":          {rules: holdText("A", "input.workload.name\n\tinput.update > 0"), want: []string{"a.rego:6:2: always-true: `input.workload.name` is true wherever `input.update > 0` (line 7) is, so it can go"}},
+		"a count that cannot be less":                 {rules: holdText("A", "count(input.workload.annotations) >= 0\n\tinput.workload.annotations.a"), want: []string{"a.rego:6:2: always-true:"}},
+		"a fact that may be left out":                 {rules: holdText("A", "input.restart\n\tinput.update > 0")},
+		"a fact that may be false":                    {rules: holdText("A", "input.strategy.paused\n\tinput.update > 0")},
+		"a fact that only one point of two has":       {rules: holdText("A", "input.workload.name")},
+		"the absence of what no point has":            {rules: holdText("A", "not input.updates\n\tinput.update > 0"), want: []string{"a.rego:6:2: always-true: `not input.updates` is true of each input, so it can go"}},
+		"a guard of a function that may fail":         {rules: holdText("A", "input.workload.name != \"\"\n\tto_number(input.workload.name) > 3\n\tinput.workload.name == \"5\"")},
+		"the presence of what is compared":            {rules: holdText("A", "input.workload.labels.a\n\tinput.workload.labels.a == \"b\""), want: []string{"a.rego:6:2: always-true:"}},
+		"the presence of what may be false elsewhere": {rules: holdText("A", "input.workload.labels.a == \"b\"\n\tinput.workload.annotations.a")},
+		"a setting":                             {rules: holdText("A", "settled.on\n\tinput.update > 0") + "\nsettled := {\"on\": true}\n"},
+		"a variable that only it gives a value": {rules: holdText("A", "some i\n\tinput.pods[i].updated\n\tinput.pods[i].updated == true")},
+		"other facts":                           {rules: holdText("A", "input.workload.name with input as {}")},
 
 		// Covered.
 		"a hold of more conditions": {
-			rules: hold("A", "input.update > 5") + "\n" + hold("B", "input.update > 7\n\tinput.restart"),
+			rules: holdText("A", "input.update > 5") + "\n" + holdText("B", "input.update > 7\n\tinput.restart"),
 			want:  []string{"a.rego:9:1: covered: this hold adds nothing: wherever it is true the one at a.rego:5 is, and reaches as much"},
 		},
 		"the same hold": {
-			rules: hold("A", "input.update > 5") + "\n" + hold("A", "input.update > 5"),
+			rules: holdText("A", "input.update > 5") + "\n" + holdText("A", "input.update > 5"),
 			want:  []string{"a.rego:9:1: covered: this hold is there twice: the one at a.rego:5 has the same reason and is true of the same inputs"},
 		},
-		"a hold of other conditions": {rules: hold("A", "input.update > 5") + "\n" + hold("B", "input.restart\n\tinput.update > 3")},
+		"a hold of other conditions": {rules: holdText("A", "input.update > 5") + "\n" + holdText("B", "input.restart\n\tinput.update > 3")},
 		"a hold of a pod and one of all": {
 			rules: "hold contains {\"reason\": \"A\", \"message\": \"M\", \"pod\": pod.name} if some pod in input.pods\n\nhold contains {\"reason\": \"B\", \"message\": \"M\"} if {\n\tsome one in input.pods\n\tone.updated\n}\n",
 		},
@@ -109,10 +109,10 @@ func TestFindings(t *testing.T) {
 			want:  []string{"a.rego:7:1: covered:"},
 		},
 		"a hold whose message may be absent": {
-			rules: "hold contains {\"reason\": \"A\", \"message\": input.workload.labels.why} if input.update > 5\n\n" + hold("B", "input.update > 6"),
+			rules: "hold contains {\"reason\": \"A\", \"message\": input.workload.labels.why} if input.update > 5\n\n" + holdText("B", "input.update > 6"),
 		},
-		"a hold that ends":                   {rules: hold("A", "input.update > 5") + "\nhold contains {\"reason\": \"B\", \"message\": \"M\", \"until\": \"2026-01-01T00:00:00Z\"} if input.update > 6\n"},
-		"a hold in another file and package": {files: map[string]string{"b.rego": "package extend.rollout.b\n\n" + hold("A", "input.update > 5"), "a.rego": "package extend.rollout.a\n\n" + hold("B", "input.update == 6")}, want: []string{"a.rego:3:1: covered: this hold adds nothing: wherever it is true the one at b.rego:3 is"}},
+		"a hold that ends":                   {rules: holdText("A", "input.update > 5") + "\nhold contains {\"reason\": \"B\", \"message\": \"M\", \"until\": \"2026-01-01T00:00:00Z\"} if input.update > 6\n"},
+		"a hold in another file and package": {files: map[string]string{"b.rego": "package extend.rollout.b\n\n" + holdText("A", "input.update > 5"), "a.rego": "package extend.rollout.a\n\n" + holdText("B", "input.update == 6")}, want: []string{"a.rego:3:1: covered: this hold adds nothing: wherever it is true the one at b.rego:3 is"}},
 
 		// Each round.
 		"the time in a message":             {rules: "hold contains {\"reason\": \"A\", \"message\": sprintf(\"It is %d.\", [input.now])} if input.update > 5\n", want: []string{"a.rego:5:42: changes-each-round: message has the time in it"}},

@@ -38,7 +38,7 @@ func (c *checker) checkReasons(rule *ast.Rule, t *ast.Term) {
 				if at == nil || at.File != rule.Location.File {
 					at = rule.Location
 				}
-				c.report(EachRound, at, "%s has the time in it, so it is another one in each round, and so is the condition or event that shows it: say when it ends instead, in until", name)
+				c.reportFinding(EachRound, at, "%s has the time in it, so it is another one in each round, and so is the condition or event that shows it: say when it ends instead, in until", name)
 			}
 		}
 		return false
