@@ -276,8 +276,8 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 func documents(t *testing.T, set map[string]effect) map[string]string {
 	t.Helper()
 	args := []string{"kruise", ".", "--kube-version", kubeVersion}
-	for name, e := range set {
-		args = append(args, "--set-json", name+"="+e.value)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		args = append(args, "--set-json", name+"="+set[name].value)
 	}
 	text, err := helm(t, "template", args...)
 	if err != nil {

@@ -29,6 +29,9 @@ const kubeVersion = "1.36.0"
 // helm runs Helm with this chart.
 func helm(t *testing.T, command string, args ...string) (string, error) {
 	t.Helper()
+	if command == "template" {
+		return renderTemplates(t, args)
+	}
 	return install.Helm(t, "", command, args...)
 }
 
