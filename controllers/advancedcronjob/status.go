@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -60,26 +60,20 @@ func jobReference(c child) corev1.ObjectReference {
 
 // setCondition sets a condition, and reports whether its reason is new.
 func (c *change) setCondition(kind string, status metav1.ConditionStatus, reason, text string) bool {
-	was := meta.FindStatusCondition(c.status.Conditions, kind)
-	fresh := was == nil || was.Reason != reason
-	meta.SetStatusCondition(&c.status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message.Shorten(text), ObservedGeneration: c.job.Generation, LastTransitionTime: c.now,
-	})
-	return fresh
+	return condition.SetCondition(c.status, condition.Condition{Type: kind, Status: status, Reason: reason, Message: text}, c.job.Generation, c.now).Reason
 }
 
 // leftOut notes the latest run that was left out: its time is that of the condition.
 func (c *change) leftOut(due time.Time, reason, text string) {
-	meta.RemoveStatusCondition(&c.status.Conditions, kruise.AdvancedCronJobRunLeftOut)
-	c.status.Conditions = append(c.status.Conditions, metav1.Condition{
-		Type: kruise.AdvancedCronJobRunLeftOut, Status: metav1.ConditionTrue, Reason: reason, Message: message.Shorten(text),
-		ObservedGeneration: c.job.Generation, LastTransitionTime: metav1.NewTime(due),
-	})
+	condition.RemoveConditions(c.status, kruise.AdvancedCronJobRunLeftOut)
+	condition.SetCondition(c.status, condition.Condition{
+		Type: kruise.AdvancedCronJobRunLeftOut, Status: metav1.ConditionTrue, Reason: reason, Message: text,
+	}, c.job.Generation, metav1.NewTime(due))
 }
 
 // removeCondition removes a condition, and reports whether it was there.
 func (c *change) removeCondition(kind string) bool {
-	return meta.RemoveStatusCondition(&c.status.Conditions, kind)
+	return condition.RemoveConditions(c.status, kind)
 }
 
 // updateStatus writes the status if it differs from the one that the object was read with, and

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -61,7 +62,7 @@ func (c *change) setCondition(t kruise.JobConditionType, reason, message string)
 
 // removeCondition removes a condition, and reports whether it was there.
 func (c *change) removeCondition(t kruise.JobConditionType) bool {
-	return jobcondition.Drop(&c.status.Conditions, t)
+	return condition.RemoveConditions(&c.status, string(t))
 }
 
 // setEndCondition sets a condition that ends the job.

@@ -16,8 +16,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -49,9 +49,9 @@ func (k *Kind) TruncateHistory(ctx context.Context, r *rollout.Round, f *rollout
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.CloneSetStatus) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool { return res.PhaseSucceeded(string(c.Type)) })
 	for _, failed := range res.FailedPhases() {
-		setCondition(s, kruise.CloneSetCondition{
-			Type: kruise.CloneSetConditionType(failed.Phase), Status: corev1.ConditionTrue, Reason: failed.Phase, Message: rollout.OneLine(failed.Error()),
-		}, f.Now)
+		condition.SetCondition(s, condition.Condition{
+			Type: failed.Phase, Status: metav1.ConditionTrue, Reason: failed.Phase, Message: failed.Error(),
+		}, s.ObservedGeneration, metav1.NewTime(f.Now))
 	}
 }
 
@@ -74,30 +74,6 @@ func (k *Kind) computeStatus(f *rollout.Facts) kruise.CloneSetStatus {
 	return s
 }
 
-// setCondition writes a condition only when its status or its reason changes,
-// so that its time is that of the last change (CS-21), and reports whether it did.
-// If only the message changes, it updates the message and keeps the times.
-func setCondition(s *kruise.CloneSetStatus, c kruise.CloneSetCondition, now time.Time) (changed bool) {
-	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-	for i := range s.Conditions {
-		old := &s.Conditions[i]
-		if old.Type != c.Type {
-			continue
-		}
-		if old.Status == c.Status && old.Reason == c.Reason {
-			old.Message = c.Message
-			return false
-		}
-		if old.Status == c.Status {
-			c.LastTransitionTime = old.LastTransitionTime
-		}
-		*old = c
-		return true
-	}
-	s.Conditions = append(s.Conditions, c)
-	return true
-}
-
 func findCondition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kruise.CloneSetCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
@@ -112,14 +88,12 @@ func findCondition(s *kruise.CloneSetStatus, t kruise.CloneSetConditionType) *kr
 func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	deadline := f.Workload.(*kruise.CloneSet).Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
-		s.Conditions = slices.DeleteFunc(s.Conditions, func(c kruise.CloneSetCondition) bool {
-			return c.Type == kruise.CloneSetConditionProgressing
-		})
+		condition.RemoveConditions(s, string(kruise.CloneSetConditionProgressing))
 		return 0
 	}
 	limit := time.Duration(*deadline) * time.Second
 	old := findCondition(s, kruise.CloneSetConditionProgressing)
-	c := kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: corev1.ConditionTrue}
+	c := condition.Condition{Type: string(kruise.CloneSetConditionProgressing), Status: metav1.ConditionTrue}
 	want := int32(f.Replicas)
 	switch {
 	case s.CurrentRevision == s.UpdateRevision && s.Replicas == s.UpdatedReplicas && s.Replicas == s.UpdatedAvailableReplicas && s.Replicas == want:
@@ -129,12 +103,12 @@ func updateProgress(f *rollout.Facts, s *kruise.CloneSetStatus) time.Duration {
 	case s.ExpectedUpdatedReplicas < want && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
 		c.Reason, c.Message = kruise.CloneSetProgressPartitionAvailableReason, "CloneSet has been paused due to partition ready"
 	case old != nil && (old.Reason == kruise.CloneSetProgressDeadlineExceededReason || isOverdue(old, limit, f.Now)):
-		c.Status, c.Reason = corev1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
-		c.Message = message.Shorten(fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision))
+		c.Status, c.Reason = metav1.ConditionFalse, kruise.CloneSetProgressDeadlineExceededReason
+		c.Message = fmt.Sprintf(kruise.CloneSetProgressDeadlineExceededMessage, s.UpdateRevision)
 	default:
 		c.Reason, c.Message = kruise.CloneSetProgressUpdatedReason, kruise.CloneSetProgressUpdatedMessage
 	}
-	setCondition(s, c, f.Now)
+	condition.SetCondition(s, c, s.ObservedGeneration, metav1.NewTime(f.Now))
 	if c.Reason != kruise.CloneSetProgressUpdatedReason {
 		return 0
 	}
@@ -189,7 +163,7 @@ func reportHold(r rollout.Events, f *rollout.Facts, res rollout.Result, s *kruis
 	if c == nil {
 		return
 	}
-	if setCondition(s, kruise.CloneSetCondition{Type: kruise.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: message.Shorten(c.Message)}, f.Now) {
+	if condition.SetCondition(s, *c, s.ObservedGeneration, metav1.NewTime(f.Now)).IsNews() {
 		res.ReportHold(r, *c)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -90,16 +91,17 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-func TestSetCondition(t *testing.T) {
+// OpenKruise moves lastUpdateTime when the status or the reason changes, and an event reports that (CS-21).
+func TestTimesOfTheConditionsOfACloneSet(t *testing.T) {
 	at := func(s int64) metav1.Time { return metav1.NewTime(time.Unix(s, 0)) }
 	s := &kruise.CloneSetStatus{}
 	step := func(now int64, status corev1.ConditionStatus, reason, message string, changed bool, update, transition int64) {
 		t.Helper()
-		c := kruise.CloneSetCondition{Type: "X", Status: status, Reason: reason, Message: message}
-		if got := setCondition(s, c, at(now).Time); got != changed {
+		next := condition.Condition{Type: "X", Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
+		if got := condition.SetCondition(s, next, 1, at(now)).IsNews(); got != changed {
 			t.Errorf("at %d: changed %v", now, got)
 		}
-		c.LastUpdateTime, c.LastTransitionTime = at(update), at(transition)
+		c := kruise.CloneSetCondition{Type: "X", Status: status, Reason: reason, Message: message, LastUpdateTime: at(update), LastTransitionTime: at(transition)}
 		if diff := cmp.Diff([]kruise.CloneSetCondition{c}, s.Conditions); diff != "" {
 			t.Errorf("at %d: %s", now, diff)
 		}

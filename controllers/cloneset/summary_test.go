@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
 // Progressing stays late until the CloneSet is available, as in OpenKruise. A later revision is stalled only if it is late itself, and one
@@ -18,7 +18,7 @@ import (
 func TestEachRevisionHasTheDeadlineToItself(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	set := &kruise.CloneSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: kruise.CloneSetSpec{Replicas: ptr.To(int32(3)), ProgressDeadlineSeconds: ptr.To(int32(600))}}
-	hold := corev1.ConditionStatus("")
+	hold := metav1.ConditionStatus("")
 	round := func(after time.Duration, revision, want string, again time.Duration) {
 		t.Helper()
 		now := start.Add(after)
@@ -26,10 +26,10 @@ func TestEachRevisionHasTheDeadlineToItself(t *testing.T) {
 			ObservedGeneration: 1, Replicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1, ExpectedUpdatedReplicas: 3, UpdateRevision: revision,
 			Conditions: append([]kruise.CloneSetCondition(nil), set.Status.Conditions...),
 		}
-		late := kruise.CloneSetCondition{Type: kruise.CloneSetConditionProgressing, Status: corev1.ConditionFalse, Reason: kruise.CloneSetProgressDeadlineExceededReason, Message: revision + " is late"}
-		setCondition(&s, late, now)
+		late := condition.Condition{Type: string(kruise.CloneSetConditionProgressing), Status: metav1.ConditionFalse, Reason: kruise.CloneSetProgressDeadlineExceededReason, Message: revision + " is late"}
+		condition.SetCondition(&s, late, 1, metav1.NewTime(now))
 		if hold != "" {
-			setCondition(&s, kruise.CloneSetCondition{Type: kruise.CloneSetConditionUpdateHeld, Status: hold, Reason: "Freeze", Message: "frozen"}, now)
+			condition.SetCondition(&s, condition.Condition{Type: kruise.UpdateHeld, Status: hold, Reason: "Freeze", Message: "frozen"}, 1, metav1.NewTime(now))
 		}
 		got := summarizeProgress(set, &s, now)
 		has := ""
@@ -50,10 +50,10 @@ func TestEachRevisionHasTheDeadlineToItself(t *testing.T) {
 	round(10*time.Minute, "c", kruise.ConditionReconciling, 601*time.Second)
 	round(20*time.Minute, "c", kruise.ConditionReconciling, time.Second)
 	round(20*time.Minute+time.Second, "c", kruise.ConditionStalled, 0)
-	hold = corev1.ConditionTrue
+	hold = metav1.ConditionTrue
 	round(time.Hour, "c", kruise.ConditionReconciling, 0)
 	round(2*time.Hour, "c", kruise.ConditionReconciling, 0)
-	hold = corev1.ConditionFalse
+	hold = metav1.ConditionFalse
 	round(3*time.Hour, "c", kruise.ConditionReconciling, 601*time.Second)
 	round(3*time.Hour+601*time.Second, "c", kruise.ConditionStalled, 0)
 }

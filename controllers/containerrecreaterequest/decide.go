@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine"
@@ -133,7 +134,7 @@ func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRe
 			return nil
 		}
 		return r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
-			meta.RemoveStatusCondition(&s.Conditions, kruise.ContainerRecreateRequestHeld)
+			condition.RemoveConditions(s, kruise.ContainerRecreateRequestHeld)
 		})
 	}
 	first := slices.MinFunc(holds, func(a, b decision.Hold) int {
@@ -149,10 +150,9 @@ func (r *Reconciler) reportHold(ctx context.Context, request *kruise.ContainerRe
 	}
 	told := was != nil && was.Reason == first.Reason
 	err := r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		condition.SetCondition(s, condition.Condition{
 			Type: kruise.ContainerRecreateRequestHeld, Status: metav1.ConditionTrue, Reason: first.Reason, Message: text,
-			LastTransitionTime: metav1.NewTime(r.Now()),
-		})
+		}, 0, metav1.NewTime(r.Now()))
 	})
 	if err == nil && !told {
 		r.Events.Event(request, corev1.EventTypeWarning, kruise.ContainerRecreateRequestHeld, text)

@@ -15,6 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
 )
@@ -31,7 +32,7 @@ func readinessKey(request *kruise.ContainerRecreateRequest) kruise.PodReadinessM
 
 // markPodNotReady is CRR-03: it takes the pod out of its services, and returns the condition to write
 // after that.
-func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*metav1.Condition, error) {
+func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.ContainerRecreateRequest, pod *corev1.Pod) (*condition.Condition, error) {
 	if s := request.Spec.Strategy; s == nil || s.UnreadyGracePeriodSeconds == nil ||
 		meta.FindStatusCondition(request.Status.Conditions, kruise.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return nil, nil
@@ -51,8 +52,8 @@ func (r *Reconciler) markPodNotReady(ctx context.Context, request *kruise.Contai
 			return nil, err
 		}
 	}
-	return &metav1.Condition{
-		Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.Now()),
+	return &condition.Condition{
+		Type: kruise.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue,
 		Reason: kruise.ContainerRecreateRequestPreRecreateGraceReason, Message: kruise.ContainerRecreateRequestPreRecreateGraceMessage,
 	}, nil
 }

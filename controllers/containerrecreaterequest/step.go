@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/containerstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
@@ -113,7 +114,7 @@ func (r *Reconciler) reconcileRecreating(ctx context.Context, request *kruise.Co
 	if graced != nil || snapped {
 		err := r.patchStatus(ctx, request, func(s *kruise.ContainerRecreateRequestStatus) {
 			if graced != nil {
-				s.Conditions = append(s.Conditions, *graced)
+				condition.SetCondition(s, *graced, 0, metav1.NewTime(r.Now()))
 			}
 			if snapped {
 				s.ContainerStatusSnapshot = now

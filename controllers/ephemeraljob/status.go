@@ -15,6 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/jobcondition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -45,7 +46,7 @@ func (c *change) setCondition(t v1beta1.JobConditionType, reason, message string
 
 // removeCondition removes a condition, and reports whether it was there.
 func (c *change) removeCondition(t v1beta1.JobConditionType) bool {
-	return jobcondition.Drop(&c.status.Conditions, t)
+	return condition.RemoveConditions(&c.status, string(t))
 }
 
 func (r *Reconciler) addEvent(c *change, kind, reason, message string) {

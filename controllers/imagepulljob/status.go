@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	points "github.com/regatta-sh/regatta/engine/decision/node"
@@ -131,12 +132,10 @@ func newRuledReason(reason, text, rule string) *why {
 // setCondition sets a condition of a status, or removes it.
 func (r *Reconciler) setCondition(s *kruise.ImagePullJobStatus, kind string, w *why) {
 	if w == nil {
-		meta.RemoveStatusCondition(&s.Conditions, kind)
+		condition.RemoveConditions(s, kind)
 		return
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: message.Shorten(w.message), LastTransitionTime: metav1.NewTime(r.Now()),
-	})
+	condition.SetCondition(s, condition.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: w.reason, Message: w.message}, 0, metav1.NewTime(r.Now()))
 }
 
 // patchStatus writes the status of a job if it has changed, and records events about new reasons of policies.

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/module"
@@ -95,9 +94,7 @@ func setReady(b policy.AnyPolicyBundle, s kstatus.Summary) {
 }
 
 func setCondition(b policy.AnyPolicyBundle, name string, status metav1.ConditionStatus, reason, text string) {
-	meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: message.Shorten(text), ObservedGeneration: b.GetGeneration(),
-	})
+	condition.SetCondition(b.GetStatus(), condition.Condition{Type: name, Status: status, Reason: reason, Message: text}, b.GetGeneration(), metav1.Now())
 }
 
 // activeMessage says which revision is enforced in place of the newest.

@@ -5,14 +5,14 @@ package resourcedistribution
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
 // conditionTypes are the types of the conditions in every status, in their order (RD-03).
@@ -42,7 +42,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, d *kruise.ResourceDistribu
 		ObservedGeneration: d.Generation, Desired: int32(len(p.matched)), Succeeded: int32(succeeded), Failed: int32(len(p.matched) - succeeded), //nolint:gosec // namespaces are fewer
 	}
 	for _, kind := range conditionTypes() {
-		status.Conditions = append(status.Conditions, r.buildCondition(d, kind, found))
+		r.appendCondition(&status, d.Status.Conditions, kind, found)
 	}
 	if equality.Semantic.DeepEqual(d.Status, status) {
 		return nil
@@ -55,17 +55,16 @@ func (r *Reconciler) patchStatus(ctx context.Context, d *kruise.ResourceDistribu
 	return nil
 }
 
-func (r *Reconciler) buildCondition(d *kruise.ResourceDistribution, kind kruise.ResourceDistributionConditionType, found *failures) kruise.ResourceDistributionCondition {
-	out := kruise.ResourceDistributionCondition{
-		Type: kind, Status: corev1.ConditionFalse, Reason: kruise.ResourceDistributionSucceededReason, LastTransitionTime: metav1.NewTime(r.Now()).Rfc3339Copy(),
+// appendCondition appends the condition of a type to a status. was are the conditions before.
+func (r *Reconciler) appendCondition(s *kruise.ResourceDistributionStatus, was []kruise.ResourceDistributionCondition, kind kruise.ResourceDistributionConditionType, found *failures) {
+	if i := slices.IndexFunc(was, func(c kruise.ResourceDistributionCondition) bool { return c.Type == kind }); i >= 0 {
+		s.Conditions = append(s.Conditions, was[i])
 	}
-	if names := found.of[kind]; len(names) > 0 {
-		out.Status, out.Reason, out.FailedNamespaces = corev1.ConditionTrue, message.Shorten(found.why[kind]), names
+	next := condition.Condition{Type: string(kind), Status: metav1.ConditionFalse, Message: kruise.ResourceDistributionSucceededReason}
+	names := found.of[kind]
+	if len(names) > 0 {
+		next.Status, next.Message = metav1.ConditionTrue, found.why[kind]
 	}
-	for _, was := range d.Status.Conditions {
-		if was.Type == kind && was.Status == out.Status {
-			out.LastTransitionTime = was.LastTransitionTime
-		}
-	}
-	return out
+	condition.SetCondition(s, next, s.ObservedGeneration, metav1.NewTime(r.Now()).Rfc3339Copy())
+	s.Conditions[len(s.Conditions)-1].FailedNamespaces = names
 }

@@ -17,6 +17,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -42,7 +43,7 @@ func reportMissed(r *rollout.Round, f *rollout.Facts, s *kruise.SidecarSetStatus
 	}
 	reportConflict(r, found, s)
 	if len(found.pods) == 0 {
-		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetInjectionMissed)
+		condition.RemoveConditions(s, kruise.SidecarSetInjectionMissed)
 		return
 	}
 	reason, names := ReasonChanged, []string{}
@@ -66,27 +67,25 @@ func reportMissed(r *rollout.Round, f *rollout.Facts, s *kruise.SidecarSetStatus
 	if old == nil || old.Reason != reason {
 		r.RecordWarning(kruise.SidecarSetInjectionMissed, message)
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kruise.SidecarSetInjectionMissed, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: s.ObservedGeneration,
-		Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
-	})
+	condition.SetCondition(s, condition.Condition{
+		Type: kruise.SidecarSetInjectionMissed, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+	}, s.ObservedGeneration, metav1.NewTime(r.Now))
 }
 
 // reportConflict keeps the condition Conflict while pods lack the containers because of another SidecarSet. Admission refuses a SidecarSet that
 // conflicts with another, but not two that are created at once, and not all conflicts by namespace selectors and rules.
 func reportConflict(r *rollout.Round, found *findings, s *kruise.SidecarSetStatus) {
 	if found.taken == 0 {
-		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetConflict)
+		condition.RemoveConditions(s, kruise.SidecarSetConflict)
 		return
 	}
 	message := fmt.Sprintf("%d pods have the containers of another SidecarSet in place of these, such as: %s", found.taken, found.conflict)
 	if meta.FindStatusCondition(s.Conditions, kruise.SidecarSetConflict) == nil {
 		r.RecordWarning(kruise.SidecarSetConflict, message)
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kruise.SidecarSetConflict, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetContainerNameTaken, ObservedGeneration: s.ObservedGeneration,
-		Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
-	})
+	condition.SetCondition(s, condition.Condition{
+		Type: kruise.SidecarSetConflict, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetContainerNameTaken, Message: message,
+	}, s.ObservedGeneration, metav1.NewTime(r.Now))
 }
 
 // ExplainMissing implements rollout.KindWithMissingPods.
@@ -99,8 +98,7 @@ func (k *Kind) ExplainMissing(f *rollout.Facts, namespace, name string) (explain
 		if l.pod.Namespace == namespace && l.pod.Name == name {
 			return explain.Answer{
 				Subject: decision.Subject{Kind: "Pod", Namespace: namespace, Name: name, UID: string(l.pod.UID)},
-				Verdict: explain.Lacking, Reason: l.reason, Rule: l.given.Rule,
-				Message: l.explainReason(f.Subject.Name) + " A new pod would be given them: " + l.given.Message,
+				Verdict: explain.Lacking, Reason: l.reason, Rule: l.given.Rule, Message: l.explainReason(f.Subject.Name) + " A new pod would be given them: " + l.given.Message,
 			}, true
 		}
 	}

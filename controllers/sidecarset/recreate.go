@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -35,7 +36,7 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 	}
 	was := meta.FindStatusCondition(s.Conditions, kruise.SidecarSetMissedRecreated)
 	if !asksToRecreate(set) || was != nil && was.ObservedGeneration != set.Generation {
-		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetMissedRecreated)
+		condition.RemoveConditions(s, kruise.SidecarSetMissedRecreated)
 		was = nil
 	}
 	if !asksToRecreate(set) {
@@ -46,10 +47,9 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 	}
 	switch {
 	case was == nil && len(found.pods) > 0:
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetRecreatingReason, ObservedGeneration: set.Generation,
-			Message: "Pods that lack the containers are evicted, one at a time.", LastTransitionTime: metav1.NewTime(r.Now),
-		})
+		condition.SetCondition(s, condition.Condition{
+			Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionTrue, Reason: kruise.SidecarSetRecreatingReason, Message: "Pods that lack the containers are evicted, one at a time.",
+		}, set.Generation, metav1.NewTime(r.Now))
 	case was == nil || was.Status == metav1.ConditionFalse:
 	case len(found.pods) == 0:
 		if m.quiet.IsZero() {
@@ -59,7 +59,7 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 			r.RequeueAfter(left)
 			return
 		}
-		meta.RemoveStatusCondition(&s.Conditions, kruise.SidecarSetMissedRecreated)
+		condition.RemoveConditions(s, kruise.SidecarSetMissedRecreated)
 	default:
 		for _, l := range found.pods {
 			if !l.pod.CreationTimestamp.After(was.LastTransitionTime.Time) {
@@ -67,10 +67,9 @@ func (k *Kind) reportRecreation(r *rollout.Round, m *memory, f *rollout.Facts, s
 			}
 			message := fmt.Sprintf("Pod %s/%s was created after pods were evicted and lacks the containers again, so no more are evicted until the SidecarSet is changed or its annotation %s is taken off.",
 				l.pod.Namespace, l.pod.Name, kruise.SidecarSetRecreateMissedKey)
-			meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-				Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionFalse, Reason: kruise.SidecarSetRecreatedInVainReason,
-				ObservedGeneration: set.Generation, Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
-			})
+			condition.SetCondition(s, condition.Condition{
+				Type: kruise.SidecarSetMissedRecreated, Status: metav1.ConditionFalse, Reason: kruise.SidecarSetRecreatedInVainReason, Message: message,
+			}, set.Generation, metav1.NewTime(r.Now))
 			r.RecordWarning(kruise.SidecarSetRecreatedInVainReason, message)
 			return
 		}

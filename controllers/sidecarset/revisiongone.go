@@ -12,6 +12,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/sidecarset/history"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -23,15 +24,14 @@ const revisionGone = "InjectionRevisionGone"
 func reportRevisionGone(r *rollout.Round, t *templates, set *kruise.SidecarSet, s *kruise.SidecarSetStatus) {
 	want := set.Spec.InjectionStrategy.Revision
 	if want == nil || history.FindRevision(t.History.All, want) != nil {
-		meta.RemoveStatusCondition(&s.Conditions, revisionGone)
+		condition.RemoveConditions(s, revisionGone)
 		return
 	}
 	message := fmt.Sprintf("spec.injectionStrategy.revision names %q, which no revision has, so new pods get the latest revision.", cmp.Or(ptr.Deref(want.CustomVersion, ""), ptr.Deref(want.RevisionName, "")))
 	if meta.FindStatusCondition(s.Conditions, revisionGone) == nil {
 		r.RecordWarning(revisionGone, message)
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: revisionGone, Status: metav1.ConditionTrue, Reason: revisionGone, ObservedGeneration: s.ObservedGeneration,
-		Message: rollout.OneLine(message), LastTransitionTime: metav1.NewTime(r.Now),
-	})
+	condition.SetCondition(s, condition.Condition{
+		Type: revisionGone, Status: metav1.ConditionTrue, Reason: revisionGone, Message: message,
+	}, s.ObservedGeneration, metav1.NewTime(r.Now))
 }

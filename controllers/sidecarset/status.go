@@ -18,6 +18,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
@@ -40,7 +41,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		ReadyPods: int32(c.Available), UpdatedReadyPods: int32(c.UpdatedAvail),
 		LatestRevision: t.UpdateRevision(), CollisionCount: ptr.To(t.History.Collisions), Conditions: slices.Clone(set.Status.Conditions),
 	}
-	meta.RemoveStatusCondition(&status.Conditions, failure.ConditionType)
+	condition.RemoveConditions(&status, failure.ConditionType)
 	reportFailures(f, res, &status)
 	reportHold(r, res, &status)
 	reportRevisionGone(r, t, set, &status)
@@ -65,12 +66,11 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 // reportFailures keeps the condition FailedUpdate while updates fail.
 func reportFailures(f *rollout.Facts, res rollout.Result, s *kruise.SidecarSetStatus) {
 	if failures := res.FailedPhases(); len(failures) > 0 {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: rollout.PhaseUpdate, Status: metav1.ConditionTrue, Reason: rollout.PhaseUpdate, ObservedGeneration: s.ObservedGeneration,
-			Message: rollout.OneLine(failures[0].Error()), LastTransitionTime: metav1.NewTime(f.Now),
-		})
+		condition.SetCondition(s, condition.Condition{
+			Type: rollout.PhaseUpdate, Status: metav1.ConditionTrue, Reason: rollout.PhaseUpdate, Message: failures[0].Error(),
+		}, s.ObservedGeneration, metav1.NewTime(f.Now))
 	} else if res.PhaseSucceeded(rollout.PhaseUpdate) {
-		meta.RemoveStatusCondition(&s.Conditions, rollout.PhaseUpdate)
+		condition.RemoveConditions(s, rollout.PhaseUpdate)
 	}
 }
 
@@ -81,12 +81,7 @@ func reportHold(r *rollout.Round, res rollout.Result, s *kruise.SidecarSetStatus
 	if c == nil {
 		return
 	}
-	changed := old == nil || old.Reason != c.Reason // all conditions with the same reason have the same status
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, ObservedGeneration: s.ObservedGeneration,
-		Message: rollout.OneLine(c.Message), LastTransitionTime: metav1.NewTime(r.Now),
-	})
-	if changed {
+	if condition.SetCondition(s, *c, s.ObservedGeneration, metav1.NewTime(r.Now)).IsNews() {
 		res.ReportHold(r, *c)
 	}
 }
@@ -175,8 +170,7 @@ func writeVerdict(ctx context.Context, r *rollout.Round, was *corev1.Pod, set st
 		return nil, fmt.Errorf("writing the condition %s: %w", kruise.SidecarSetUpgradableCondition, err)
 	}
 	next := corev1.PodCondition{
-		Type: kruise.SidecarSetUpgradableCondition, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetAllUpgradableReason,
-		Message: string(message), LastTransitionTime: metav1.NewTime(r.Now),
+		Type: kruise.SidecarSetUpgradableCondition, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetAllUpgradableReason, Message: string(message), LastTransitionTime: metav1.NewTime(r.Now),
 	}
 	for _, said := range all {
 		if !said {

@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -17,7 +19,7 @@ import (
 
 // claimsDifferCondition returns the condition that reports claims which differ from their templates for good;
 // nil if there are none. An edit of a template is accepted, but does not change such claims.
-func (k *Kind) claimsDifferCondition(f *rollout.Facts) *kruise.WorkloadCondition {
+func (k *Kind) claimsDifferCondition(f *rollout.Facts) *condition.Condition {
 	set, found := f.Workload.(*kruise.StatefulSet), f.Found.(*claimSet)
 	told := map[string][]string{} // by reason
 	for i := range set.Spec.VolumeClaimTemplates {
@@ -44,8 +46,8 @@ func (k *Kind) claimsDifferCondition(f *rollout.Facts) *kruise.WorkloadCondition
 	}
 	for _, reason := range []string{kruise.VolumeClaimsCannotGrowReason, kruise.VolumeClaimsOnDeleteReason, kruise.VolumeClaimsLargerReason} {
 		if len(told[reason]) > 0 {
-			return &kruise.WorkloadCondition{
-				Type: kruise.StatefulSetVolumeClaimsDiffer, Status: corev1.ConditionTrue, Reason: reason, Message: message.Shorten(strings.Join(told[reason], " ")),
+			return &condition.Condition{
+				Type: string(kruise.StatefulSetVolumeClaimsDiffer), Status: metav1.ConditionTrue, Reason: reason, Message: message.Shorten(strings.Join(told[reason], " ")),
 			}
 		}
 	}
@@ -125,7 +127,7 @@ func (s *scaler) tellDiffering(conditions []kruise.WorkloadCondition) []kruise.W
 		return conditions
 	}
 	out, _ := rollout.WithCondition(conditions, *c, s.set.Status.Conditions, s.f.Now)
-	was := rollout.FindCondition(s.set.Status.Conditions, string(c.Type))
+	was := rollout.FindCondition(s.set.Status.Conditions, c.Type)
 	if c.Reason == kruise.VolumeClaimsCannotGrowReason && (was == nil || was.Message != c.Message) {
 		s.r.RecordWarning(kruise.FailedUpdatePVCReason, c.Message)
 	}

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -283,6 +284,6 @@ func (t *reconcileRound) updateHold() {
 		return
 	}
 	message := fmt.Sprintf("%s (rule %s)", h.Message, h.Rule)
-	t.setCondition(kruise.UpdateHeld, corev1.ConditionTrue, h.Reason, message)
+	t.setCondition(kruise.UpdateHeld, metav1.ConditionTrue, h.Reason, message)
 	t.r.recordEventOnce(t.d, kruise.UpdateHeld, h.Reason+": "+message)
 }

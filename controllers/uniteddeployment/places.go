@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
@@ -44,9 +44,9 @@ func (t *reconcileRound) reportPlacement(ctx context.Context, a allocated) error
 	}
 	switch {
 	case reason != "":
-		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionFalse, reason, text)
+		t.setCondition(kruise.UnitedDeploymentPlacing, metav1.ConditionFalse, reason, text)
 	case t.hasCondition(kruise.UnitedDeploymentPlacing):
-		t.setCondition(kruise.UnitedDeploymentPlacing, corev1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
+		t.setCondition(kruise.UnitedDeploymentPlacing, metav1.ConditionTrue, kruise.UnitedDeploymentPlacingReason, "")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/subset"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -25,7 +25,7 @@ func (t *reconcileRound) findUnschedulable(ctx context.Context) error {
 	for _, p := range t.parts {
 		switch {
 		case p.child == nil && t.strategy == placement.Reserve && p.condition == nil && t.hasChildren():
-			t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
+			t.markSubset(p, metav1.ConditionFalse, kruise.UnitedDeploymentSubsetCreatedReason, "the subset is new")
 		case p.child == nil:
 		case t.strategy == placement.Adaptive:
 			t.assessAdaptive(p)
@@ -48,18 +48,20 @@ func (t *reconcileRound) hasChildren() bool {
 	return false
 }
 
-// markSubset sets the condition of a subset. Its time is that of the last change of its status.
-func (t *reconcileRound) markSubset(p *subsetState, status corev1.ConditionStatus, reason, text string) {
-	since := metav1.NewTime(t.now).Rfc3339Copy()
-	if p.condition != nil && p.condition.Status == status {
-		since = p.condition.LastTransitionTime
-		if status == corev1.ConditionTrue {
+// markSubset sets the condition of a subset. Its time is that of the last change of its status. A condition that stays True is left as
+// it is.
+func (t *reconcileRound) markSubset(p *subsetState, status metav1.ConditionStatus, reason, text string) {
+	var conditions []kruise.UnitedDeploymentSubsetCondition
+	if was := p.condition; was != nil {
+		if was.Status == corev1.ConditionTrue && status == metav1.ConditionTrue {
 			return
 		}
+		conditions = append(conditions, *was)
 	}
-	p.condition = &kruise.UnitedDeploymentSubsetCondition{
-		Type: kruise.UnitedDeploymentSubsetSchedulable, Status: status, LastTransitionTime: since, Reason: reason, Message: message.Shorten(text),
-	}
+	condition.SetCondition(&conditions, condition.Condition{
+		Type: string(kruise.UnitedDeploymentSubsetSchedulable), Status: status, Reason: reason, Message: text,
+	}, t.d.Generation, metav1.NewTime(t.now).Rfc3339Copy())
+	p.condition = &conditions[0]
 }
 
 // recordMarks writes the conditions of subsets that have changed, before the round acts: the pods that found
@@ -118,10 +120,10 @@ func (t *reconcileRound) assessAdaptive(p *subsetState) {
 	switch {
 	case stuck > 0:
 		p.unschedulable = true
-		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.criticalDuration()))
+		t.markSubset(p, metav1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, fmt.Sprintf("timeout pods found: %d found no node in %s", stuck, t.criticalDuration()))
 		t.requeueWithin(t.unschedulableDuration())
 	case p.marked:
-		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
+		t.markSubset(p, metav1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "unschedulable duration expired")
 	}
 }
 
@@ -153,11 +155,11 @@ func (t *reconcileRound) reservePods(ctx context.Context, p *subsetState) error 
 	switch {
 	case p.reserved > 0:
 		p.unschedulable = true
-		t.markSubset(p, corev1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
+		t.markSubset(p, metav1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "reserved pods found")
 	case p.marked && len(p.pods) < p.currentReplicas(): // the cache does not show its new pods yet
 		t.requeueWithin(time.Second)
 	case p.marked:
-		t.markSubset(p, corev1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
+		t.markSubset(p, metav1.ConditionTrue, kruise.UnitedDeploymentSubsetRecoverReason, "no reserved pods")
 		t.requeueWithin(requeue.Soon) // the replacements are deleted
 	}
 	return nil
@@ -220,11 +222,8 @@ func (t *reconcileRound) labelReserved(ctx context.Context, pod *corev1.Pod, val
 // markGrownSubset marks a subset again that had just recovered and gets more pods (UD-06).
 func (t *reconcileRound) markGrownSubset(p *subsetState) {
 	if t.strategy == placement.Reserve && p.child != nil && p.marked && !p.unschedulable && int(p.replicas) > p.currentReplicas() {
-		since := metav1.NewTime(t.now).Rfc3339Copy()
-		p.condition = &kruise.UnitedDeploymentSubsetCondition{
-			Type: kruise.UnitedDeploymentSubsetSchedulable, Status: corev1.ConditionFalse, LastTransitionTime: since,
-			Reason: kruise.UnitedDeploymentSubsetRescheduleReason, Message: "subset just recovered scaled up",
-		}
+		p.condition = nil // so that the time moves
+		t.markSubset(p, metav1.ConditionFalse, kruise.UnitedDeploymentSubsetRescheduleReason, "subset just recovered scaled up")
 		t.requeueWithin(time.Second)
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
 )
@@ -123,10 +123,10 @@ func (t *reconcileRound) updateProgress() {
 		s.CurrentRevision = s.UpdatedRevision
 	}
 	if s.CurrentRevision == s.UpdatedRevision {
-		t.setCondition(kruise.UnitedDeploymentUpdated, corev1.ConditionTrue, kruise.UnitedDeploymentRevisionUpdatedReason, "updated to revision "+s.UpdatedRevision)
+		t.setCondition(kruise.UnitedDeploymentUpdated, metav1.ConditionTrue, kruise.UnitedDeploymentRevisionUpdatedReason, "updated to revision "+s.UpdatedRevision)
 		return
 	}
-	t.setCondition(kruise.UnitedDeploymentUpdated, corev1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
+	t.setCondition(kruise.UnitedDeploymentUpdated, metav1.ConditionFalse, kruise.UnitedDeploymentRevisionUpdatingReason, "updating to revision "+s.UpdatedRevision)
 }
 
 func (t *reconcileRound) setConditions(acted error) {
@@ -142,17 +142,17 @@ func (t *reconcileRound) setConditions(acted error) {
 		t.removeCondition(kruise.UnitedDeploymentSubsetFailure)
 		return
 	}
-	t.setCondition(kruise.UnitedDeploymentSubsetFailure, corev1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
+	t.setCondition(kruise.UnitedDeploymentSubsetFailure, metav1.ConditionTrue, kruise.UnitedDeploymentErrorReason, failure)
 }
 
 // reportActs sets the conditions that report failed writes.
 func (t *reconcileRound) reportActs(acted error) {
 	report := func(kind kruise.UnitedDeploymentConditionType, err error, failed bool) {
 		if failed {
-			t.setCondition(kind, corev1.ConditionFalse, kruise.UnitedDeploymentErrorReason, err.Error())
+			t.setCondition(kind, metav1.ConditionFalse, kruise.UnitedDeploymentErrorReason, err.Error())
 			return
 		}
-		t.setCondition(kind, corev1.ConditionTrue, "", "")
+		t.setCondition(kind, metav1.ConditionTrue, "", "")
 	}
 	var provision provisionError
 	var update updateError
@@ -185,7 +185,7 @@ func (t *reconcileRound) reportHold(a allocated) {
 	if h.Rule != "" {
 		text += " (rule " + h.Rule + ")"
 	}
-	t.setCondition(kruise.UnitedDeploymentAllocationHeld, corev1.ConditionTrue, h.Reason, text)
+	t.setCondition(kruise.UnitedDeploymentAllocationHeld, metav1.ConditionTrue, h.Reason, text)
 	if h.Rule != ineffective {
 		t.r.recordEventOnce(t.d, string(kruise.UnitedDeploymentAllocationHeld), h.Reason+": "+text)
 	}
@@ -193,21 +193,15 @@ func (t *reconcileRound) reportHold(a allocated) {
 
 // setCondition sets a condition. Its time is that of the last change of its status. For the condition of an update it is also that
 // of the last change of the revision.
-func (t *reconcileRound) setCondition(kind kruise.UnitedDeploymentConditionType, status corev1.ConditionStatus, reason, text string) {
-	c := kruise.UnitedDeploymentCondition{
-		Type: kind, Status: status, LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(), Reason: reason, Message: message.Shorten(text),
-	}
+func (t *reconcileRound) setCondition(kind kruise.UnitedDeploymentConditionType, status metav1.ConditionStatus, reason, text string) {
 	i := slices.IndexFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
-	if i < 0 {
-		t.status.Conditions = append(t.status.Conditions, c)
-		return
+	if i >= 0 && kind == kruise.UnitedDeploymentUpdated && t.status.Conditions[i].Message != text {
+		t.status.Conditions[i].Status = corev1.ConditionUnknown // so that the time moves
 	}
-	if was := t.status.Conditions[i]; was.Status == status && (kind != kruise.UnitedDeploymentUpdated || was.Message == c.Message) {
-		c.LastTransitionTime = was.LastTransitionTime
-	}
-	t.status.Conditions[i] = c
+	condition.SetCondition(&t.status, condition.Condition{Type: string(kind), Status: status, Reason: reason, Message: text},
+		t.d.Generation, metav1.NewTime(t.now).Rfc3339Copy())
 }
 
 func (t *reconcileRound) removeCondition(kind kruise.UnitedDeploymentConditionType) {
-	t.status.Conditions = slices.DeleteFunc(t.status.Conditions, func(c kruise.UnitedDeploymentCondition) bool { return c.Type == kind })
+	condition.RemoveConditions(&t.status, string(kind))
 }

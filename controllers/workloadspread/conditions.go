@@ -16,6 +16,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -32,7 +33,7 @@ func (t *reconcileRound) updateSchedulable() {
 			t.setSubsetCondition(i, nil)
 			continue
 		}
-		c := metav1.Condition{Type: kruise.WorkloadSpreadSubsetSchedulable, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadSufficientReason}
+		c := condition.Condition{Type: kruise.WorkloadSpreadSubsetSchedulable, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadSufficientReason}
 		was := t.previousCondition(i)
 		marked := was != nil && was.Status == metav1.ConditionFalse && i != last
 		var stuck []*corev1.Pod
@@ -43,10 +44,10 @@ func (t *reconcileRound) updateSchedulable() {
 		case len(stuck) > 0:
 			t.stuck = append(t.stuck, stuck...)
 			c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-			c.Message = message.Shorten(fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.criticalDuration()))
+			c.Message = fmt.Sprintf("Pods of subset %s found no node in %s.", t.w.Spec.Subsets[i].Name, t.criticalDuration())
 			t.requeueWithin(recoverAfter)
 		case marked && was.LastTransitionTime.Add(recoverAfter).After(t.now):
-			c = *was
+			c.Status, c.Reason, c.Message = was.Status, was.Reason, was.Message
 			t.requeueWithin(was.LastTransitionTime.Add(recoverAfter).Sub(t.now) + time.Millisecond)
 		case marked:
 			t.recovered = append(t.recovered, t.w.Spec.Subsets[i].Name)
@@ -66,15 +67,13 @@ func (t *reconcileRound) previousCondition(i int) *metav1.Condition {
 }
 
 // setSubsetCondition sets the condition of a subset in all versions; nil removes it.
-func (t *reconcileRound) setSubsetCondition(i int, c *metav1.Condition) {
+func (t *reconcileRound) setSubsetCondition(i int, c *condition.Condition) {
 	var conditions []metav1.Condition
 	if c != nil {
-		at := metav1.NewTime(t.now).Rfc3339Copy()
-		if was := t.previousCondition(i); was != nil && was.Status == c.Status {
-			at = was.LastTransitionTime
+		if was := t.previousCondition(i); was != nil {
+			conditions = []metav1.Condition{*was}
 		}
-		c.LastTransitionTime = at
-		conditions = []metav1.Condition{*c}
+		condition.SetCondition(&conditions, *c, 0, metav1.NewTime(t.now).Rfc3339Copy())
 	}
 	t.status.SubsetStatuses[i].Conditions = conditions
 	for version := range t.status.VersionedSubsetStatuses {
@@ -84,36 +83,34 @@ func (t *reconcileRound) setSubsetCondition(i int, c *metav1.Condition) {
 
 // setPlacingCondition reports why new pods may be created without a subset, and which subsets are the cause.
 func (t *reconcileRound) setPlacingCondition() {
-	meta.RemoveStatusCondition(&t.status.Conditions, gatedkinds.Stalled)
-	c := metav1.Condition{
-		Type: kruise.WorkloadSpreadPlacing, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadPlacingReason, ObservedGeneration: t.w.Generation,
-		LastTransitionTime: metav1.NewTime(t.now).Rfc3339Copy(),
-	}
+	never := t.status.Conditions == nil
+	condition.RemoveConditions(&t.status, gatedkinds.Stalled)
+	c := condition.Condition{Type: kruise.WorkloadSpreadPlacing, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadPlacingReason}
 	full, ref := t.fullSubsets(), t.w.Spec.TargetReference
 	switch {
 	case t.target == nil:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadTargetNotFoundReason
-		c.Message = message.Shorten(fmt.Sprintf("There is no %s %s in namespace %s.", ref.Kind, ref.Name, t.w.Namespace))
+		c.Message = fmt.Sprintf("There is no %s %s in namespace %s.", ref.Kind, ref.Name, t.w.Namespace)
 	case len(full) == len(t.w.Spec.Subsets):
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadSubsetsFullReason
-		c.Message = message.Shorten(fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", message.ListNames(full)))
+		c.Message = fmt.Sprintf("All subsets are full or without room (%s), so new pods are created as they are.", message.ListNames(full))
 	case len(t.unknown) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadUnknownSubsetReason
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(t.unknown)) {
 			names = append(names, fmt.Sprintf("%d of %s", t.unknown[name], name))
 		}
-		c.Message = message.Shorten(fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", message.ListNames(names)))
+		c.Message = fmt.Sprintf("Some pods are of subsets that the spec does not have: %s. They go first at scale in.", message.ListNames(names))
 	case len(t.nowhere) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason
-		c.Message = message.Shorten(fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.ListNames(t.nowhere)))
+		c.Message = fmt.Sprintf("No node has the labels that these subsets require, so their pods wait: %s.", message.ListNames(t.nowhere))
 	case len(t.late) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
-		c.Message = message.Shorten(fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.ListNames(t.late)))
-	case t.target != nil && len(t.target.UID) > 0 && t.status.Conditions == nil:
+		c.Message = fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.ListNames(t.late))
+	case t.target != nil && len(t.target.UID) > 0 && never:
 		return // nothing is wrong, and never was
 	}
-	meta.SetStatusCondition(&t.status.Conditions, c)
+	condition.SetCondition(&t.status, c, t.w.Generation, metav1.NewTime(t.now).Rfc3339Copy())
 }
 
 // fullSubsets returns the subsets that take no more pods.

@@ -46,7 +46,7 @@ func TestConditionsOfEachKindOfStatus(t *testing.T) {
 			set := func(minute int, to metav1.ConditionStatus, reason, text string, changes bool) map[string]any {
 				t.Helper()
 				c := condition.Condition{Type: "A", Status: to, Reason: reason, Message: text}
-				if got := condition.SetCondition(status, c, 3, at(minute)); got != changes {
+				if got := condition.SetCondition(status, c, 3, at(minute)).IsAny(); got != changes {
 					t.Errorf("minute %d: changed is %t", minute, got)
 				}
 				all := readFields(t, status)
@@ -106,10 +106,38 @@ func TestConditionsOfEachKindOfStatus(t *testing.T) {
 
 func TestAStatusWithoutConditions(t *testing.T) {
 	for _, status := range []any{&struct{}{}, &struct{ Conditions []string }{}, struct{}{}, nil} {
-		if condition.SetCondition(status, condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R"}, 1, metav1.Now()) || condition.RemoveConditions(status, "A") {
+		if condition.SetCondition(status, condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R"}, 1, metav1.Now()).IsAny() || condition.RemoveConditions(status, "A") {
 			t.Errorf("%T has conditions", status)
 		}
 		condition.PutSummaryLast(status)
+	}
+}
+
+// A list is set as a status is. Events are recorded for news only.
+func TestConditionsOfAList(t *testing.T) {
+	list, now := []metav1.Condition{{Type: "A", Status: metav1.ConditionTrue, Reason: "R", Message: "m", ObservedGeneration: 1}}, metav1.Unix(1_800_000_000, 0)
+	for _, step := range []struct {
+		name       string
+		next       condition.Condition
+		generation int64
+		news, any  bool
+	}{
+		{"nothing changes", condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}, 1, false, false},
+		{"another generation", condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}, 2, false, true},
+		{"another message", condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "R", Message: "n"}, 2, false, true},
+		{"another reason", condition.Condition{Type: "A", Status: metav1.ConditionTrue, Reason: "S", Message: "n"}, 2, true, true},
+		{"another status", condition.Condition{Type: "A", Status: metav1.ConditionFalse, Reason: "S", Message: "n"}, 2, true, true},
+		{"a condition with only a type", condition.Condition{Type: "B"}, 0, true, true},
+	} {
+		if got := condition.SetCondition(&list, step.next, step.generation, now); got.IsNews() != step.news || got.IsAny() != step.any {
+			t.Errorf("%s: got %+v", step.name, got)
+		}
+	}
+	if len(list) != 2 || list[0].LastTransitionTime != now || list[1].LastTransitionTime != now || list[0].ObservedGeneration != 2 {
+		t.Errorf("got %+v", list)
+	}
+	if !condition.HasCondition(&list, "B") || !condition.RemoveConditions(&list, "A", "B") || list != nil {
+		t.Errorf("got %+v", list)
 	}
 }
 

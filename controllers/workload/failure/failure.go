@@ -43,7 +43,7 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
 	changed = condition.SetCondition(status, condition.Condition{
 		Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: cause.Error(),
-	}, generation, metav1.NewTime(now).Rfc3339Copy())
+	}, generation, metav1.NewTime(now).Rfc3339Copy()).IsAny()
 	condition.PutSummaryLast(status)
 	return changed
 }

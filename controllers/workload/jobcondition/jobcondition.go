@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/workload/message"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
 // Find returns the condition of a type; nil if there is none.
@@ -30,24 +30,5 @@ func IsTrue(conditions []kruise.JobCondition, t kruise.JobConditionType) bool {
 
 // SetTrue sets a condition to True, and reports whether its reason is new.
 func SetTrue(conditions *[]kruise.JobCondition, t kruise.JobConditionType, reason, text string, now metav1.Time) bool {
-	text = message.Shorten(text)
-	is := Find(*conditions, t)
-	if is == nil {
-		*conditions = append(*conditions, kruise.JobCondition{
-			Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: text, LastProbeTime: now, LastTransitionTime: now,
-		})
-		return true
-	}
-	fresh := is.Reason != reason
-	if fresh || is.Message != text {
-		is.Reason, is.Message, is.LastProbeTime = reason, text, now
-	}
-	return fresh
-}
-
-// Drop removes a condition, and reports whether it existed.
-func Drop(conditions *[]kruise.JobCondition, t kruise.JobConditionType) bool {
-	had := len(*conditions)
-	*conditions = slices.DeleteFunc(*conditions, func(c kruise.JobCondition) bool { return c.Type == t })
-	return len(*conditions) < had
+	return condition.SetCondition(conditions, condition.Condition{Type: string(t), Status: metav1.ConditionTrue, Reason: reason, Message: text}, 0, now).IsNews()
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
@@ -24,20 +25,18 @@ func (r *Round) BuildConditions(f *Facts, res Result, was []kruise.WorkloadCondi
 		out = append(out, *old)
 	}
 	if c := res.HoldCondition(old != nil && old.Status == corev1.ConditionTrue); c != nil {
-		next := kruise.WorkloadCondition{Type: kruise.WorkloadConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: OneLine(c.Message)}
 		changed := false
 		before := ""
 		if old != nil {
 			before = old.Reason
 		}
-		if out, changed = WithCondition(out, next, was, f.Now); changed && !r.isToldAsScaling(res, *c, before) {
+		if out, changed = WithCondition(out, *c, was, f.Now); changed && !r.isToldAsScaling(res, *c, before) {
 			res.ReportHold(r, *c)
 		}
 	}
 	for _, e := range res.FailedPhases() {
-		t := failed(e.Phase)
-		next := kruise.WorkloadCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(t), Message: OneLine(e.Error())}
-		out, _ = WithCondition(out, next, was, f.Now)
+		t := string(failed(e.Phase))
+		out, _ = WithCondition(out, condition.Condition{Type: t, Status: metav1.ConditionTrue, Reason: t, Message: e.Error()}, was, f.Now)
 	}
 	return out
 }
@@ -52,15 +51,13 @@ func FindCondition(all []kruise.WorkloadCondition, t string) *kruise.WorkloadCon
 	return nil
 }
 
-// WithCondition adds or replaces a condition. If its status is the same as before, it keeps the time of
+// WithCondition adds or replaces a condition, behind all others. If its status is the same as before, it keeps the time of
 // its last transition. WithCondition reports whether the status or the reason changed.
-func WithCondition(all []kruise.WorkloadCondition, c kruise.WorkloadCondition, was []kruise.WorkloadCondition, now time.Time) ([]kruise.WorkloadCondition, bool) {
-	old := FindCondition(was, string(c.Type))
-	changed := old == nil || old.Status != c.Status || old.Reason != c.Reason
-	c.LastTransitionTime = metav1.NewTime(now)
-	if old != nil && old.Status == c.Status {
-		c.LastTransitionTime = old.LastTransitionTime
+func WithCondition(all []kruise.WorkloadCondition, c condition.Condition, was []kruise.WorkloadCondition, now time.Time) ([]kruise.WorkloadCondition, bool) {
+	out := slices.DeleteFunc(slices.Clone(all), func(o kruise.WorkloadCondition) bool { return string(o.Type) == c.Type })
+	if old := FindCondition(was, c.Type); old != nil {
+		out = append(out, *old)
 	}
-	others := slices.DeleteFunc(slices.Clone(all), func(o kruise.WorkloadCondition) bool { return o.Type == c.Type })
-	return append(others, c), changed
+	changed := condition.SetCondition(&out, c, 0, metav1.NewTime(now)).IsNews()
+	return out, changed
 }

@@ -24,6 +24,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/revision"
@@ -73,7 +74,7 @@ type nodeKind struct {
 	// paused and onDelete are of the strategy.
 	paused, onDelete bool
 	// held is the condition UpdateHeld after the last round.
-	held *Condition
+	held *condition.Condition
 	// of is Type.NodeOf.
 	of func(*corev1.Pod) string
 }

@@ -6,10 +6,11 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -34,17 +35,10 @@ func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	return err
 }
 
-// Condition is a condition of a workload, independent of the types of its API.
-type Condition struct {
-	Type            string
-	Status          corev1.ConditionStatus
-	Reason, Message string
-}
-
 // HoldCondition returns the condition UpdateHeld after a round, with the first reason why pods are held.
 // It is nil if there is nothing new to report: the round did not evaluate the update, or nothing holds the
 // update and nothing did before. held reports whether the condition was True before.
-func (res Result) HoldCondition(held bool) *Condition {
+func (res Result) HoldCondition(held bool) *condition.Condition {
 	if !res.Looked {
 		return nil
 	}
@@ -55,9 +49,9 @@ func (res Result) HoldCondition(held bool) *Condition {
 		if res.restartHeld != "" {
 			message += " " + res.restartHeld
 		}
-		return &Condition{kruise.UpdateHeld, corev1.ConditionTrue, top.Reason, OneLine(message)}
+		return &condition.Condition{Type: kruise.UpdateHeld, Status: metav1.ConditionTrue, Reason: top.Reason, Message: OneLine(message)}
 	case held:
-		return &Condition{kruise.UpdateHeld, corev1.ConditionFalse, kruise.NotHeldReason, "No policy holds the update."}
+		return &condition.Condition{Type: kruise.UpdateHeld, Status: metav1.ConditionFalse, Reason: kruise.NotHeldReason, Message: "No policy holds the update."}
 	}
 	return nil
 }
@@ -70,8 +64,8 @@ type Events interface {
 
 // ReportHold records an event for a new condition that HoldCondition returned. If the user
 // requested the hold in the update strategy, the event is no warning.
-func (res Result) ReportHold(to Events, c Condition) {
-	if c.Status != corev1.ConditionTrue {
+func (res Result) ReportHold(to Events, c condition.Condition) {
+	if c.Status != metav1.ConditionTrue {
 		to.RecordNormal(kruise.NotHeldReason, "No policy holds the update any more.")
 		return
 	}

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/engine/decision"
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -73,8 +74,8 @@ func (r *Round) isScaleHold(h decision.Hold) bool {
 
 // isToldAsScaling reports whether the event of a hold of the scaling also covers a condition of the update, so that no second event is recorded.
 // reason is that of the condition before, "" for none.
-func (r *Round) isToldAsScaling(res Result, c Condition, reason string) bool {
-	if c.Status != corev1.ConditionTrue {
+func (r *Round) isToldAsScaling(res Result, c condition.Condition, reason string) bool {
+	if c.Status != metav1.ConditionTrue {
 		return r.surgeFreed != "" && r.surgeFreed == reason
 	}
 	top := res.TopHold()
