@@ -54,7 +54,7 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 
 // summarizeProgress returns what the conditions of package kstatus say.
 func (t *reconcileRound) summarizeProgress() kstatus.Summary {
-	summary := kstatus.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
+	summary := kinds.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
 	if n := len(t.surplus); n > 0 && summary.Type == kruise.ConditionReady {
 		return kstatus.NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d workloads that no subset needs remain", summary.Message, n))
 	}
