@@ -17,6 +17,8 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
@@ -92,6 +94,35 @@ func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpre
 	return t.again, message.JoinErrors(marked, t.deleteStuckPods(ctx), t.patchDeletionCosts(ctx))
 }
 
+// reportFailure records why a round failed, by an event and by the condition FailedReconcile, and removes that after one that
+// succeeded.
+func (r *Reconciler) reportFailure(ctx context.Context, w *kruise.WorkloadSpread, cause error) error {
+	if failure.IsReported(cause) {
+		failure.RecordFailure(r.Events, w, cause)
+	}
+	change := func(s *kruise.WorkloadSpreadStatus) bool {
+		if cause == nil {
+			return failure.ClearCondition(s)
+		}
+		return failure.SetCondition(s, cause, w.Generation, r.Now())
+	}
+	if !change(w.Status.DeepCopy()) {
+		return nil
+	}
+	var stored *kruise.WorkloadSpread
+	err := r.book.ChangeStatus(ctx, w, func(now *kruise.WorkloadSpread) bool {
+		stored = now
+		return now.Generation == w.Generation && change(&now.Status)
+	})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing why WorkloadSpread %s failed: %w", client.ObjectKeyFromObject(w), err))
+	}
+	if stored != nil {
+		r.RecordStatus(stored)
+	}
+	return nil
+}
+
 var errStale = errors.New("its spec is not the one that was read")
 
 // computeStatus computes the status from the pods and from the records of pods that the cache does not show.
@@ -100,6 +131,7 @@ func (t *reconcileRound) computeStatus() {
 	t.countPods()
 	t.updateSchedulable()
 	t.setPlacingCondition()
+	kstatus.SetConditions(&t.status, t.summarizePlacing(), t.w.Generation, t.now)
 }
 
 // updateStatus writes the status if it changed. It computes it again from the status in the API server, which may have records
