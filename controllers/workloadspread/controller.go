@@ -24,6 +24,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workloadspread/spread"
 )
@@ -83,7 +84,13 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 	r.memory = reconcile.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.WorkloadSpread]{
 		Reconcile: r.reconcileSpread, Forget: r.memory.ForgetObject,
-		Status: func(w *kruise.WorkloadSpread) any { return &w.Status }, Report: r.reportFailure,
+		// An event alone reports the failure: the status is that of the placement, which the webhook writes too.
+		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error {
+			if failure.IsReported(err) {
+				failure.RecordFailure(r.Events, w, err)
+			}
+			return nil
+		},
 	})
 	return r
 }

@@ -17,7 +17,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -92,35 +91,6 @@ func (r *Reconciler) reconcileSpread(ctx context.Context, w *kruise.WorkloadSpre
 	}
 	t.storeExplanation()
 	return t.again, message.JoinErrors(marked, t.deleteStuckPods(ctx), t.patchDeletionCosts(ctx))
-}
-
-// reportFailure records why a round failed, by an event and by the condition FailedReconcile, and removes that after one that
-// succeeded.
-func (r *Reconciler) reportFailure(ctx context.Context, w *kruise.WorkloadSpread, cause error) error {
-	if failure.IsReported(cause) {
-		failure.RecordFailure(r.Events, w, cause)
-	}
-	change := func(s *kruise.WorkloadSpreadStatus) bool {
-		if cause == nil {
-			return failure.ClearCondition(s)
-		}
-		return failure.SetCondition(s, cause, w.Generation, r.Now())
-	}
-	if !change(w.Status.DeepCopy()) {
-		return nil
-	}
-	var stored *kruise.WorkloadSpread
-	err := r.book.ChangeStatus(ctx, w, func(now *kruise.WorkloadSpread) bool {
-		stored = now
-		return now.Generation == w.Generation && change(&now.Status)
-	})
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing why WorkloadSpread %s failed: %w", client.ObjectKeyFromObject(w), err))
-	}
-	if stored != nil {
-		r.RecordStatus(stored)
-	}
-	return nil
 }
 
 var errStale = errors.New("its spec is not the one that was read")

@@ -3,7 +3,6 @@
 package workloadspread
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
-	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/test/waiting"
 )
@@ -24,7 +22,6 @@ func TestWhatKstatusSaysOfAWorkloadSpread(t *testing.T) {
 			condition.SetCondition(s, condition.Condition{Type: kruise.WorkloadSpreadPlacing, Status: to, Reason: reason, Message: "why"}, 2, metav1.NewTime(now))
 		}
 	}
-	failed := func(s *kruise.WorkloadSpreadStatus) { failure.SetCondition(s, errors.New("no answer"), 2, now) }
 	for name, tc := range map[string]struct {
 		edit   func(*kruise.WorkloadSpreadStatus)
 		want   status.Status
@@ -37,7 +34,6 @@ func TestWhatKstatusSaysOfAWorkloadSpread(t *testing.T) {
 		"pods are of an unknown subset":      {placing(metav1.ConditionFalse, kruise.WorkloadSpreadUnknownSubsetReason), waiting.InProgress, kruise.WorkloadSpreadUnknownSubsetReason},
 		"a subset selects no node":           {placing(metav1.ConditionFalse, kruise.WorkloadSpreadNoNodesReason), waiting.InProgress, kruise.WorkloadSpreadNoNodesReason},
 		"pods find no node":                  {placing(metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason), waiting.InProgress, kruise.WorkloadSpreadPodUnschedulableReason},
-		"its controller fails":               {failed, waiting.InProgress, failure.ConditionType},
 		"its controller has not seen it yet": {func(s *kruise.WorkloadSpreadStatus) { s.ObservedGeneration = 1 }, waiting.InProgress, kruise.WorkloadSpreadPlacingReason},
 	} {
 		round := &reconcileRound{w: &kruise.WorkloadSpread{}, status: kruise.WorkloadSpreadStatus{ObservedGeneration: 2}}
@@ -50,38 +46,5 @@ func TestWhatKstatusSaysOfAWorkloadSpread(t *testing.T) {
 		if got != tc.want || ready.Reason != tc.reason {
 			t.Errorf("%s: kstatus says %s (%s), and Ready is %+v; want %s, %s", name, got, message, ready, tc.want, tc.reason)
 		}
-	}
-}
-
-// A spread with percentages that cannot be read keeps its counts (WS-06), and says why.
-func TestASpreadThatCannotBeReconciledSaysSo(t *testing.T) {
-	w := newWorld(t, nil)
-	w.reconcile()
-	if ready, _ := condition.FindCondition(&w.get().Status, kruise.ConditionReady); ready.Status != metav1.ConditionTrue {
-		t.Fatalf("Ready is %+v", ready)
-	}
-	before, s := w.get().Status, w.get()
-	failed := func(cause error) kruise.WorkloadSpreadStatus {
-		t.Helper()
-		if err := w.r.reportFailure(t.Context(), s, cause); err != nil {
-			t.Fatal(err)
-		}
-		return w.get().Status
-	}
-	now := failed(errors.New("reading maxReplicas: no number"))
-	ready, _ := condition.FindCondition(&now, kruise.ConditionReady)
-	if c, is := condition.FindCondition(&now, failure.ConditionType); !is || c.Message != "reading maxReplicas: no number" || ready.Status != metav1.ConditionFalse {
-		t.Errorf("the conditions are %+v", now.Conditions)
-	}
-	if len(now.SubsetStatuses) != len(before.SubsetStatuses) || now.ObservedGeneration != before.ObservedGeneration {
-		t.Errorf("got %+v, want the counts of %+v", now, before)
-	}
-	s = w.get()
-	if now := failed(nil); condition.HasCondition(&now, failure.ConditionType) {
-		t.Errorf("the conditions are %+v", now.Conditions)
-	}
-	w.reconcile()
-	if ready, _ := condition.FindCondition(&w.get().Status, kruise.ConditionReady); ready.Status != metav1.ConditionTrue {
-		t.Errorf("Ready is %+v", ready)
 	}
 }

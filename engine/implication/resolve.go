@@ -58,7 +58,7 @@ func (s *scope) resolveTerm(t *ast.Term) (*ast.Term, bool) {
 // copyExpr copies a condition with its names resolved; nil if it has a part that is not known.
 func (s *scope) copyExpr(x *ast.Expr) *ast.Expr {
 	out := *x
-	ok := true
+	var ok bool
 	switch t := x.Terms.(type) {
 	case *ast.Term:
 		v := s.copyTerm(t)
@@ -166,18 +166,8 @@ func (s *scope) copyTerm(t *ast.Term) *ast.Term {
 		}
 	case ast.Object:
 		out.Value = s.copyObject(x)
-	case *ast.ArrayComprehension:
-		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
-			out.Value = &ast.ArrayComprehension{Term: e, Body: body}
-		}
-	case *ast.SetComprehension:
-		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
-			out.Value = &ast.SetComprehension{Term: e, Body: body}
-		}
-	case *ast.ObjectComprehension:
-		if k, e, body := s.copyTerm(x.Key), s.copyTerm(x.Value), s.copyBody(x.Body); k != nil && e != nil && body != nil {
-			out.Value = &ast.ObjectComprehension{Key: k, Value: e, Body: body}
-		}
+	case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension:
+		out.Value = s.copyComprehension(x)
 	case *ast.TemplateString:
 		out.Value = s.copyTemplate(x)
 	}
@@ -185,6 +175,25 @@ func (s *scope) copyTerm(t *ast.Term) *ast.Term {
 		return nil
 	}
 	return out
+}
+
+// copyComprehension copies a comprehension with its names resolved; nil if it has a part that is not known.
+func (s *scope) copyComprehension(v ast.Value) ast.Value {
+	switch x := v.(type) {
+	case *ast.ArrayComprehension:
+		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
+			return &ast.ArrayComprehension{Term: e, Body: body}
+		}
+	case *ast.SetComprehension:
+		if e, body := s.copyTerm(x.Term), s.copyBody(x.Body); e != nil && body != nil {
+			return &ast.SetComprehension{Term: e, Body: body}
+		}
+	case *ast.ObjectComprehension:
+		if k, e, body := s.copyTerm(x.Key), s.copyTerm(x.Value), s.copyBody(x.Body); k != nil && e != nil && body != nil {
+			return &ast.ObjectComprehension{Key: k, Value: e, Body: body}
+		}
+	}
+	return nil
 }
 
 func (s *scope) copyObject(x ast.Object) ast.Value {

@@ -201,7 +201,7 @@ func TestWhatWouldChange(t *testing.T) {
 			"gone change-freeze.closed change-freeze.rego:10:1 \"The change freeze holds CloneSet shop/web because Saturday is not a working day; it ends at 2026-03-16T09:00:00+01:00.\"\nnow 1773489600000000000->1773658800000000000\nrollout/plan Hold->Go"},
 
 		"a misspelt field": {plan, []string{`workload.anotations.approved=x`}, "invalid: workload.anotations.approved is no fact of rollout/plan: " +
-			"workload has no field anotations; it has annotations, kind, labels, name, replicas and 2 more error:"},
+			"workload has no field anotations; it has annotations, kind, labels, name, replicas and 4 more error:"},
 		"a misspelt field of the input": {pod, []string{`pod.labels.tier=x`}, "invalid: pod.labels.tier is no fact of rollout/rank: the input has no field pod; it has pods, workload, strategy error:"},
 		"a fact of another point":       {plan, []string{`pods[0].name=x`}, "invalid: pods[0].name is no fact of rollout/plan: the input has no field pods; it has now, counts, groups, update, restart and 4 more error:"},
 		"a key with dots": {plan, []string{`workload.labels.app.kubernetes.io/name=x`},

@@ -18,7 +18,6 @@ func boundedElsewhere() map[string]string {
 	const (
 		answer = "it is an answer to one caller"
 		copied = "it is copied from one that was bounded when it was written"
-		holds  = "it is a hold, which goes through Shorten where it is told"
 		list   = "it is a list that controllers read, with an entry for each of them or for each SidecarSet"
 	)
 	return map[string]string{
@@ -31,7 +30,7 @@ func boundedElsewhere() map[string]string {
 		"controllers/protection/report.go RefuseRequest":            answer,
 		"controllers/sidecarset/status.go writeVerdict":             list,
 		"controllers/workload/lifecycle/write.go SetKey":            list,
-		"controllers/workload/rollout/namespaces.go holdUnknown":    holds,
+		"controllers/workload/condition/condition.go FindCondition": copied,
 		"controllers/workloadspread/conditions.go ExplainPlacement": answer,
 	}
 }

@@ -126,20 +126,17 @@ func rateOfCall(call ast.Call, depth int) (float64, bool) {
 			return 0, false
 		}
 		return rates[0] + rates[1], true
-	case "mul", "div":
-		by, ok := numberOf(args[1])
-		rate := rates[0]
-		if name == "mul" && moves[1] {
-			by, ok = numberOf(args[0])
-			rate = rates[1]
+	case "mul":
+		if moves[1] { // either factor may be the number
+			return rateOfProduct(rates[1], moves[1], args[0], moves[0])
 		}
-		if !ok || by == 0 || moves[0] && moves[1] || !moves[0] && !(name == "mul" && moves[1]) {
+		return rateOfProduct(rates[0], moves[0], args[1], moves[1])
+	case "div":
+		by, _ := numberOf(args[1])
+		if by == 0 {
 			return 0, false
 		}
-		if name == "div" {
-			by = 1 / by
-		}
-		return rate * by, true
+		return rates[0] / by, moves[0] && !moves[1]
 	case "floor", "ceil", "round", "format_int":
 		return rates[0], moves[0] && math.Abs(rates[0])*minute >= 1
 	case "sprintf":
@@ -152,6 +149,12 @@ func rateOfCall(call ast.Call, depth int) (float64, bool) {
 		return rates[0], moves[0]
 	}
 	return 0, false
+}
+
+// rateOfProduct returns the rate of a value that moves times a number.
+func rateOfProduct(rate float64, moves bool, number *ast.Term, numberMoves bool) (float64, bool) {
+	by, ok := numberOf(number)
+	return rate * by, ok && by != 0 && moves && !numberMoves
 }
 
 // hasPlainVerbs reports whether a format shows all digits before the point of what it is given.
