@@ -55,7 +55,7 @@ func begin(t *testing.T, kind predownload.Kind, o client.Object, objects ...clie
 	}
 	e := rules.Engine(t, "")
 	w := &world{T: t, engine: e, events: record.NewFakeRecorder(200)}
-	b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(o).WithObjects(objects...)
+	b := fakeclient.NewClientBuilder(s).WithStatusSubresource(&corev1.Pod{}, &kruise.CloneSet{}, &kruise.StatefulSet{}, &kruise.DaemonSet{}).WithObjects(fakeclient.AddNamespaces(append(objects, o)...)...)
 	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
 		b = b.WithIndex(o, rollout.OwnerIndex, rollout.OwnerUID)
 	}
