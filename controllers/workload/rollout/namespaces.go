@@ -67,7 +67,9 @@ func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, missing d
 	if missing.Reason == "" || !r.lookedAt(subject) {
 		return nil
 	}
-	r.RequeueAfter(undecidedAgain)
+	if missing.Reason != namespaces.TooLongReason { // an event tells of other labels
+		r.RequeueAfter(undecidedAgain)
+	}
 	h := decision.Hold{Rule: decision.RuleEngine, Reason: missing.Reason, Message: missing.Message}
 	h = h.OfPod(pod.Namespace, pod.Name)
 	return &h
