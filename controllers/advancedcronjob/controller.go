@@ -60,8 +60,8 @@ func New(deps reconcile.Deps) *Reconciler {
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, kruise.AdvancedCronJobComponent, r.allRequests).
-		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(reconcile.UserChanges())).
-		WatchesMetadata(namespaces.NewObject(), namespaces.EnqueueObjects(r.allRequests), builder.WithPredicates(namespaces.LabelChangePredicate()))
+		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(reconcile.UserChanges()))
+	b = namespaces.WatchLabels(b, r.allRequests)
 	for _, o := range []client.Object{&batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, o, rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)

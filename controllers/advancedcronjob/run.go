@@ -17,7 +17,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/decision"
@@ -40,7 +39,7 @@ func (r *Reconciler) processDueRun(ctx context.Context, s cron.Schedule, next *c
 		return 0, r.leaveOut(ctx, next, at, kruise.MissScheduleReason, message)
 	}
 	in := buildRunInput(next, at, missed, now)
-	if err := (namespaces.Reader{Cached: r.Client, Live: r.Live}).CompleteWorkload(ctx, &in.Workload); err != nil {
+	if err := r.NamespaceReader().CompleteWorkload(ctx, &in.Workload); err != nil {
 		return 0, err
 	}
 	out, record := engine.Decide(ctx, r.Engine, points.RunPoint(), decisionSubject(job), in)

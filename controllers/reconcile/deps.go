@@ -20,6 +20,7 @@ import (
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
+	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
 )
@@ -71,6 +72,11 @@ func (d Deps) WithDefaults() Deps {
 		d.Client = recordingClient{d.Client, d.writes}
 	}
 	return d
+}
+
+// NamespaceReader returns a reader of the labels of namespaces.
+func (d Deps) NamespaceReader() namespaces.Reader {
+	return namespaces.Reader{Cached: d.Client, Live: d.Live}
 }
 
 // ReadObject reads an object of the kind that the controller reconciles from the cache. Where the cache does not show

@@ -80,8 +80,8 @@ func New(deps reconcile.Deps) *Reconciler {
 // SetupWithManager adds the Reconciler, with its watches, to a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, kruise.UnitedDeploymentComponent, r.allRequests).
-		For(&kruise.UnitedDeployment{}, builder.WithPredicates(reconcile.UserChanges())).
-		WatchesMetadata(namespaces.NewObject(), namespaces.EnqueueObjects(r.allRequests), builder.WithPredicates(namespaces.LabelChangePredicate()))
+		For(&kruise.UnitedDeployment{}, builder.WithPredicates(reconcile.UserChanges()))
+	b = namespaces.WatchLabels(b, r.allRequests)
 	for _, k := range allKinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)

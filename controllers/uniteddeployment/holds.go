@@ -16,7 +16,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -68,7 +67,7 @@ func (t *reconcileRound) evaluateHolds(ctx context.Context, old []*corev1.Pod, t
 		Kind: OwnerKind().Kind, Namespace: t.d.Namespace, Name: t.d.Name, UID: string(t.d.UID), Replicas: int(ptr.Deref(t.d.Spec.Replicas, 0)),
 		Labels: t.d.Labels, Annotations: facts.WorkloadAnnotations(t.d.Annotations),
 	}
-	if err := (namespaces.Reader{Cached: t.r.Client, Live: t.r.Live}).CompleteWorkload(ctx, &workload); err != nil {
+	if err := t.r.NamespaceReader().CompleteWorkload(ctx, &workload); err != nil {
 		return disruption.Result{}, err
 	}
 	partition := 0

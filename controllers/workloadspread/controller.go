@@ -98,8 +98,8 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	b := r.NewController(mgr, kruise.WorkloadSpreadComponent, r.allRequests).
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(reconcile.UserChanges())).
-		Watches(&corev1.Pod{}, r.delayedHandler(r.ofPod), builder.WithPredicates(podChangePredicate())).
-		WatchesMetadata(namespaces.NewObject(), namespaces.EnqueueObjects(r.allRequests), builder.WithPredicates(namespaces.LabelChangePredicate()))
+		Watches(&corev1.Pod{}, r.delayedHandler(r.ofPod), builder.WithPredicates(podChangePredicate()))
+	b = namespaces.WatchLabels(b, r.allRequests)
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
 		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
 	}

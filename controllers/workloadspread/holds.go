@@ -12,7 +12,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
-	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
@@ -45,7 +44,7 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 		Kind: ref.Kind, Namespace: t.w.Namespace, Name: ref.Name, UID: string(t.target.UID), Replicas: t.target.Replicas,
 		Labels: labels, Annotations: facts.WorkloadAnnotations(annotations),
 	}
-	if err := (namespaces.Reader{Cached: t.r.Client, Live: t.r.Live}).CompleteWorkload(ctx, &workload); err != nil {
+	if err := t.r.NamespaceReader().CompleteWorkload(ctx, &workload); err != nil {
 		return nil, err
 	}
 	a := disruption.EvaluatePods(ctx, t.r.Engine, disruption.Request{

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -105,6 +106,12 @@ func LabelChangePredicate() predicate.Predicate {
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	})
+}
+
+// WatchLabels has the objects of a controller in a namespace reconciled when a label of the namespace changes. allRequests returns all
+// objects of the controller.
+func WatchLabels(b *builder.Builder, allRequests handler.MapFunc) *builder.Builder {
+	return b.WatchesMetadata(NewObject(), EnqueueObjects(allRequests), builder.WithPredicates(LabelChangePredicate()))
 }
 
 // EnqueueObjects returns a handler that enqueues the objects of a controller in a namespace. allRequests returns all

@@ -14,15 +14,10 @@ import (
 	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
-// namespaceReader reads the labels of namespaces.
-func (c *Controller) namespaceReader() namespaces.Reader {
-	return namespaces.Reader{Cached: c.Client, Live: c.Live}
-}
-
 // readNamespace adds the labels of the namespace of a workload to the facts.
 func (r *Round) readNamespace(ctx context.Context, f *Facts) error {
 	w := f.WorkloadFacts()
-	err := r.c.namespaceReader().CompleteWorkload(ctx, &w)
+	err := r.c.NamespaceReader().CompleteWorkload(ctx, &w)
 	f.namespaceLabels, f.missing = w.NamespaceLabels, w.MissingFacts
 	return err
 }
@@ -42,7 +37,7 @@ func (r *Round) readNamespaces(ctx context.Context, pods []*corev1.Pod) (missing
 // whose labels are not available.
 func (r *Round) namespaceLabels(ctx context.Context, pods []*corev1.Pod) (labels map[string]map[string]string, missing map[string]decision.MissingFact, err error) {
 	labels, missing = map[string]map[string]string{}, map[string]decision.MissingFact{}
-	reader, seen := r.c.namespaceReader(), map[string]bool{}
+	reader, seen := r.c.NamespaceReader(), map[string]bool{}
 	for _, p := range pods {
 		if seen[p.Namespace] {
 			continue

@@ -50,7 +50,7 @@ func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 		b = b.WatchesMetadata(&corev1.Node{}, c.NodeEvents())
 	}
 	if c.ownsPods() { // the labels of its namespace are facts of the workload
-		b = b.WatchesMetadata(namespaces.NewObject(), namespaces.EnqueueObjects(c.allRequests), builder.WithPredicates(namespaces.LabelChangePredicate()))
+		b = namespaces.WatchLabels(b, c.allRequests)
 	}
 	for _, o := range c.typ.Owned {
 		b = b.Watches(o, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), c.typ.New(), handler.OnlyControllerOwner()))
