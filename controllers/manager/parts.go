@@ -109,10 +109,8 @@ func (p components) addToManager(ctx context.Context) error {
 	if err := sidecarset.SetupIndexes(ctx, p.mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing pods by their SidecarSets: %w", err)
 	}
-	if p.runsProbes() || p.agents != nil {
-		if err := nodes.AddIndex(ctx, p.mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
+	if err := nodes.AddIndex(ctx, p.mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
 	if err := p.explainTo(ctx, certificates.Ready(), issued.ServerName()); err != nil {
 		return err
@@ -171,11 +169,6 @@ func (p components) newPeerFinder(name string) (func(context.Context) ([]replica
 // objects together are retried at most at the rate of the flags; but no delay exceeds the maximum of the flags.
 func (p components) newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return requeue.NewRateLimiter(p.RateBaseDelay, p.RateMaxDelay, p.RateQPS, p.RateBucket)
-}
-
-// runsProbes reports whether node agents run probes.
-func (p components) runsProbes() bool {
-	return p.Gates.Enabled(features.PodProbeMarkerGate) || p.Gates.Enabled(features.EnhancedLivenessProbe)
 }
 
 // recorderFor records events of a component, whose messages are bounded.

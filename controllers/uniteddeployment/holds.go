@@ -50,7 +50,7 @@ func (t *reconcileRound) askHolds(ctx context.Context) (disruption.Result, error
 	for _, p := range t.replaced {
 		old = append(old, p.pods...)
 	}
-	topology, err := disruption.ReadPlaces(ctx, t.r.Client, old)
+	topology, err := disruption.ReadNodes(ctx, t.r.Client, old)
 	if err != nil {
 		return disruption.Result{}, err
 	}
@@ -119,7 +119,7 @@ func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.
 	pod.Namespace, pod.Name, pod.UID = t.d.Namespace, fmt.Sprintf("%s-%s-", t.d.Name, p.Name), "new"
 	for _, place := range placesOf(p.Subset) {
 		topology := facts.NewTopology()
-		topology.ObserveLabels("", place) // the pod has no node yet
+		topology.AssumePlace("", place) // the pod has no node yet
 		a, err := t.evaluateHolds(ctx, []*corev1.Pod{pod}, topology)
 		if err != nil {
 			return nil, err

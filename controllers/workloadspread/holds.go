@@ -35,7 +35,7 @@ func (t *reconcileRound) notHeld(ctx context.Context) ([]*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	topology, err := disruption.ReadPlaces(ctx, t.r.Client, t.stuck)
+	topology, err := disruption.ReadNodes(ctx, t.r.Client, t.stuck)
 	if err != nil {
 		return nil, err
 	}

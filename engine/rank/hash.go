@@ -15,10 +15,13 @@ func HashFacts(seed maphash.Seed, f *points.PodFacts) uint64 {
 	var lists maphash.Hash
 	lists.SetSeed(seed)
 	if n := f.OnNode; n != nil {
-		maphash.WriteComparable(&lists, node{hashLabels(seed, n.Labels), n.Unschedulable, len(n.Conditions)})
+		maphash.WriteComparable(&lists, node{hashLabels(seed, n.Labels), n.Unschedulable, n.Created, len(n.Conditions)})
 		for _, c := range n.Conditions {
 			maphash.WriteComparable(&lists, c)
 		}
+	}
+	for _, m := range f.MissingFacts {
+		maphash.WriteComparable(&lists, m)
 	}
 	for _, p := range f.Pulls {
 		maphash.WriteComparable(&lists, p)
@@ -48,6 +51,7 @@ func hashLabels(seed maphash.Seed, labels map[string]string) (sum uint64) {
 type node struct {
 	labels        uint64
 	unschedulable bool
+	created       int64
 	conditions    int
 }
 

@@ -475,7 +475,7 @@ func TestEveryFactIsInTheHash(t *testing.T) {
 	}
 	on := &points.PodFacts{OnNode: &points.NodeFacts{}}
 	for name, n := range map[string]points.NodeFacts{
-		"labels": {Labels: map[string]string{"": ""}}, "unschedulable": {Unschedulable: true}, "conditions": {Conditions: []string{"Ready"}},
+		"labels": {Labels: map[string]string{"": ""}}, "unschedulable": {Unschedulable: true}, "created": {Created: 7}, "conditions": {Conditions: []string{"Ready"}},
 	} {
 		if rank.HashFacts(seed, &points.PodFacts{OnNode: &n}) == rank.HashFacts(seed, on) {
 			t.Errorf("the %s of a node are not in the hash", name)

@@ -43,7 +43,7 @@ rank_by := "ordinal" if {
 rank_kind := "ordinal" if {
 	is_number(input.pods[0].ordinal)
 } else := "node" if {
-	is_object(input.pods[0].onNode)
+	input.workload.kind == "DaemonSet"
 } else := "state"
 
 # METADATA

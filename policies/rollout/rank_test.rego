@@ -61,12 +61,17 @@ test_without_facts_no_pod_has_a_key if {
 
 test_pods_of_nodes_stay_as_they_are_given if {
 	every strategy in [{}, {"weights": [3, 4]}, {"orderKeys": ["tier"]}] {
-		answer := rollout.rank with input as {"strategy": strategy, "pods": [
-			object.union(calm, {"onNode": {"labels": {"pool": "edge"}}}),
-			object.union(busy, {"onNode": {}}),
-		]}
+		answer := rollout.rank with input as {"workload": {"kind": "DaemonSet"}, "strategy": strategy, "pods": [calm, busy]}
 		[answer.keys, answer.descending] == [[[0], [0]], []]
 	}
+}
+
+test_facts_of_a_node_change_no_order if {
+	answer := rollout.rank with input as {"strategy": {}, "pods": [
+		object.union(calm, {"onNode": {"created": 5}}),
+		object.union(busy, {"onNode": {"unschedulable": true}}),
+	]}
+	answer == pods_ranked({})
 }
 
 numbered(strategy) := answer if {

@@ -114,6 +114,41 @@ var _ = Describe("policies of users", func() {
 		Eventually(u.status).WithArguments("shop").Should(Equal(settled(2)))
 	})
 
+	It("leave pods alone by a condition of their node, and go on when the node tells that it is over", func(ctx SpecContext) {
+		u := newUser(ctx)
+		condition := "shop.example/" + u.namespace // of this spec alone: the nodes are shared
+		u.bundle("maintenance-"+u.namespace, map[string]string{"maintenance.rego": `package extend.rollout.maintenance_` + strings.ReplaceAll(u.namespace, "-", "_") + `
+# METADATA
+# title: A node in maintenance
+# labels: {id: maintenance.node}
+hold contains {"rule": "maintenance.node", "reason": "NodeInMaintenance", "message": sprintf("Node %s is in maintenance.", [pod.node]), "pod": pod.name} if {
+	some pod in input.pods
+	"` + condition + `" in pod.onNode.conditions
+}
+`}, u.inNamespace)
+		u.apply(web("shop", 2, "nginx:1.20"))
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(2)))
+		nodes := strings.Fields(u.kubectl("get", "pods", "-l", "app=shop", "-o", "jsonpath={.items[*].spec.nodeName}"))
+		maintain := func(status string) {
+			for _, node := range nodes {
+				u.kubectl("patch", "node", node, "--subresource=status", "-p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Spec","message":"A spec tests it."}]}}`, condition, status))
+			}
+		}
+		DeferCleanup(func() { maintain("False") })
+
+		maintain("True")
+		u.apply(web("shop", 2, "nginx:1.21"))
+		Eventually(func() string {
+			return u.kubectl("get", "clone", "shop", "-o", `jsonpath={.status.conditions[?(@.type=="UpdateHeld")].message}`)
+		}).Should(ContainSubstring("is in maintenance"))
+		Expect(u.cloneSet("shop").Status.UpdatedReplicas).To(BeZero())
+		Expect(u.why("clone/shop")).To(ContainSubstring("maintenance.node"))
+
+		By("ending the maintenance, of which nothing but the node tells the workload")
+		maintain("False")
+		Eventually(u.status).WithArguments("shop").Should(Equal(settled(2)))
+	})
+
 	It("freeze a running rollout, say so, and let it go on", func(ctx SpecContext) {
 		u := newUser(ctx)
 		u.apply(web("shop", 6, "nginx:1.20"))

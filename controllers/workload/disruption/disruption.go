@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,9 +38,11 @@ type Request struct {
 	// Pods are the pods that would be disrupted. Updated reports whether a pod has the update revision; if it is nil, none has.
 	Pods    []*corev1.Pod
 	Updated func(*corev1.Pod) bool
-	// NamespaceLabels has the labels of each namespace of the pods, for a cluster-scoped workload.
-	NamespaceLabels map[string]map[string]string
-	// Topology has the places of the nodes; see ReadPlaces.
+	// NamespaceLabels has the labels of each namespace of the pods, for a cluster-scoped workload, and UnknownNamespaces
+	// why those of the others are missing.
+	NamespaceLabels   map[string]map[string]string
+	UnknownNamespaces map[string]decision.MissingFact
+	// Topology has the nodes of the pods; see ReadNodes.
 	Topology *facts.Topology
 }
 
@@ -71,6 +74,9 @@ func (a Result) TopHold() *decision.Hold {
 	return top
 }
 
+// heldAgain is the time after which pods that a rule holds one by one are evaluated again.
+const heldAgain = 30 * time.Second
+
 // limitReason is the reason of a plan that allows no more disruptions now and names no hold.
 const limitReason = "PlanLimit"
 
@@ -82,7 +88,7 @@ func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 		updated = func(*corev1.Pod) bool { return false }
 	}
 	known := facts.NewSet()
-	known.ObserveNamespaces(q.NamespaceLabels)
+	known.ObserveNamespaces(q.NamespaceLabels, q.UnknownNamespaces)
 	pods := known.Update(q.Pods, facts.Terms{}, q.Topology, updated)
 	in := q.planInput(pods)
 	plan, rec := engine.Decide(ctx, e, points.PlanPoint(), q.Subject, in)
@@ -108,7 +114,15 @@ func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 	order, rec := engine.Decide(ctx, e, points.RankPoint(), q.Subject, ranks)
 	a.recordDecision(rec, q.Now, order.Holds)
 	holds := append(slices.Clone(plan.Holds), order.Holds...)
+	if len(order.Holds) > 0 { // a rule may have looked at a node, and a change of a node starts no round of each caller
+		a.Again = requeue.EarliestDelay(a.Again, heldAgain)
+	}
 	for i, p := range pods {
+		if unknown := HoldOfMissingFact(e, q.Subject, p); unknown != nil {
+			a.Held[p.UID] = *unknown
+			a.Again = requeue.EarliestDelay(a.Again, heldAgain)
+			continue
+		}
 		one := selection.Candidate{Pod: p.Key(), Groups: podGroups(p)}
 		_, skipped := selection.WalkCandidates([]selection.Candidate{one}, holds, selection.Limits{Limit: 1, MaxUnavailable: 1}, selection.Unavailable{})
 		switch {
@@ -179,8 +193,8 @@ func incrementIf(n *int, yes bool) {
 	}
 }
 
-// ReadPlaces reads the zones and regions of the nodes of some pods. A node that is gone has no place.
-func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*facts.Topology, error) {
+// ReadNodes reads the nodes of some pods. A node that is gone is not known, so its pods have a missing fact.
+func ReadNodes(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*facts.Topology, error) {
 	out, known := facts.NewTopology(), map[string]bool{"": true}
 	for _, p := range pods {
 		if known[p.Spec.NodeName] {
@@ -188,10 +202,12 @@ func ReadPlaces(ctx context.Context, from client.Reader, pods []*corev1.Pod) (*f
 		}
 		known[p.Spec.NodeName] = true
 		node := &corev1.Node{}
-		if err := from.Get(ctx, types.NamespacedName{Name: p.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
+		switch err := from.Get(ctx, types.NamespacedName{Name: p.Spec.NodeName}, node); {
+		case err == nil:
+			out.ObserveNode(node)
+		case !apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("reading node %s of pod %s: %w", p.Spec.NodeName, p.Name, err)
 		}
-		out.ObserveLabels(p.Spec.NodeName, node.Labels)
 	}
 	return out, nil
 }

@@ -134,11 +134,17 @@ func (s *Set) buildPod(pod *corev1.Pod, updated bool, terms Terms, topology *Top
 	if n, ok := PodOrdinal(pod.Name); ok && s.ordinals {
 		p.Facts.Ordinal = &n
 	}
-	if s.nodeOf != nil {
+	if node != "" {
 		p.Facts.OnNode = topology.NodeFacts(node)
+		if p.Facts.OnNode == nil {
+			p.Facts.MissingFacts = append(p.Facts.MissingFacts, missingNode(node))
+		}
 	}
 	if in := s.namespaces[pod.Namespace]; in != nil {
 		p.Facts.NamespaceLabels = in.labels
+		if in.missing != nil {
+			p.Facts.MissingFacts = append(p.Facts.MissingFacts, *in.missing)
+		}
 	}
 	p.Facts.Matches = terms.matchingSelectors(pod.Labels)
 	p.Facts.OrderLevel, p.Facts.OrderValue = terms.orderPriority(pod.Labels)
@@ -193,8 +199,8 @@ type Option func(*Set)
 // WithOrdinals adds ordinals to the facts of pods, for a kind that numbers its pods.
 func WithOrdinals(yes bool) Option { return func(s *Set) { s.ordinals = yes } }
 
-// WithNodes adds facts of its node to each pod, for a kind that puts a pod on each node. The function
-// returns the name of the node, also for a pod that is not scheduled yet. It may be nil.
+// WithNodes is for a kind that puts a pod on each node. The function returns the name of the node, also for a pod that
+// is not scheduled yet. If it is nil, a pod has the node that it is scheduled to.
 func WithNodes(of func(*corev1.Pod) string) Option { return func(s *Set) { s.nodeOf = of } }
 
 func (s *Set) podNode(pod *corev1.Pod) string {
@@ -226,7 +232,7 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 		isUpdated := updated(pod)
 		e := s.pods[pod.UID]
 		in := s.namespaces[pod.Namespace]
-		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || s.nodeOf != nil && e.pod.Facts.OnNode != topology.NodeFacts(e.pod.Facts.Node) {
+		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || e.pod.Facts.OnNode != topology.NodeFacts(e.pod.Facts.Node) {
 			p := s.buildPod(pod, isUpdated, terms, topology)
 			p.Hash = rank.HashFacts(s.seed, &p.Facts)
 			e = &entry{pod: p, in: in}

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 	_ "github.com/regatta-sh/regatta/test/proptest"
 )
@@ -97,9 +98,12 @@ func TestFactsOfAPod(t *testing.T) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}, {RestartCount: 5}}
 	})
 	topology := NewTopology()
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"})
+	topology.ObserveNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n1", CreationTimestamp: metav1.NewTime(time.Unix(800, 0)), Labels: map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"},
+	}})
 	want := rollout.PodFacts{
 		Name: "web-a", Namespace: "shop", NamespacedName: "shop/web-a", Labels: map[string]string{"app": "web"}, Node: "n1", Zone: "z", Region: "r", Updated: true, State: "Normal",
+		OnNode:   &rollout.NodeFacts{Created: 800},
 		Assigned: 1, Phase: 2, Ready: 1, ReadySince: 1000, Created: 900, Restarts: 5, OrderLevel: -1, DeletionCost: -7,
 	}
 	if diff := cmp.Diff(want, NewSet().buildPod(pod, true, Terms{}, topology).Facts); diff != "" {
@@ -219,7 +223,7 @@ func TestMatches(t *testing.T) {
 // nothing anew that did not change.
 func TestASetRemembersWhatDidNotChange(t *testing.T) {
 	topology := NewTopology()
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z1"})
+	topology.AssumePlace("n1", map[string]string{corev1.LabelTopologyZone: "z1"})
 	none := func(*corev1.Pod) bool { return false }
 	all := func(*corev1.Pod) bool { return true }
 	other := readyPod()
@@ -244,7 +248,7 @@ func TestASetRemembersWhatDidNotChange(t *testing.T) {
 	if got := s.Update([]*corev1.Pod{moved}, terms(t, orderBy("app")), topology, all); got[0].Facts.OrderLevel != 0 {
 		t.Error("other terms were not seen")
 	}
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z2"})
+	topology.AssumePlace("n1", map[string]string{corev1.LabelTopologyZone: "z2"})
 	if got := s.Update([]*corev1.Pod{moved}, terms(t, orderBy("app")), topology, all); got[0].Facts.Zone != "z2" {
 		t.Error("another place of the node was not seen")
 	}
@@ -253,8 +257,8 @@ func TestASetRemembersWhatDidNotChange(t *testing.T) {
 // A kind that puts a pod on each node sees the node, and the pod anew when that changes, but
 // not at each heartbeat.
 func TestFactsOfTheNode(t *testing.T) {
-	topology := NewTopology()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "edge"}}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+	topology := NewTopologyWithLabels()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "edge"}, CreationTimestamp: metav1.NewTime(time.Unix(700, 0))}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 		{Type: "Ready", Status: corev1.ConditionTrue}, {Type: "MemoryPressure", Status: corev1.ConditionFalse}, {Type: "DiskPressure", Status: corev1.ConditionTrue},
 	}}}
 	topology.ObserveNode(node)
@@ -264,7 +268,7 @@ func TestFactsOfTheNode(t *testing.T) {
 		return s.Update([]*corev1.Pod{pod}, Terms{}, topology, func(*corev1.Pod) bool { return false })[0]
 	}
 	first := at()
-	want := &rollout.NodeFacts{Labels: map[string]string{"pool": "edge"}, Conditions: []string{"DiskPressure", "Ready"}}
+	want := &rollout.NodeFacts{Labels: map[string]string{"pool": "edge"}, Created: 700, Conditions: []string{"DiskPressure", "Ready"}}
 	if diff := cmp.Diff(want, first.Facts.OnNode); diff != "" || first.Facts.Node != "n1" {
 		t.Error(first.Facts.Node, diff)
 	}
@@ -281,8 +285,35 @@ func TestFactsOfTheNode(t *testing.T) {
 		t.Error("the pod does not show it")
 	}
 	topology.ForgetNode("n1")
-	if now := at(); now.Facts.OnNode == nil || now.Facts.OnNode.Labels != nil {
-		t.Error("a node that is gone is still there")
+	gone := at()
+	if gone.Facts.OnNode != nil || len(gone.Facts.MissingFacts) != 1 || gone.Facts.MissingFacts[0].Reason != NodeUnknownReason || gone.Hash == first.Hash {
+		t.Errorf("a node that is gone: %+v, missing %v", gone.Facts.OnNode, gone.Facts.MissingFacts)
+	}
+	topology.ObserveNode(node)
+	if back := at(); back.Facts.OnNode == nil || back.Facts.MissingFacts != nil {
+		t.Errorf("the node is back, and the facts are %+v, missing %v", back.Facts.OnNode, back.Facts.MissingFacts)
+	}
+}
+
+// Kinds that do not put a pod on each node see the node of a pod too, but not its labels.
+func TestFactsOfTheNodeOfAnyPod(t *testing.T) {
+	topology := NewTopology()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "edge"}}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	if !topology.ObserveNode(node) || topology.ObserveNode(node.DeepCopy()) {
+		t.Error("the first event of a node changes its facts, and the same node again does not")
+	}
+	relabelled := node.DeepCopy()
+	relabelled.Labels["pool"] = "core"
+	if topology.ObserveNode(relabelled) {
+		t.Error("a label, which is no fact here, changes the facts")
+	}
+	scheduled, waiting := readyPod(), with(func(p *corev1.Pod) { p.Spec.NodeName, p.UID = "", "b" })
+	got := NewSet().Update([]*corev1.Pod{scheduled, waiting}, Terms{}, topology, func(*corev1.Pod) bool { return false })
+	if diff := cmp.Diff(&rollout.NodeFacts{Unschedulable: true, Created: rollout.MaxTime}, got[0].Facts.OnNode); diff != "" {
+		t.Error(diff)
+	}
+	if got[1].Facts.OnNode != nil || got[1].Facts.MissingFacts != nil {
+		t.Errorf("a pod without a node has the facts %+v of one, missing %v", got[1].Facts.OnNode, got[1].Facts.MissingFacts)
 	}
 }
 
@@ -291,8 +322,9 @@ func TestFactsOfTheNode(t *testing.T) {
 func TestFactsOfTheNamespace(t *testing.T) {
 	shop, bank := readyPod(), with(func(p *corev1.Pod) { p.Namespace, p.UID = "bank", "b" })
 	s, topology := NewSet(), NewTopology()
+	topology.ObserveNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	update := func(labels map[string]map[string]string) []*Pod {
-		s.ObserveNamespaces(labels)
+		s.ObserveNamespaces(labels, nil)
 		return s.Update([]*corev1.Pod{shop, bank}, Terms{}, topology, func(*corev1.Pod) bool { return false })
 	}
 	first := update(map[string]map[string]string{"shop": {"tier": "gold"}, "bank": {"tier": "tin"}})
@@ -309,20 +341,31 @@ func TestFactsOfTheNamespace(t *testing.T) {
 	if none := update(nil); none[0].Facts.NamespaceLabels != nil {
 		t.Errorf("labels that are not known any more are facts: %v", none[0].Facts.NamespaceLabels)
 	}
+	unread := func(reason string) *Pod {
+		s.ObserveNamespaces(nil, map[string]decision.MissingFact{"shop": {Fact: "namespaceLabels", Reason: reason, Message: "M."}})
+		return s.Update([]*corev1.Pod{shop}, Terms{}, topology, func(*corev1.Pod) bool { return false })[0]
+	}
+	one := unread("Unread")
+	if len(one.Facts.MissingFacts) != 1 || one.Facts.MissingFacts[0].Reason != "Unread" {
+		t.Errorf("labels that could not be read: missing %v", one.Facts.MissingFacts)
+	}
+	if other := unread("TooLong"); other.Hash == one.Hash {
+		t.Error("another reason does not change the facts")
+	}
 }
 
 func TestTopology(t *testing.T) {
 	topology := NewTopology()
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "7"})
+	topology.AssumePlace("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "7"})
 	if got := topology.NodePlace("n1"); got != (Place{"z", "r"}) || topology.NodeLabel("n1", "rack") != "7" {
 		t.Errorf("n1 is at %v, rack %s", got, topology.NodeLabel("n1", "rack"))
 	}
 	before := topology.Version()
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "8"})
+	topology.AssumePlace("n1", map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r", "rack": "8"})
 	if topology.Version() != before {
 		t.Error("a label that is no place made everything anew")
 	}
-	topology.ObserveLabels("n1", map[string]string{corev1.LabelTopologyZone: "y", corev1.LabelTopologyRegion: "r"})
+	topology.AssumePlace("n1", map[string]string{corev1.LabelTopologyZone: "y", corev1.LabelTopologyRegion: "r"})
 	if topology.Version() == before {
 		t.Error("another place did not")
 	}

@@ -3,20 +3,24 @@
 package facts
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // Place is the zone and the region of a node.
 type Place struct{ Zone, Region string }
 
-// Topology has the place of each node, from the labels of the nodes.
+// Topology has the place of each node, from its labels, and the facts of the node that policies read.
 type Topology struct {
+	withLabels bool
+
 	mu      sync.RWMutex
 	places  map[string]Place
 	labels  map[string]map[string]string
@@ -24,9 +28,17 @@ type Topology struct {
 	version uint64
 }
 
-// NewTopology makes a Topology without nodes.
+// NewTopology makes a Topology without nodes. The facts of its nodes have no labels.
 func NewTopology() *Topology {
 	return &Topology{places: map[string]Place{}, labels: map[string]map[string]string{}, nodes: map[string]*rollout.NodeFacts{}}
+}
+
+// NewTopologyWithLabels makes a Topology whose nodes have their labels among their facts, for a kind that puts a
+// pod on each node.
+func NewTopologyWithLabels() *Topology {
+	t := NewTopology()
+	t.withLabels = true
+	return t
 }
 
 // NodePlace is the place of a node, empty if it is not known.
@@ -50,11 +62,28 @@ func (t *Topology) Version() uint64 {
 	return t.version
 }
 
-// ObserveLabels records a node's labels.
-func (t *Topology) ObserveLabels(node string, labels map[string]string) {
-	p := Place{Zone: labels[corev1.LabelTopologyZone], Region: labels[corev1.LabelTopologyRegion]}
+// ObserveNode records what policies and the order of deletions read of a node. It reports whether the facts that
+// policies read have changed.
+func (t *Topology) ObserveNode(n *corev1.Node) (changed bool) {
+	now := t.nodeFacts(n)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.recordPlace(n.Name, n.Labels)
+	if old := t.nodes[n.Name]; old == nil || !reflect.DeepEqual(old, now) {
+		t.nodes[n.Name], changed = now, true
+	}
+	return changed
+}
+
+// AssumePlace records the labels that a node is known to have before a pod has one. The facts of this node stay unknown.
+func (t *Topology) AssumePlace(node string, labels map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recordPlace(node, labels)
+}
+
+func (t *Topology) recordPlace(node string, labels map[string]string) {
+	p := Place{Zone: labels[corev1.LabelTopologyZone], Region: labels[corev1.LabelTopologyRegion]}
 	t.labels[node] = labels
 	if old, ok := t.places[node]; !ok || old != p {
 		t.places[node] = p
@@ -62,19 +91,11 @@ func (t *Topology) ObserveLabels(node string, labels map[string]string) {
 	}
 }
 
-// ObserveNode records all facts of a node that policies read.
-func (t *Topology) ObserveNode(n *corev1.Node) {
-	t.ObserveLabels(n.Name, n.Labels)
-	now := nodeFacts(n)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old := t.nodes[n.Name]; old == nil || !reflect.DeepEqual(old, now) {
-		t.nodes[n.Name] = now
+func (t *Topology) nodeFacts(n *corev1.Node) *rollout.NodeFacts {
+	out := &rollout.NodeFacts{Unschedulable: n.Spec.Unschedulable, Created: unixSeconds(n.CreationTimestamp.Time)}
+	if t.withLabels {
+		out.Labels = n.Labels
 	}
-}
-
-func nodeFacts(n *corev1.Node) *rollout.NodeFacts {
-	out := &rollout.NodeFacts{Labels: n.Labels, Unschedulable: n.Spec.Unschedulable}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
 			out.Conditions = append(out.Conditions, string(c.Type))
@@ -84,17 +105,11 @@ func nodeFacts(n *corev1.Node) *rollout.NodeFacts {
 	return out
 }
 
-// unknown are the facts of a node that is gone.
-var unknown = &rollout.NodeFacts{}
-
-// NodeFacts are the facts of a node that policies read. The pointer stays the same until they change.
+// NodeFacts are the facts of a node that policies read, nil if the node is not known. The pointer stays the same until they change.
 func (t *Topology) NodeFacts(name string) *rollout.NodeFacts {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if n := t.nodes[name]; n != nil {
-		return n
-	}
-	return unknown
+	return t.nodes[name]
 }
 
 // ForgetNode drops a node. Pods on it keep their place until they are deleted.
@@ -104,4 +119,15 @@ func (t *Topology) ForgetNode(node string) {
 	delete(t.places, node)
 	delete(t.labels, node)
 	delete(t.nodes, node)
+}
+
+// NodeUnknownReason is the reason of the missing facts of a node.
+const NodeUnknownReason = "NodeUnknown"
+
+// missingNode is the missing fact of a pod whose node is not known: the watch has not shown it yet, or it is gone.
+func missingNode(name string) decision.MissingFact {
+	return decision.MissingFact{
+		Fact: "pods[].onNode", Reason: NodeUnknownReason,
+		Message: fmt.Sprintf("The node %s of this pod is not known yet, or it is gone, and a policy could look at it. The pod is held until the node is known.", name),
+	}
 }

@@ -62,6 +62,9 @@ func New(kind Kind, deps reconcile.Deps, opts ...Option) *Controller {
 	if c.typ.Events.Created == nil {
 		c.typ.Events = cloneSetTexts()
 	}
+	if c.typ.NodeOf != nil {
+		c.topology = facts.NewTopologyWithLabels()
+	}
 	for _, o := range opts {
 		o(c)
 	}

@@ -16,16 +16,11 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
-	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 )
 
 // PodEvents handles events of pods: it enqueues their workloads. A manager's cache calls
 // it, and so does any other source of events.
 func (c *Controller) PodEvents() handler.EventHandler { return &podEvents{c} }
-
-// NodeEvents handles events of nodes: it records their places and their
-// other facts; see PodEvents.
-func (c *Controller) NodeEvents() handler.EventHandler { return &nodeEvents{c} }
 
 // podEvents enqueues the workloads of a pod and reports to the overlay what the cache has
 // shown.
@@ -122,42 +117,3 @@ func isRelevantChange(before, after *corev1.Pod, resizes bool) bool {
 	}
 	return inplace.IncompleteReason(before) != "" // the update may have made progress
 }
-
-// nodeEvents keeps the topology. For kinds that put a pod on each node, it enqueues their workloads
-// if more than the heartbeat of a node changed. For other kinds it enqueues nothing.
-type nodeEvents struct{ c *Controller }
-
-func (h *nodeEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
-	h.observeNode(ctx, nil, e.Object, q)
-}
-
-func (h *nodeEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
-	h.observeNode(ctx, e.ObjectOld, e.ObjectNew, q)
-}
-
-func (h *nodeEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	h.c.topology.ForgetNode(e.Object.GetName())
-	if h.c.typ.NodeOf != nil {
-		h.enqueueWorkloads(ctx, q)
-	}
-}
-
-func (h *nodeEvents) observeNode(ctx context.Context, before, after client.Object, q queue) {
-	now, whole := after.(*corev1.Node)
-	if h.c.typ.NodeOf == nil || !whole {
-		h.c.topology.ObserveLabels(after.GetName(), after.GetLabels())
-		return
-	}
-	h.c.topology.ObserveNode(now)
-	if was, ok := before.(*corev1.Node); !ok || nodefit.NodeChanged(was, now) {
-		h.enqueueWorkloads(ctx, q)
-	}
-}
-
-func (h *nodeEvents) enqueueWorkloads(ctx context.Context, q queue) {
-	for _, request := range h.c.allRequests(ctx, nil) {
-		q.Add(request)
-	}
-}
-
-func (h *nodeEvents) Generic(context.Context, event.GenericEvent, queue) {}

@@ -56,7 +56,7 @@ func testRound(e *engine.Engine, pods, updated int, change func(*Facts, []*corev
 	now := time.Unix(1000000, 0)
 	topology := facts.NewTopology()
 	for _, z := range []string{"a", "b"} {
-		topology.ObserveLabels("node-"+z, map[string]string{corev1.LabelTopologyZone: z})
+		topology.ObserveNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + z, Labels: map[string]string{corev1.LabelTopologyZone: z}}})
 	}
 	kind := &plainKind{}
 	c := New(kind, reconcile.Deps{Engine: e})

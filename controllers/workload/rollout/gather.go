@@ -57,7 +57,7 @@ func (c *Controller) beginRound(ctx context.Context, workload client.Object, m *
 			return r, nil, err
 		}
 		guest.ResolvePodCounts(workload, &r.Spec, active)
-		if r.unknown, err = r.readNamespaces(ctx, active); err != nil {
+		if err := r.readNamespaces(ctx, active); err != nil {
 			return r, nil, err
 		}
 	}

@@ -234,6 +234,11 @@ func newInterceptedCluster(t *testing.T, kind Kind, bundles bundle.Set, requests
 	}
 	k := &kindCluster{t: t, api: b.Build(), now: time.Unix(1_000_000, 0), key: client.ObjectKeyFromObject(objects[0])}
 	k.c = New(kind, reconcile.Deps{Client: k.api, Live: k.api, Events: record.NewFakeRecorder(1000), Engine: e, Now: func() time.Time { return k.now }}, WithParallelWrites(1))
+	if kind, ok := kind.(*nodeKind); ok {
+		for _, name := range kind.nodes {
+			k.c.NodeEvents().Create(t.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}, &countingQueue{})
+		}
+	}
 	return k
 }
 

@@ -57,8 +57,7 @@ func guests(t *testing.T, e *engine.Engine, strategy points.Strategy, namespaces
 		Subject: subject, Templates: &PodTemplates{History: revision.History{Current: revisionOf("web-old"), Update: revisionOf("web-new")}},
 	}
 	r := &Round{c: c, Workload: set, Now: f.Now, memory: c.memoryOf(set)}
-	var err error
-	if r.unknown, err = r.readNamespaces(t.Context(), pods); err != nil {
+	if err := r.readNamespaces(t.Context(), pods); err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(pods, c.comparePods)

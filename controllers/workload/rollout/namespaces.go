@@ -9,9 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/regatta-sh/regatta/controllers/workload/disruption"
+	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision"
-	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // readNamespace adds the labels of the namespace of a workload to the facts.
@@ -22,15 +23,15 @@ func (r *Round) readNamespace(ctx context.Context, f *Facts) error {
 	return err
 }
 
-// readNamespaces adds the labels of namespaces to the facts of the pods of a cluster-scoped workload.
-// It returns the missing fact of each namespace whose labels cannot be facts.
-func (r *Round) readNamespaces(ctx context.Context, pods []*corev1.Pod) (missing map[string]decision.MissingFact, err error) {
+// readNamespaces adds the labels of namespaces to the facts of the pods of a cluster-scoped workload, or why they are
+// missing.
+func (r *Round) readNamespaces(ctx context.Context, pods []*corev1.Pod) error {
 	all, missing, err := r.namespaceLabels(ctx, pods)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.memory.facts.ObserveNamespaces(all)
-	return missing, nil
+	r.memory.facts.ObserveNamespaces(all, missing)
+	return nil
 }
 
 // namespaceLabels reads the labels of the namespaces of pods, and returns the missing fact of each namespace
@@ -56,24 +57,14 @@ func (r *Round) namespaceLabels(ctx context.Context, pods []*corev1.Pod) (labels
 	return labels, missing, nil
 }
 
-// holdUnknown returns the hold of a pod some fact of which is missing. A rule that reads the fact could hold the pod.
-// It returns nil if no fact is missing, or if no rule of users could hold the pod.
-func (r *Round) holdUnknown(subject decision.Subject, pod *corev1.Pod, missing decision.MissingFact) *decision.Hold {
-	if missing.Reason == "" || !r.lookedAt(subject) {
-		return nil
-	}
-	if missing.Reason != namespaces.TooLongReason { // an event tells of other labels
+// holdOfMissingFact returns the hold of a pod some fact of which is missing, if a rule of users could hold the pod, and has the
+// pod evaluated again.
+func (r *Round) holdOfMissingFact(subject decision.Subject, p *facts.Pod) *decision.Hold {
+	h := disruption.HoldOfMissingFact(r.c.Engine, subject, p)
+	if h != nil && h.Reason != namespaces.TooLongReason { // an event tells of other labels
 		r.RequeueAfter(undecidedAgain)
 	}
-	h := decision.Hold{Rule: decision.RuleEngine, Reason: missing.Reason, Message: missing.Message}
-	h = h.OfPod(pod.Namespace, pod.Name)
-	return &h
-}
-
-// lookedAt reports whether rules of users evaluate the pods of a workload one by one.
-func (r *Round) lookedAt(subject decision.Subject) bool {
-	s := r.c.Engine.ActiveSnapshot()
-	return s.IsPointExtended(points.RankPoint().Name, subject) || s.IsPointReplaced(points.RankPoint().Name, subject) || s.IsPointDefined(points.RowsPoint().Name, subject)
+	return h
 }
 
 // nameOf returns the name of a pod for messages: with its namespace if the workload has none.

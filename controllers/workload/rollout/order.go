@@ -102,7 +102,7 @@ func (r *Round) orderCandidates(ctx context.Context, f *Facts, plan points.PlanO
 	for _, i := range waiting {
 		p := f.Pods[i]
 		c := selection.Candidate{Pod: p.Key(), Available: f.IsSteady(p), Groups: groupsOf(p)}
-		c.Hold = r.holdUnknown(f.Subject, p.Pod, r.unknown[p.Namespace])
+		c.Hold = r.holdOfMissingFact(f.Subject, p)
 		if holds := places.PodHolds(i); len(holds) > 0 {
 			c.Hold = &holds[0]
 			r.requeueForHold(holds[0])

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,19 +31,13 @@ func (r *Round) MayDisrupt(ctx context.Context, f *Facts, pods []*corev1.Pod) di
 		}
 	}
 	a := disruption.EvaluatePods(ctx, r.c.Engine, disruption.Request{
-		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology, NamespaceLabels: labels,
+		Subject: f.Subject, Workload: f.WorkloadFacts(), Now: f.Now, Strategy: strategy, Pods: pods, Topology: r.c.topology,
+		NamespaceLabels: labels, UnknownNamespaces: unknown,
 		Revisions: points.Revisions{Current: f.Templates.CurrentRevision(), Update: f.Templates.UpdateRevision()},
 	})
 	for _, rec := range a.Records {
 		r.RecordDecision(rec)
 	}
 	r.RequeueAfter(a.Again)
-	a.Allowed = slices.DeleteFunc(a.Allowed, func(p *corev1.Pod) bool {
-		h := r.holdUnknown(f.Subject, p, unknown[p.Namespace])
-		if h != nil {
-			a.Held[p.UID] = *h
-		}
-		return h != nil
-	})
 	return a
 }

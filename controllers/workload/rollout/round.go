@@ -35,8 +35,6 @@ type Round struct {
 	journal []decision.Record
 	beside  *Decisions // of WriteBeside
 	spared  keptPods   // of WriteBeside
-	// unknown has the missing facts of namespaces whose labels are not available to policies: the pods in them are held.
-	unknown map[string]decision.MissingFact
 	// scaleHolds are the holds of rollout/scale that come from users.
 	scaleHolds []decision.Hold
 	// surgeFreed is the reason why the pods that the update creates were held until this round, if this round reports that no policy holds the

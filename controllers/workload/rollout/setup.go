@@ -43,12 +43,8 @@ func OwnerUID(o client.Object) []string {
 func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	b := c.NewController(mgr, strings.ToLower(c.typ.Kind)+"-controller", c.allRequests).
 		For(c.typ.New(), builder.WithPredicates(reconcile.UserChanges())).
-		Watches(&corev1.Pod{}, c.PodEvents())
-	if c.typ.NodeOf != nil {
-		b = b.Watches(&corev1.Node{}, c.NodeEvents())
-	} else {
-		b = b.WatchesMetadata(&corev1.Node{}, c.NodeEvents())
-	}
+		Watches(&corev1.Pod{}, c.PodEvents()).
+		Watches(&corev1.Node{}, c.NodeEvents())
 	if c.ownsPods() { // the labels of its namespace are facts of the workload
 		b = namespaces.WatchLabels(b, c.allRequests)
 	}

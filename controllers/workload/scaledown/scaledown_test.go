@@ -30,7 +30,7 @@ type victim struct {
 func cluster() *facts.Topology {
 	t := facts.NewTopology()
 	for i := range 8 {
-		t.ObserveLabels(fmt.Sprint("n", i), map[string]string{
+		t.AssumePlace(fmt.Sprint("n", i), map[string]string{
 			corev1.LabelTopologyZone: fmt.Sprint("z", i/2), corev1.LabelTopologyRegion: "r", "rack": fmt.Sprint("k", i),
 		})
 	}

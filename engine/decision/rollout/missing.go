@@ -2,19 +2,39 @@
 
 package rollout
 
-import "github.com/regatta-sh/regatta/engine/decision"
+import (
+	"slices"
+
+	"github.com/regatta-sh/regatta/engine/decision"
+)
 
 // ListMissingFacts implements decision.InputWithMissingFacts.
 func (in PlanInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }
 
-// ListMissingFacts implements decision.InputWithMissingFacts.
+// ListMissingFacts implements decision.InputWithMissingFacts. Facts of single pods are not among them: pods are
+// independent of one another here, so the caller holds each pod that has missing facts, and the others are decided.
 func (in RankInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }
 
-// ListMissingFacts implements decision.InputWithMissingFacts.
-func (in RowsInput) ListMissingFacts() []decision.MissingFact { return in.Plan.Workload.MissingFacts }
+// ListMissingFacts implements decision.InputWithMissingFacts. They include those of the pods, which are ordered together.
+func (in RowsInput) ListMissingFacts() []decision.MissingFact {
+	missing := slices.Clip(in.Plan.Workload.MissingFacts)
+	for i := range in.Rows {
+		missing = append(missing, in.Rows[i].MissingFacts...)
+	}
+	return missing
+}
 
-// ListMissingFacts implements decision.InputWithMissingFacts.
-func (in ScaleInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }
+// ListMissingFacts implements decision.InputWithMissingFacts. They include those of the pods, which are chosen from together.
+func (in ScaleInput) ListMissingFacts() []decision.MissingFact {
+	missing := slices.Clip(in.Workload.MissingFacts)
+	for i := range in.Preparing {
+		missing = append(missing, in.Preparing[i].MissingFacts...)
+	}
+	for i := range in.Pods {
+		missing = append(missing, in.Pods[i].MissingFacts...)
+	}
+	return missing
+}
 
 // ListMissingFacts implements decision.InputWithMissingFacts.
 func (in ChangeInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }

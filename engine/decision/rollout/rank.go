@@ -39,8 +39,10 @@ type PodFacts struct {
 	Ordinal *int `json:"ordinal,omitempty"`
 	// Node it is on, or is to be on.
 	Node string `json:"node,omitempty"`
-	// OnNode is what is known of that node, of kinds that have a pod on each node.
+	// OnNode is what is known of that node; there is none before the pod has a node.
 	OnNode *NodeFacts `json:"onNode,omitempty"`
+	// MissingFacts are the facts of this pod that could not be read, such as those of its node.
+	MissingFacts []decision.MissingFact `json:"missingFacts,omitempty"`
 	// Pulls are the images of the update revision that are pulled ahead on that node and that
 	// it does not have yet; there are none once it has them all, or nothing is pulled ahead.
 	Pulls []ImagePull `json:"pulls,omitempty"`
@@ -78,8 +80,11 @@ type PodFacts struct {
 
 // NodeFacts are the facts of a node that the place of its pod depends on.
 type NodeFacts struct {
-	// Labels of the node; there are none if it has none, or is gone.
+	// Labels of the node, for kinds that have a pod on each node. For other kinds there are none, since
+	// a label would be in the facts of each pod on the node.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Created is when the node was created, in seconds since 1970; 2^53-1 where the object has no time.
+	Created int64 `json:"created,omitempty"`
 	// Unschedulable is true while the node is cordoned.
 	Unschedulable bool `json:"unschedulable,omitempty"`
 	// Conditions are the types of those that are True, such as Ready or MemoryPressure.
@@ -145,7 +150,7 @@ func strategyOrder(in RankInput) RankOutput {
 	}
 	before := 0
 	switch {
-	case len(in.Pods) > 0 && in.Pods[0].OnNode != nil:
+	case in.Workload.Kind == "DaemonSet":
 		return nodeOrder(in)
 	case len(in.Strategy.Weights) > 0:
 		before, out.Descending = 1, []int{0}

@@ -1,8 +1,8 @@
 # METADATA
 # title: Healthy nodes only
 # description: |
-#   The pod of a DaemonSet is left alone while its node is cordoned or under pressure:
-#   someone works on the node, or a new image might be what it has no room for.
+#   A pod is left alone while its node is cordoned or under pressure: someone works on
+#   the node, or a new image might be what it has no room for.
 package extend.rollout.healthy_nodes_only
 
 import future.keywords.not
