@@ -98,7 +98,7 @@ func TestExamplesDecideTogether(t *testing.T) {
 	t.Run("gold is ranked last and, by rows, waits", func(t *testing.T) {
 		pods := []rollout.PodFacts{{Name: "web-a", Labels: map[string]string{"tier": "gold"}}, {Name: "web-b"}}
 		ranked, record := engine.Decide(t.Context(), e, rollout.RankPoint(), web, rollout.RankInput{Pods: pods})
-		if diff := cmp.Diff([][]float64{{0, 0, 0, 1}, {0, 0, 0, 0}}, ranked.Lead); diff != "" {
+		if diff := cmp.Diff([][]float64{{0, 0, 0, 1, 0}, {0, 0, 0, 0, 0}}, ranked.Lead); diff != "" {
 			t.Errorf("lead is %s: want (-), got (+):\n%s", record.Error, diff)
 		}
 		rows, record := engine.Decide(t.Context(), e, rollout.RowsPoint(), web, rollout.RowsInput{Plan: rollout.PlanInput{Update: 2}, Rows: pods})

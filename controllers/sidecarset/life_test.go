@@ -84,7 +84,7 @@ func (l *life) restart() {
 	l.start(l.judged)
 	for _, zone := range []string{"a", "b"} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
-		l.c.NodeEvents().Create(l.t.Context(), event.CreateEvent{Object: node}, &nowhere{})
+		l.c.NodeEvents().Create(l.t.Context(), event.CreateEvent{Object: node, IsInInitialList: true}, &nowhere{})
 	}
 	l.story = append(l.story, "the controller starts")
 }

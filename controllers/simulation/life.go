@@ -180,7 +180,7 @@ func (l *Harness) RestartController() {
 		}
 	} else {
 		for _, n := range c.nodes { // controllers of all kinds read the places of nodes
-			l.controller.NodeEvents().Create(context.Background(), event.CreateEvent{Object: n}, &c.queue)
+			l.controller.NodeEvents().Create(context.Background(), event.CreateEvent{Object: n, IsInInitialList: true}, &c.queue)
 		}
 	}
 	c.queue.dirty = true

@@ -122,7 +122,7 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		s.reportProgress()
 	}
 	for _, n := range f.Nodes {
-		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n}, &s.cluster.queue)
+		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n, IsInInitialList: true}, &s.cluster.queue)
 	}
 	return s, nil
 }
