@@ -115,6 +115,9 @@ func (m *fakeNodes) syncPods(ctx context.Context) (did bool, next time.Time, err
 	return did, next, nil
 }
 
+// unnamedNode is the node of pods for which the simulation has no other.
+const unnamedNode = "node"
+
 // schedulePod binds a pod to the node that it requires, or else to the node with the most room
 // left.
 func (m *fakeNodes) schedulePod(p *corev1.Pod) {
@@ -131,9 +134,9 @@ func (m *fakeNodes) schedulePod(p *corev1.Pod) {
 	for _, o := range m.c.podsByName() {
 		have[o.(*corev1.Pod).Spec.NodeName]++
 	}
-	best, most := "node", 0
+	best, most := unnamedNode, 0
 	for i, n := range m.c.nodes {
-		if left := m.room[n.Name] - have[n.Name]; !n.Spec.Unschedulable && (i == 0 || best == "node" || left > most) {
+		if left := m.room[n.Name] - have[n.Name]; !n.Spec.Unschedulable && (i == 0 || best == unnamedNode || left > most) {
 			best, most = n.Name, left
 		}
 	}

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
@@ -121,10 +123,34 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		s.judge.checkWrite(before, was, now)
 		s.reportProgress()
 	}
-	for _, n := range f.Nodes {
+	for _, n := range append(slices.Clip(f.Nodes), assumeNodes(f, s.now)...) {
 		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n, IsInInitialList: true}, &s.cluster.queue)
 	}
 	return s, nil
+}
+
+// assumeNodes returns the nodes that a state does not have and that its pods are on or are to be on. Each counts as ready, and as created
+// when the simulation begins.
+func assumeNodes(f ClusterState, begin time.Time) (out []*corev1.Node) {
+	known := map[string]bool{"": true}
+	for _, n := range f.Nodes {
+		known[n.Name] = true
+	}
+	names := []string{unnamedNode}
+	for _, p := range f.Pods {
+		names = append(names, p.Spec.NodeName)
+	}
+	for _, name := range names {
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		out = append(out, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(begin)},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		})
+	}
+	return out
 }
 
 // CompiledPolicies returns the policies of the simulation, for WithCompiled.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
@@ -80,6 +81,7 @@ func newWorld(t *testing.T, e *engine.Engine, g Gates, objects ...client.Object)
 	}).Build()
 	w.r = rollout.New(New(g), reconcile.Deps{Client: w.c, Live: w.c, Events: w.events, Engine: e, Now: func() time.Time { return w.now }},
 		rollout.WithWindow(inflight.NewFixed(1)))
+	w.r.NodeEvents().Create(t.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, IsInInitialList: true}, nil)
 	return w
 }
 

@@ -182,8 +182,12 @@ func TestStuckPodsAreHeld(t *testing.T) {
 			if err := w.api.Status().Update(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}}); err != nil {
-				t.Fatal(err)
+			for _, node := range []*corev1.Node{
+				{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}},
+			} {
+				if err := w.api.Create(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for i := range 2 {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -41,7 +41,7 @@ func (r objectReader) readFleet(ctx context.Context, namespace string) ([]*unstr
 	nodes, err := r.listAll(ctx, corev1.SchemeGroupVersion.WithResource("nodes"), "")
 	switch {
 	case apierrors.IsForbidden(err):
-		fmt.Fprintln(r.notes, "warning: you may not list nodes, so the preview knows no zones")
+		fmt.Fprintln(r.notes, "warning: you may not list nodes, so the preview knows no zones, and each node counts as ready and as new")
 	case err != nil:
 		return nil, err
 	}

@@ -316,7 +316,7 @@ func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []st
 		notes = append(notes, "the fleet has no ControllerRevisions of "+w.GetName()+", so nothing is known of what its pods were made from, and none can be updated in place: dump pods,nodes,controllerrevisions")
 	}
 	if len(f.Nodes) == 0 {
-		notes = append(notes, "the fleet has no nodes, so no pod is in any zone: dump pods,nodes,controllerrevisions")
+		notes = append(notes, "the fleet has no nodes, so no pod is in any zone, and each node counts as ready and as new: dump pods,nodes,controllerrevisions")
 	}
 	return f, notes, s.updateImages(w)
 }
