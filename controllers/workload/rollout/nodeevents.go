@@ -16,6 +16,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // NodeEvents handles events of nodes: it records what policies read of them, and enqueues the workloads that a change
@@ -75,7 +76,7 @@ func (h *nodeEvents) enqueueAll(ctx context.Context, q queue) {
 	}
 }
 
-// enqueueWorkloadsOn enqueues the workloads that have a pod on a node, if rules of users evaluate their pods one by one.
+// enqueueWorkloadsOn enqueues the workloads that have a pod on a node, if rules of users may read its facts.
 func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queue) {
 	pods := &corev1.PodList{}
 	if err := h.c.Client.List(ctx, pods, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
@@ -88,13 +89,17 @@ func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queu
 		for _, workload := range h.c.podWorkloads(ctx, &pods.Items[i]) {
 			request := reconcile.Request{NamespacedName: workload.NamespacedName}
 			if _, known := decided[request]; !known {
-				decided[request] = disruption.AreSinglePodsDecided(h.c.Engine, decision.Subject{
-					Group: h.c.typ.Group, Kind: h.c.typ.Kind, Namespace: workload.Namespace, Name: workload.Name, UID: string(workload.UID),
-				})
+				decided[request] = h.mayReadNodes(workload)
 			}
 			if decided[request] {
 				q.Add(request)
 			}
 		}
 	}
+}
+
+// mayReadNodes reports whether rules of users see the pods of a workload, and so the nodes of these.
+func (h *nodeEvents) mayReadNodes(workload Reference) bool {
+	subject := decision.Subject{Group: h.c.typ.Group, Kind: h.c.typ.Kind, Namespace: workload.Namespace, Name: workload.Name, UID: string(workload.UID)}
+	return disruption.AreSinglePodsDecided(h.c.Engine, subject) || h.c.Engine.ActiveSnapshot().IsPointReplaced(points.ScalePoint().Name, subject)
 }

@@ -112,6 +112,7 @@ rank := {pod.name: 1 | some pod in input.pods; input.workload.namespace == "shop
 		{"another condition", inShop, false, update(notReady), "shop/web"},
 		{"a heartbeat", inShop, false, update(heartbeat), ""},
 		{"a label, which is no fact of this kind", inShop, false, update(node(func(n *corev1.Node) { n.Labels = map[string]string{"pool": "edge"} })), ""},
+		{"a cordon, and a rule that chooses what a scale-in deletes", "package override.rollout\n\nscale := {\"keys\": []}\n", false, update(cordon), "shop/web"},
 		{"a cordon, and no rule of users", "", false, update(cordon), ""},
 		{"a node that is gone", inShop, false, func(t *testing.T, c *Controller, q *countingQueue) {
 			c.NodeEvents().Delete(t.Context(), event.DeleteEvent{Object: node(nil)}, q)
