@@ -3,9 +3,12 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -36,6 +40,20 @@ type ClusterState struct {
 	// Room is how many pods each node is to have, which decides where new pods are scheduled.
 	// If it is nil, each node is to have as many as it has.
 	Room map[string]int
+}
+
+// AbsentNodes returns the names of the nodes that pods of the state are on, or are to be on, and that the state does not have. A simulation takes
+// each for ready, and for as new as the simulation.
+func (f ClusterState) AbsentNodes() []string {
+	absent := map[string]bool{}
+	for _, p := range f.Pods {
+		absent[cmp.Or(p.Spec.NodeName, nodefit.NodeOf(p))] = true
+	}
+	delete(absent, "")
+	for _, n := range f.Nodes {
+		delete(absent, n.Name)
+	}
+	return slices.Sorted(maps.Keys(absent))
 }
 
 // NewKindFunc makes the adapter of a kind, with the feature gates that are on.

@@ -123,7 +123,7 @@ func New(builtin fs.FS, set bundle.Set, f ClusterState, at time.Time, opts ...Op
 		s.judge.checkWrite(before, was, now)
 		s.reportProgress()
 	}
-	for _, n := range append(slices.Clip(f.Nodes), assumeNodes(f, s.now)...) {
+	for _, n := range slices.Concat(f.Nodes, assumeNodes(f, s.now)) {
 		s.reconciler.NodeEvents().Create(ctx, event.CreateEvent{Object: n, IsInInitialList: true}, &s.cluster.queue)
 	}
 	return s, nil
@@ -136,11 +136,7 @@ func assumeNodes(f ClusterState, begin time.Time) (out []*corev1.Node) {
 	for _, n := range f.Nodes {
 		known[n.Name] = true
 	}
-	names := []string{unnamedNode}
-	for _, p := range f.Pods {
-		names = append(names, p.Spec.NodeName)
-	}
-	for _, name := range names {
+	for _, name := range append([]string{unnamedNode}, f.AbsentNodes()...) {
 		if known[name] {
 			continue
 		}

@@ -116,6 +116,7 @@ func (t *reconcileRound) heldNew(ctx context.Context, p *subsetState, d *kruise.
 		return nil, err
 	}
 	pod := &corev1.Pod{ObjectMeta: pods.ObjectMeta, Spec: pods.Spec}
+	pod.Spec.NodeName = "" // a template may name a node, which the place below is not of
 	pod.Namespace, pod.Name, pod.UID = t.d.Namespace, fmt.Sprintf("%s-%s-", t.d.Name, p.Name), "new"
 	for _, place := range placesOf(p.Subset) {
 		topology := facts.NewTopology()

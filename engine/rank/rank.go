@@ -71,7 +71,7 @@ const maxBatch = 2000
 // one decision ranks all pods, so that a round ends however often policies change.
 const maxRestarts = 2
 
-// RankPods gives each pod its place. The policies rank pods without a remembered place, at most 2,000 in a decision. Nothing is
+// RankPods gives each pod its place. A pod that has missing facts is ranked without them, so the caller must hold it. The policies rank pods without a remembered place, at most 2,000 in a decision. Nothing is
 // decided or allocated for a pod that did not change.
 func (r *Ranker) RankPods(ctx context.Context, subject decision.Subject, w points.Workload, s points.Strategy, pods Pods) Order {
 	m := r.workloadMemo(w.UID)
@@ -162,11 +162,13 @@ func (r *Ranker) useFallback(q *question, o *Order, out points.RankOutput, some 
 	}
 }
 
+// inputFor returns the question about some pods. Facts of single pods that are missing are not in it: the caller of RankPods holds
+// these pods, and the others are to be ranked.
 func (q *question) inputFor(which []int) points.RankInput {
 	in := q.in
 	in.Pods = make([]points.PodFacts, len(which))
 	for n, i := range which {
-		in.Pods[n] = q.pods.PodFacts(i)
+		in.Pods[n] = points.HidePodMissingFacts(q.pods.PodFacts(i))
 	}
 	return in
 }

@@ -109,7 +109,7 @@ func EvaluatePods(ctx context.Context, e *engine.Engine, q Request) Result {
 	}
 	ranks := points.RankInput{Workload: in.Workload, Strategy: in.Strategy}
 	for _, p := range pods {
-		ranks.Pods = append(ranks.Pods, p.Facts)
+		ranks.Pods = append(ranks.Pods, points.HidePodMissingFacts(p.Facts)) // they are held below
 	}
 	order, rec := engine.Decide(ctx, e, points.RankPoint(), q.Subject, ranks)
 	a.recordDecision(rec, q.Now, order.Holds)

@@ -12,7 +12,7 @@ import (
 // HoldOfMissingFact returns the hold of a pod some fact of which is missing. A rule that reads the fact could hold the pod.
 // It returns nil if no fact is missing, or if no rule of users could hold the pod.
 func HoldOfMissingFact(e *engine.Engine, subject decision.Subject, p *facts.Pod) *decision.Hold {
-	if len(p.Facts.MissingFacts) == 0 || !AreSinglePodsDecided(e, subject) {
+	if len(p.Facts.MissingFacts) == 0 || !mayHoldSinglePods(e, subject) {
 		return nil
 	}
 	missing := p.Facts.MissingFacts[0]
@@ -20,8 +20,15 @@ func HoldOfMissingFact(e *engine.Engine, subject decision.Subject, p *facts.Pod)
 	return &h
 }
 
-// AreSinglePodsDecided reports whether rules of users evaluate the pods of a workload one by one.
-func AreSinglePodsDecided(e *engine.Engine, subject decision.Subject) bool {
+// MayReadNodes reports whether rules of users see the pods of a workload, and with them the nodes: a change of a node may change what
+// they say.
+func MayReadNodes(e *engine.Engine, subject decision.Subject) bool {
+	s, scale := e.ActiveSnapshot(), points.ScalePoint().Name
+	return mayHoldSinglePods(e, subject) || s.IsPointExtended(scale, subject) || s.IsPointReplaced(scale, subject)
+}
+
+// mayHoldSinglePods reports whether rules of users take part in decisions that may hold a pod of a workload and not another one.
+func mayHoldSinglePods(e *engine.Engine, subject decision.Subject) bool {
 	s, rank := e.ActiveSnapshot(), points.RankPoint().Name
 	return s.IsPointExtended(rank, subject) || s.IsPointReplaced(rank, subject) || s.IsPointDefined(points.RowsPoint().Name, subject)
 }

@@ -234,6 +234,9 @@ func (s *Set) Update(pods []*corev1.Pod, terms Terms, topology *Topology, update
 		in := s.namespaces[pod.Namespace]
 		if e == nil || e.in != in || e.pod.ResourceVersion != pod.ResourceVersion || e.pod.updated != isUpdated || e.pod.Facts.OnNode != topology.NodeFacts(e.pod.Facts.Node) {
 			p := s.buildPod(pod, isUpdated, terms, topology)
+			if e != nil && p.Facts.OnNode == nil && e.pod.Facts.Node == p.Facts.Node { // a node that is gone stays where it was
+				p.Facts.Zone, p.Facts.Region = e.pod.Facts.Zone, e.pod.Facts.Region
+			}
 			p.Hash = rank.HashFacts(s.seed, &p.Facts)
 			e = &entry{pod: p, in: in}
 			s.pods[pod.UID] = e

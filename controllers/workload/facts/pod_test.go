@@ -312,6 +312,13 @@ func TestFactsOfTheNodeOfAnyPod(t *testing.T) {
 	if diff := cmp.Diff(&rollout.NodeFacts{Unschedulable: true, Created: rollout.MaxTime}, got[0].Facts.OnNode); diff != "" {
 		t.Error(diff)
 	}
+	topology.ObserveNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}})
+	s, none := NewSet(), func(*corev1.Pod) bool { return false }
+	s.Update([]*corev1.Pod{scheduled}, Terms{}, topology, none)
+	topology.ForgetNode("n1")
+	if gone := s.Update([]*corev1.Pod{scheduled}, Terms{}, topology, none)[0]; gone.Facts.Zone != "z" || len(gone.Facts.MissingFacts) != 1 {
+		t.Errorf("the pod of a node that is gone is in zone %q, missing %v", gone.Facts.Zone, gone.Facts.MissingFacts)
+	}
 	if got[1].Facts.OnNode != nil || got[1].Facts.MissingFacts != nil {
 		t.Errorf("a pod without a node has the facts %+v of one, missing %v", got[1].Facts.OnNode, got[1].Facts.MissingFacts)
 	}

@@ -112,7 +112,7 @@ func (t *Topology) NodeFacts(name string) *rollout.NodeFacts {
 	return t.nodes[name]
 }
 
-// ForgetNode drops a node. Pods on it keep their place until they are deleted.
+// ForgetNode drops a node. A Set keeps the place of the pods on it that it knows.
 func (t *Topology) ForgetNode(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,6 +128,6 @@ const NodeUnknownReason = "NodeUnknown"
 func missingNode(name string) decision.MissingFact {
 	return decision.MissingFact{
 		Fact: "pods[].onNode", Reason: NodeUnknownReason,
-		Message: fmt.Sprintf("The node %s of this pod is not known yet, or it is gone, and a policy could look at it. The pod is held until the node is known.", name),
+		Message: fmt.Sprintf("The node %s is not known: it is new, or it is gone. Rules could look at it, so its pods are held. If it is gone, the garbage collection of pods deletes them.", name),
 	}
 }

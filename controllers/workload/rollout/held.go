@@ -64,11 +64,11 @@ func (r *Round) UpdateHold(ctx context.Context, f *Facts, creates int, surge boo
 func (r *Round) countHeld(ctx context.Context, f *Facts, plan points.PlanOutput, in points.PlanInput, out *UpdateHold) {
 	order := r.orderCandidates(ctx, f, plan, in, f.IsCandidate)
 	for _, c := range order.candidates {
-		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine { // no answer for any of them
+		p := order.pods[c.Pod]
+		if c.Hold != nil && c.Hold.Rule == decision.RuleEngine && len(p.Facts.MissingFacts) == 0 { // no answer for any of them
 			*out = UpdateHold{Whole: true, Current: !f.IsRollback()}
 			return
 		}
-		p := order.pods[c.Pod]
 		held := c.Hold != nil && c.Hold.Rule != string(points.ChangePoint().Name) || slices.ContainsFunc(plan.Holds, func(h decision.Hold) bool { return holdMatchesPod(h, p) })
 		incrementIf(&out.Movable, !held)
 		incrementIf(&out.Held, held)
@@ -89,7 +89,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 	if !out.Current {
 		question := points.RankInput{Workload: in.Workload, Strategy: in.Strategy}
 		for _, p := range known {
-			question.Pods = append(question.Pods, p.Facts)
+			question.Pods = append(question.Pods, points.HidePodMissingFacts(p.Facts)) // they are held below
 		}
 		order, rec := engine.Decide(ctx, r.c.Engine, points.RankPoint(), f.Subject, question)
 		if rec.Outcome != decision.Decided {
@@ -98,7 +98,7 @@ func (r *Round) askAboutMissing(ctx context.Context, f *Facts, plan points.PlanO
 		holds = append(slices.Clone(holds), order.Holds...)
 	}
 	for i, p := range known {
-		out.Missing[i] = out.Current || slices.ContainsFunc(holds, func(h decision.Hold) bool {
+		out.Missing[i] = out.Current || r.holdOfMissingFact(f.Subject, p) != nil || slices.ContainsFunc(holds, func(h decision.Hold) bool {
 			return !byStrategy(h) && h.NewPods != decision.NewPodsUpdate && mayConcern(h, p)
 		})
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/nodefit"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/engine/decision"
-	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 )
 
 // NodeEvents handles events of nodes: it records what policies read of them, and enqueues the workloads that a change
@@ -54,7 +53,7 @@ func (h *nodeEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 		}
 		return
 	}
-	if before, ok := e.ObjectOld.(*corev1.Node); !ok || nodefit.NodeChanged(before, node) {
+	if before, ok := e.ObjectOld.(*corev1.Node); changed || !ok || nodefit.NodeChanged(before, node) {
 		h.enqueueAll(ctx, q)
 	}
 }
@@ -78,6 +77,9 @@ func (h *nodeEvents) enqueueAll(ctx context.Context, q queue) {
 
 // enqueueWorkloadsOn enqueues the workloads that have a pod on a node, if rules of users may read its facts.
 func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queue) {
+	if s := h.c.Engine.ActiveSnapshot(); len(s.UserBundles()) == 0 && len(s.MissingBundles()) == 0 {
+		return // so that the nodes of a zone that fails cost nothing
+	}
 	pods := &corev1.PodList{}
 	if err := h.c.Client.List(ctx, pods, client.MatchingFields{nodes.Index: node}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the pods of a node that has changed; all workloads are reconciled", "node", node)
@@ -89,17 +91,13 @@ func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queu
 		for _, workload := range h.c.podWorkloads(ctx, &pods.Items[i]) {
 			request := reconcile.Request{NamespacedName: workload.NamespacedName}
 			if _, known := decided[request]; !known {
-				decided[request] = h.mayReadNodes(workload)
+				decided[request] = disruption.MayReadNodes(h.c.Engine, decision.Subject{
+					Group: h.c.typ.Group, Kind: h.c.typ.Kind, Namespace: workload.Namespace, Name: workload.Name, UID: string(workload.UID),
+				})
 			}
 			if decided[request] {
 				q.Add(request)
 			}
 		}
 	}
-}
-
-// mayReadNodes reports whether rules of users see the pods of a workload, and so the nodes of these.
-func (h *nodeEvents) mayReadNodes(workload Reference) bool {
-	subject := decision.Subject{Group: h.c.typ.Group, Kind: h.c.typ.Kind, Namespace: workload.Namespace, Name: workload.Name, UID: string(workload.UID)}
-	return disruption.AreSinglePodsDecided(h.c.Engine, subject) || h.c.Engine.ActiveSnapshot().IsPointReplaced(points.ScalePoint().Name, subject)
 }

@@ -6,16 +6,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/disruption"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
+	"github.com/regatta-sh/regatta/engine/decision"
+	points "github.com/regatta-sh/regatta/engine/decision/rollout"
 	"github.com/regatta-sh/regatta/test/apiserver"
 	"github.com/regatta-sh/regatta/test/fakeclient"
 	"github.com/regatta-sh/regatta/test/rules"
@@ -63,6 +68,7 @@ func TestAPodWhoseNodeIsUnknownIsHeld(t *testing.T) {
 		{"a rule, and a node is cordoned", cordoned, cordon, []string{"NodeCordoned"}},
 		{"a rule, and a node is not known", cordoned, forget, []string{facts.NodeUnknownReason}},
 		{"a rule about the whole workload, and a node is not known", "package extend.rollout.x\n\nhold contains {\"reason\": \"R\", \"message\": \"M.\"} if input.workload.name == \"other\"\n", forget, []string{facts.NodeUnknownReason}},
+		{"a rule that orders all candidates, and a node is not known", "package override.rollout\n\nrows := {\"order\": [pod.name | some pod in input.rows]}\n", forget, []string{facts.NodeUnknownReason}},
 		{"no rule, and a node is not known", "", forget, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -70,6 +76,42 @@ func TestAPodWhoseNodeIsUnknownIsHeld(t *testing.T) {
 				t.Errorf("pods are held by %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// A pod whose node is not known counts as held for surge, which replaces the other pods, and new pods get the revision that they would
+// have anyway. A pod that is to be created on such a node gets the current revision.
+func TestSurgeGoesOnBesidePodsWhoseNodesAreUnknown(t *testing.T) {
+	r, f := testRound(rules.Engine(t, cordoned), 4, 0, func(f *Facts, _ []*corev1.Pod) { f.Strategy.MaxUnavailable = 4 })
+	r.c.topology.ForgetNode("node-b")
+	f = r.completeFacts(f, podsOf(f))
+	missing := func(node string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-on-" + node}, Spec: corev1.PodSpec{NodeName: node}}
+	}
+	got := r.UpdateHold(t.Context(), f, 2, true, missing("node-a"), missing("node-b"), missing(""))
+	if got.Whole || got.Current || got.Movable != 2 || got.Held != 2 || !slices.Equal(got.Missing, []bool{false, true, false}) {
+		t.Errorf("the holds of the update are %+v", got)
+	}
+}
+
+// Pods that other controllers disrupt are held in the same way, and asked about again, since a change of their nodes may start no round.
+func TestDisruptionsWaitForNodesThatAreUnknown(t *testing.T) {
+	e := rules.Engine(t, cordoned)
+	pod := func(name, node string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node}}
+	}
+	pods := []*corev1.Pod{pod("web-0", "n0"), pod("web-1", "n1"), pod("web-2", "")}
+	reader := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}).Build()
+	topology, err := disruption.ReadNodes(t.Context(), reader, pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := disruption.EvaluatePods(t.Context(), e, disruption.Request{
+		Subject: decision.Subject{Kind: "UnitedDeployment", Namespace: "shop", Name: "web", UID: "u"}, Workload: points.Workload{Kind: "UnitedDeployment", Namespace: "shop", Name: "web", UID: "u"},
+		Strategy: points.Strategy{Type: "RollingUpdate", Policy: "ReCreate", MaxUnavailable: 3, ScaleMaxUnavailable: 3}, Pods: pods, Topology: topology,
+	})
+	if len(got.Allowed) != 2 || got.Held["web-1"].Reason != facts.NodeUnknownReason || got.Again <= 0 {
+		t.Errorf("allowed are %d pods, web-1 is held by %q, and the answer is asked for again in %s", len(got.Allowed), got.Held["web-1"].Reason, got.Again)
 	}
 }
 
@@ -153,5 +195,20 @@ rank := {pod.name: 1 | some pod in input.pods; input.workload.namespace == "shop
 				t.Errorf("enqueued are %v, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A node that is deleted and made again under its name, while the watch was away, is another node.
+func TestANodeThatIsMadeAgainWakesDaemonSets(t *testing.T) {
+	kind := &nodeKind{nodes: []string{"n1"}, of: func(p *corev1.Pod) string { return p.Spec.NodeName }}
+	k := newKindCluster(t, kind, nil, logSet())
+	node := func(created int64) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: metav1.NewTime(time.Unix(created, 0))}}
+	}
+	q := &countingQueue{}
+	k.c.NodeEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: node(4), ObjectNew: node(5)}, q)
+	k.c.NodeEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: node(5), ObjectNew: node(5)}, q)
+	if len(q.added) != 1 {
+		t.Errorf("enqueued are %v, want the DaemonSet once", q.added)
 	}
 }

@@ -138,7 +138,8 @@ func (f *Facts) underWayFirst(waiting []int) {
 // is held; a name that is no candidate is ignored. A name without a namespace means each
 // candidate with that name.
 func (r *Round) evaluateRows(ctx context.Context, f *Facts, in points.PlanInput, o orderedCandidates) []selection.Candidate {
-	question := points.RowsInput{Plan: in, Rows: o.facts}
+	// Pods with missing facts are held already, and the others are decided without them.
+	question := points.RowsInput{Plan: in, Rows: slices.DeleteFunc(slices.Clone(o.facts), func(p points.PodFacts) bool { return len(p.MissingFacts) > 0 })}
 	named := make(map[string][]int, 2*len(o.candidates)) // positions in candidates
 	for i, c := range o.candidates {
 		named[c.Pod.Name] = append(named[c.Pod.Name], i)

@@ -11,9 +11,21 @@ import (
 // ListMissingFacts implements decision.InputWithMissingFacts.
 func (in PlanInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }
 
-// ListMissingFacts implements decision.InputWithMissingFacts. Facts of single pods are not among them: pods are
-// independent of one another here, so the caller holds each pod that has missing facts, and the others are decided.
-func (in RankInput) ListMissingFacts() []decision.MissingFact { return in.Workload.MissingFacts }
+// ListMissingFacts implements decision.InputWithMissingFacts. They include those of the pods. A caller that asks about many
+// pods holds each one that has missing facts itself, and asks with HidePodMissingFacts, so that the other pods are decided.
+func (in RankInput) ListMissingFacts() []decision.MissingFact {
+	missing := slices.Clip(in.Workload.MissingFacts)
+	for i := range in.Pods {
+		missing = append(missing, in.Pods[i].MissingFacts...)
+	}
+	return missing
+}
+
+// HidePodMissingFacts returns the facts of a pod as if none were missing. The caller must hold the pod if one is.
+func HidePodMissingFacts(p PodFacts) PodFacts {
+	p.MissingFacts = nil
+	return p
+}
 
 // ListMissingFacts implements decision.InputWithMissingFacts. They include those of the pods, which are ordered together.
 func (in RowsInput) ListMissingFacts() []decision.MissingFact {

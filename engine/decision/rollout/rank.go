@@ -39,7 +39,7 @@ type PodFacts struct {
 	Ordinal *int `json:"ordinal,omitempty"`
 	// Node it is on, or is to be on.
 	Node string `json:"node,omitempty"`
-	// OnNode is what is known of that node; there is none before the pod has a node.
+	// OnNode has facts of that node; there are none before the pod has a node, nor while the node is not known.
 	OnNode *NodeFacts `json:"onNode,omitempty"`
 	// MissingFacts are the facts of this pod that could not be read, such as those of its node.
 	MissingFacts []decision.MissingFact `json:"missingFacts,omitempty"`

@@ -12,7 +12,7 @@ import future.keywords.not
 # title: The youngest node first
 # description: |
 #   The lower goes first, so the time of creation is negated. A pod that has no node yet
-#   is not named: it has 0, and goes last.
+#   is not named: it has 0, and goes last, where the default order would have it first.
 # labels:
 #   id: young-nodes-first.rank
 rank := {pod.namespacedName: place |

@@ -315,8 +315,10 @@ func (s Source) fleetFromDump(w workload, d dump) (simulation.ClusterState, []st
 	if len(f.Revisions) == 0 {
 		notes = append(notes, "the fleet has no ControllerRevisions of "+w.GetName()+", so nothing is known of what its pods were made from, and none can be updated in place: dump pods,nodes,controllerrevisions")
 	}
-	if len(f.Nodes) == 0 {
+	if absent := f.AbsentNodes(); len(f.Nodes) == 0 {
 		notes = append(notes, "the fleet has no nodes, so no pod is in any zone, and each node counts as ready and as new: dump pods,nodes,controllerrevisions")
+	} else if len(absent) > 0 {
+		notes = append(notes, fmt.Sprintf("the fleet does not have %d nodes that its pods are on, such as %s, so these count as ready and as new: dump pods,nodes,controllerrevisions", len(absent), absent[0]))
 	}
 	return f, notes, s.updateImages(w)
 }
