@@ -133,7 +133,7 @@ func summarizeProgress(set *kruise.CloneSet, s *kruise.CloneSetStatus, now time.
 			view.Deadline, again = "", left
 		}
 	}
-	kstatus.SetConditions(s, kstatus.JudgeRollout(view), set.Generation, now)
+	kstatus.SetConditions(s, kinds.JudgeRollout(view), set.Generation, now)
 	return again
 }
 

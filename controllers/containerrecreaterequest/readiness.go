@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/lifecycle"
@@ -97,9 +96,4 @@ func (r *Reconciler) finalizeRequest(ctx context.Context, request *kruise.Contai
 		return 0, fmt.Errorf("deleting ContainerRecreateRequest %s, whose time is over: %w", client.ObjectKeyFromObject(request), err)
 	}
 	return 0, nil
-}
-
-// removeStalled removes the condition that earlier releases wrote, which did not act on requests yet.
-func removeStalled(s *kruise.ContainerRecreateRequestStatus) {
-	meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
 }

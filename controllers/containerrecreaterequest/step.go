@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,10 +43,21 @@ func isFinished(r *kruise.ContainerRecreateRequest) bool {
 	return true
 }
 
-// reportFailure records in the status of a request that its reconciles fail.
+// reportFailure records in the status of a request that its reconciles fail. After a round that succeeded it brings the conditions of package
+// kstatus up to date with what the node has written.
 func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.ContainerRecreateRequest, cause error) error {
+	if request.Status.Phase == "" { // the schema takes no status without a phase, which its node writes first
+		failure.RecordFailure(r.Events, request, cause)
+		return nil
+	}
 	before := request.DeepCopy()
-	if cause == nil && !failure.ClearCondition(&request.Status) || cause != nil && !failure.SetCondition(&request.Status, cause, request.Generation, r.Now()) {
+	if cause != nil {
+		failure.SetCondition(&request.Status, cause, request.Generation, r.Now())
+	} else {
+		failure.ClearCondition(&request.Status)
+		r.summarizeRequest(request)
+	}
+	if equality.Semantic.DeepEqual(before.Status, request.Status) {
 		return nil
 	}
 	err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -229,7 +241,7 @@ func (r *Reconciler) succeedRequest(ctx context.Context, request *kruise.Contain
 func (r *Reconciler) patchStatus(ctx context.Context, request *kruise.ContainerRecreateRequest, change func(*kruise.ContainerRecreateRequestStatus)) error {
 	before := request.DeepCopy()
 	change(&request.Status)
-	removeStalled(&request.Status)
+	r.summarizeRequest(request)
 	if err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 	}

@@ -33,7 +33,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 	if ru := s.set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Selector != nil {
 		view.Target = min(view.Target, view.Updated+f.CountCandidates())
 	}
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(view), s.set.Generation, f.Now)
+	kstatus.SetConditions(&status, kinds.JudgeRollout(view), s.set.Generation, f.Now)
 	s.tellWaiting(res)
 	return r.WriteStatus(ctx, &status)
 }

@@ -12,12 +12,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -55,10 +57,11 @@ func (r *Reconciler) reconcileNodeImage(ctx context.Context, image *kruise.NodeI
 func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, node *corev1.Node) (time.Duration, error) {
 	before := image.DeepCopy()
 	late, again := r.listOverdue(image, node)
-	served := meta.RemoveStatusCondition(&image.Status.Conditions, gatedkinds.Stalled)
-	if len(late) == 0 && !served {
+	stalled, is := condition.FindCondition(&image.Status, gatedkinds.Stalled)
+	if len(late) == 0 && (!is || stalled.Reason != gatedkinds.FeatureGateOff) {
 		return again, nil
 	}
+	kstatus.SetConditions(&image.Status, tags.SummarizeImages(&image.Status), image.Generation, r.Now())
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	if err := r.Client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return again, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
@@ -70,7 +71,7 @@ func TestANodeImageIsStalledNoMoreOnceItsGateIsOn(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(image)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(image), image); err != nil || len(image.Status.Conditions) > 0 || len(image.Status.ImageStatuses) != 1 {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(image), image); err != nil || len(image.Status.Conditions) != 1 || !meta.IsStatusConditionTrue(image.Status.Conditions, kruise.ConditionReady) || len(image.Status.ImageStatuses) != 1 {
 		t.Errorf("the status is %+v: %v", image.Status, err)
 	}
 }

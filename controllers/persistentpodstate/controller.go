@@ -23,12 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
+	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
@@ -104,9 +105,8 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 // reconcileState brings the remembered states up to date. It returns when to reconcile again; 0 for when
 // something changes.
 func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.PersistentPodState) (time.Duration, error) {
-	next := state.Status.DeepCopy()
+	next, summary := state.Status.DeepCopy(), kstatus.NewReady(kruise.ObservedReason, "The places of the pods are remembered.")
 	next.ObservedGeneration = state.Generation
-	meta.RemoveStatusCondition(&next.Conditions, gatedkinds.Stalled)
 	workload, current, err := r.findTarget(ctx, state)
 	switch {
 	case errors.Is(err, scale.ErrNoScale):
@@ -117,11 +117,13 @@ func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.Persisten
 		return requeue.Soon, nil
 	case workload == nil:
 		next.PodStates = nil
+		summary = kstatus.NewReady(kruise.TargetNotFoundReason, message.Shorten(fmt.Sprintf("There is no %s %s in namespace %s.", state.Spec.TargetReference.Kind, state.Spec.TargetReference.Name, state.Namespace)))
 	default:
 		if next.PodStates, err = r.collectPodStates(ctx, state, workload); err != nil {
 			return 0, err
 		}
 	}
+	kstatus.SetConditions(next, summary, state.Generation, r.Now())
 	if equality.Semantic.DeepEqual(state.Status, *next) {
 		return 0, nil
 	}

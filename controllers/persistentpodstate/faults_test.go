@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/scale"
 	"github.com/regatta-sh/regatta/test/faultinjection"
@@ -92,7 +94,7 @@ func TestATargetWithoutScaleIsTold(t *testing.T) {
 		},
 		Reaches: func(c *faultinjection.Cluster) string {
 			c.Must(c.Client.Get(c.Context(), client.ObjectKeyFromObject(s), s))
-			if len(s.Status.Conditions) > 0 {
+			if meta.FindStatusCondition(s.Status.Conditions, failure.ConditionType) != nil || !meta.IsStatusConditionTrue(s.Status.Conditions, kruise.ConditionReady) {
 				return fmt.Sprintf("the conditions are %+v", s.Status.Conditions)
 			}
 			return ""

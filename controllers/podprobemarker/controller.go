@@ -11,18 +11,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/nodepodprobe"
 	"github.com/regatta-sh/regatta/controllers/podprobemarker/podmeta"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 )
 
@@ -88,13 +87,13 @@ func (r *Reconciler) reconcileMarker(ctx context.Context, o *v1alpha1.PodProbeMa
 	m, err := podmeta.Read(o)
 	if err != nil {
 		r.Events.Event(o, corev1.EventTypeWarning, InvalidSelectorReason, err.Error()+"; no pod is probed")
-		return 0, r.patchStatus(ctx, o, 0)
+		return 0, r.patchStatus(ctx, o, 0, kstatus.NewStalled(InvalidSelectorReason, err.Error()+"; no pod is probed"))
 	}
 	matched, after, err := r.reconcilePods(ctx, m)
 	if err != nil {
 		return after, err
 	}
-	return after, r.patchStatus(ctx, o, matched)
+	return after, r.patchStatus(ctx, o, matched, kstatus.NewReady(kruise.ObservedReason, "The pods that the selector matches are probed."))
 }
 
 // finalizeMarker removes the finalizer of a marker once no node has probes of it any more (PPM-03).
@@ -198,12 +197,12 @@ func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMark
 }
 
 // patchStatus writes the results to the status, if they have changed.
-func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64) error {
+func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64, summary kstatus.Summary) error {
 	before := o.DeepCopy()
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
-	removed := meta.RemoveStatusCondition(&o.Status.Conditions, gatedkinds.Stalled)
-	removed = meta.RemoveStatusCondition(&o.Status.Conditions, failure.ConditionType) || removed
-	if !removed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
+	changed := failure.ClearCondition(&o.Status)
+	changed = kstatus.SetConditions(&o.Status, summary, o.Generation, r.marks.Now()) || changed
+	if !changed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // the schema requires the number, so it is in every patch

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 )
@@ -145,7 +146,7 @@ func TestNobodyIsToldThatNothingActs(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &policy.PodUnavailableBudget{}
-	if err := c.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, b); err != nil || len(b.Status.Conditions) != 1 || b.Status.Conditions[0].Type != "Mine" {
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, b); err != nil || len(b.Status.Conditions) != 2 || b.Status.Conditions[0].Type != "Mine" || b.Status.Conditions[1].Type != kruise.ConditionReady {
 		t.Errorf("%+v, %v", b.Status.Conditions, err)
 	}
 }

@@ -11,16 +11,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regatta-sh/regatta/controllers/accounting"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/budget"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // How long a pod whose disruption was allowed counts as unavailable although it looks available
@@ -76,10 +76,9 @@ func (r *Reconciler) computeStatus(ctx context.Context, w *state) (outcome, erro
 	}
 	s.ObservedGeneration, s.TotalReplicas = w.budget.Generation, w.expected
 	s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = int32(desired), int32(current), int32(max(current-desired, 0))
-	if stalled := meta.FindStatusCondition(s.Conditions, gatedkinds.Stalled); stalled != nil && stalled.Reason == gatedkinds.FeatureGateOff {
-		meta.RemoveStatusCondition(&s.Conditions, gatedkinds.Stalled)
-	}
-	meta.RemoveStatusCondition(&s.Conditions, failure.ConditionType)
+	failure.ClearCondition(s)
+	// A budget that is used up is ready, as a PodDisruptionBudget is current for kstatus: it protects its pods.
+	kstatus.SetConditions(s, kstatus.NewReady(kruise.ObservedReason, "The budget protects its pods."), w.budget.Generation, c.now)
 	return c.out, nil
 }
 

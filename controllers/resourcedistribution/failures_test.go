@@ -10,9 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/test/waiting"
 )
 
 // Copies are made at once. Which of them fails last says nothing: a condition that named its error would be another one in each round.
@@ -64,5 +67,28 @@ func TestTheTimeOfAConditionIsThatOfItsStatus(t *testing.T) {
 			t.Errorf("%s: the namespaces are %v", step.name, got.FailedNamespaces)
 		}
 		was = s.Conditions
+	}
+}
+
+// kstatus reads none of the conditions, so a tool has to look at the counts.
+func TestWhatKstatusSaysOfAResourceDistribution(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed  int64
+		succeeded int32
+		failed    corev1.ConditionStatus
+		want      status.Status
+	}{
+		"all namespaces have the copy":       {2, 5, corev1.ConditionFalse, waiting.Current},
+		"a namespace lacks the copy":         {2, 4, corev1.ConditionTrue, waiting.Current},
+		"its controller has not seen it yet": {1, 5, corev1.ConditionFalse, waiting.InProgress},
+	} {
+		d := &kruise.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: "ca", Generation: 2}}
+		d.Status = kruise.ResourceDistributionStatus{ObservedGeneration: tc.observed, Desired: 5, Succeeded: tc.succeeded, Failed: 5 - tc.succeeded}
+		for _, kind := range conditionTypes() {
+			d.Status.Conditions = append(d.Status.Conditions, kruise.ResourceDistributionCondition{Type: kind, Status: tc.failed, Reason: "Why"})
+		}
+		if got, message := waiting.JudgeObject(t, kruise.GroupVersion.WithKind("ResourceDistribution"), d); got != tc.want {
+			t.Errorf("%s: kstatus says %s (%s), want %s", name, got, message, tc.want)
+		}
 	}
 }

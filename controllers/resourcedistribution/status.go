@@ -15,7 +15,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
-// conditionTypes are the types of the conditions in every status, in their order (RD-03).
+// conditionTypes are the types of the conditions in every status, in their order (RD-03). Each of them means a failure while it is True,
+// and what reads them may take any that is True for one. So the conditions of package kstatus are not among them: Ready would be read as
+// a failure of all that is well.
 func conditionTypes() []kruise.ResourceDistributionConditionType {
 	return []kruise.ResourceDistributionConditionType{
 		kruise.ResourceDistributionGetResourceFailed, kruise.ResourceDistributionCreateResourceFailed,

@@ -53,7 +53,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		view.Target = min(view.Target, view.Updated+countUpdatable(m, f, set))
 	}
 	view.Available = view.Wanted // pods that are not updated may fail for reasons of their own
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(view), set.Generation, f.Now)
+	kstatus.SetConditions(&status, kinds.JudgeRollout(view), set.Generation, f.Now)
 	if err := r.WriteStatus(ctx, &status); err != nil {
 		return err
 	}

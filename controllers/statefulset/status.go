@@ -29,7 +29,7 @@ func (k *Kind) ReportStatus(ctx context.Context, r *rollout.Round, f *rollout.Fa
 		return kruise.StatefulSetFailedUpdatePod
 	})
 	status.Conditions = s.tellDiffering(status.Conditions)
-	kstatus.SetConditions(&status, kstatus.JudgeRollout(kinds.ViewStatefulSet(s.set, &status)), s.set.Generation, f.Now)
+	kstatus.SetConditions(&status, kinds.JudgeRollout(kinds.ViewStatefulSet(s.set, &status)), s.set.Generation, f.Now)
 	return r.WriteStatus(ctx, &status)
 }
 

@@ -73,6 +73,7 @@ func New(deps reconcile.Deps) *Reconciler {
 	// The garbage collector deletes the children of an object that is deleted.
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.UnitedDeployment]{
 		Reconcile: r.reconcileSubsets, Forget: r.memory.ForgetObject,
+		Status: func(d *kruise.UnitedDeployment) any { return &d.Status },
 	})
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
 	"github.com/regatta-sh/regatta/engine/decision/placement"
@@ -33,7 +34,7 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	if err := t.reportPlacement(ctx, a); err != nil {
 		return err
 	}
-	kstatus.SetConditions(&t.status, t.summarizeProgress(), t.d.Generation, t.now)
+	kstatus.SetConditions(&t.status, t.summarizeProgress(acted), t.d.Generation, t.now)
 	t.storeExplanation(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
@@ -49,12 +50,16 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 		return fmt.Errorf("writing the status of UnitedDeployment %s: %w", client.ObjectKeyFromObject(t.d), err)
 	}
 	known.written = t.now
+	t.d.ResourceVersion, t.d.Status = changed.ResourceVersion, changed.Status
 	return nil
 }
 
-// summarizeProgress returns what the conditions of package kstatus say.
-func (t *reconcileRound) summarizeProgress() kstatus.Summary {
-	summary := kstatus.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
+// summarizeProgress returns what the conditions of package kstatus say. acted is why a write of this round failed, nil if none did.
+func (t *reconcileRound) summarizeProgress(acted error) kstatus.Summary {
+	summary := kinds.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
+	if failure.IsReported(acted) && summary.Type == kruise.ConditionReady {
+		return kstatus.NewReconciling(condition.FailedReconcile, acted.Error())
+	}
 	if n := len(t.surplus); n > 0 && summary.Type == kruise.ConditionReady {
 		return kstatus.NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d workloads that no subset needs remain", summary.Message, n))
 	}

@@ -15,9 +15,9 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/explain"
-	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
@@ -83,8 +83,6 @@ func (t *reconcileRound) setSubsetCondition(i int, c *condition.Condition) {
 
 // setPlacingCondition reports why new pods may be created without a subset, and which subsets are the cause.
 func (t *reconcileRound) setPlacingCondition() {
-	never := t.status.Conditions == nil
-	condition.RemoveConditions(&t.status, gatedkinds.Stalled)
 	c := condition.Condition{Type: kruise.WorkloadSpreadPlacing, Status: metav1.ConditionTrue, Reason: kruise.WorkloadSpreadPlacingReason}
 	full, ref := t.fullSubsets(), t.w.Spec.TargetReference
 	switch {
@@ -107,10 +105,23 @@ func (t *reconcileRound) setPlacingCondition() {
 	case len(t.late) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, kruise.WorkloadSpreadPodUnschedulableReason
 		c.Message = fmt.Sprintf("Pods of these subsets have found no node for %s, so they wait: %s.", patience, message.ListNames(t.late))
-	case t.target != nil && len(t.target.UID) > 0 && never:
+	case t.target != nil && len(t.target.UID) > 0 && !condition.HasCondition(&t.status, kruise.WorkloadSpreadPlacing):
 		return // nothing is wrong, and never was
 	}
 	condition.SetCondition(&t.status, c, t.w.Generation, metav1.NewTime(t.now).Rfc3339Copy())
+}
+
+// summarizePlacing returns what the conditions of package kstatus say. A workload that does not exist yet is nothing to wait for: a GitOps
+// tool may create it once the spread is ready.
+func (t *reconcileRound) summarizePlacing() kstatus.Summary {
+	c, is := condition.FindCondition(&t.status, kruise.WorkloadSpreadPlacing)
+	switch {
+	case !is || c.Status == metav1.ConditionTrue:
+		return kstatus.NewReady(kruise.WorkloadSpreadPlacingReason, "New pods are placed in the subsets.")
+	case c.Reason == kruise.WorkloadSpreadTargetNotFoundReason:
+		return kstatus.NewReady(c.Reason, c.Message)
+	}
+	return kstatus.NewReconciling(c.Reason, c.Message)
 }
 
 // fullSubsets returns the subsets that take no more pods.

@@ -84,7 +84,8 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 	r.memory = reconcile.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.WorkloadSpread]{
 		Reconcile: r.reconcileSpread, Forget: r.memory.ForgetObject,
-		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error { // the status has no condition for errors
+		// An event alone reports the failure: the status is that of the placement, which the webhook writes too.
+		Report: func(_ context.Context, w *kruise.WorkloadSpread, err error) error {
 			if failure.IsReported(err) {
 				failure.RecordFailure(r.Events, w, err)
 			}

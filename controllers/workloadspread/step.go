@@ -17,6 +17,7 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/batch"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/statusthrottle"
@@ -100,6 +101,7 @@ func (t *reconcileRound) computeStatus() {
 	t.countPods()
 	t.updateSchedulable()
 	t.setPlacingCondition()
+	kstatus.SetConditions(&t.status, t.summarizePlacing(), t.w.Generation, t.now)
 }
 
 // updateStatus writes the status if it changed. It computes it again from the status in the API server, which may have records

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -128,7 +129,7 @@ func TestTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until("nginx:1.20@0 Succeeded 100%")
-		if got := w.get().Status.Conditions; len(got) > 0 {
+		if got := w.get().Status.Conditions; meta.FindStatusCondition(got, kruise.ConditionStalled) != nil || !meta.IsStatusConditionTrue(got, kruise.ConditionReady) {
 			t.Errorf("got %v, though the gate is on", got)
 		}
 	})

@@ -13,13 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	"github.com/regatta-sh/regatta/nodeagent/message"
@@ -178,7 +179,7 @@ func (a *Agent) fillStatus(node *kruise.NodeImage, missing string) {
 		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		s.FirstSyncStatus = &first
 	}
-	meta.RemoveStatusCondition(&s.Conditions, "Stalled") // its feature gate was off
+	kstatus.SetConditions(s, tags.SummarizeImages(s), node.Generation, a.now())
 }
 
 func countPhase(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/record"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/nodeagent/cri"
 	"github.com/regatta-sh/regatta/nodeagent/cri/critest"
 	"github.com/regatta-sh/regatta/nodeagent/message"
@@ -213,7 +215,7 @@ func TestTheAgent(t *testing.T) {
 		w.runtime.StartRun("u1", "server")
 		w.want("u1", exec("game#idle", "server"))
 		w.reaches("u1 game#idle Succeeded")
-		if got := w.get().Status.Conditions; len(got) > 0 {
+		if got := w.get().Status.Conditions; meta.FindStatusCondition(got, kruise.ConditionStalled) != nil || !meta.IsStatusConditionTrue(got, kruise.ConditionReady) {
 			w.Errorf("got %v, though the gate is on", got)
 		}
 	})

@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/api/apps/v1alpha1"
+	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 )
 
@@ -44,7 +45,7 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	a.syncWorkers(o)
 	changed := o.DeepCopy()
 	changed.Status.PodProbeStatuses = a.collectResults(o)
-	meta.RemoveStatusCondition(&changed.Status.Conditions, "Stalled") // its feature gate was off
+	kstatus.SetConditions(&changed.Status, summarizeProbes(o, &changed.Status), o.Generation, a.now())
 	if equality.Semantic.DeepEqual(o.Status, changed.Status) {
 		return reconcile.Result{}, nil
 	}
@@ -58,6 +59,15 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	a.last, a.written = changed, a.now()
 	a.emitResultEvents(before, changed)
 	return reconcile.Result{}, nil
+}
+
+// summarizeProbes returns what the conditions of package kstatus say: whether each pod that is to be probed has a result, whatever that is.
+func summarizeProbes(o *v1alpha1.NodePodProbe, s *v1alpha1.NodePodProbeStatus) kstatus.Summary {
+	text := fmt.Sprintf("%d of %d pods have results of probes", len(s.PodProbeStatuses), len(o.Spec.PodProbes))
+	if len(s.PodProbeStatuses) < len(o.Spec.PodProbes) {
+		return kstatus.NewReconciling(kruise.ProgressingReason, text)
+	}
+	return kstatus.NewReady(v1alpha1.ProbesStartedReason, text)
 }
 
 // newestNodePodProbe returns the NodePodProbe as the cache has it, or as it was written last, so that

@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
 // ConditionType is the type of the condition, and its reason. The condition is True if the last round ended with an error, and absent
 // otherwise.
-const ConditionType = "FailedReconcile"
+const ConditionType = condition.FailedReconcile
 
 // TellAgain is how long a controller waits before it repeats an event while its cause lasts: the API server keeps events for an hour.
 const TellAgain = 30 * time.Minute
@@ -38,17 +39,19 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 	}
 }
 
-// SetCondition sets the condition in a status, a pointer to a struct with conditions. It reports whether the condition changed. It changes
-// nothing in a status without conditions.
+// SetCondition sets the condition in a status, a pointer to a struct with conditions, and has the conditions of package kstatus say that
+// the object is not ready. It reports whether a condition changed. It changes nothing in a status without conditions.
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
 	changed = condition.SetCondition(status, condition.Condition{
 		Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: cause.Error(),
 	}, generation, metav1.NewTime(now).Rfc3339Copy()).IsAny()
+	summed := kstatus.SetUnready(status, kstatus.NewReconciling(ConditionType, cause.Error()), generation, now)
 	condition.PutSummaryLast(status)
-	return changed
+	return changed || summed
 }
 
-// ClearCondition removes the condition from a status, and reports whether the status had it.
+// ClearCondition removes the condition from a status, and reports whether the status had it. The conditions of package kstatus stay: the
+// next round knows what to say.
 func ClearCondition(status any) bool { return condition.RemoveConditions(status, ConditionType) }
 
 // Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
@@ -30,11 +32,15 @@ func TestTheConditionOfEachKindOfStatus(t *testing.T) {
 			if !strings.Contains(text, "FailedReconcile") || !strings.Contains(text, "listing pods: no answer") {
 				t.Errorf("the status is %s", text)
 			}
+			ready, _ := condition.FindCondition(status, kruise.ConditionReady)
+			if waits, is := condition.FindCondition(status, kruise.ConditionReconciling); !is || waits.Message != "listing pods: no answer" || ready.Status != metav1.ConditionFalse {
+				t.Errorf("the status is %s", text)
+			}
 			if !failure.SetCondition(status, errors.New(strings.Repeat("x", 1<<20)), 3, later) {
 				t.Error("another error is not new")
 			}
 			text = fmt.Sprintf("%+v", status)
-			if strings.Count(text, first.Format("15:04:05")) == 0 || len(text) > 2*message.MostBytes || strings.Contains(text, "no answer") {
+			if strings.Count(text, first.Format("15:04:05")) == 0 || len(text) > 4*message.MostBytes || strings.Contains(text, "no answer") {
 				t.Errorf("the time is not that of the first error, or the message is not bounded: %s", text)
 			}
 		})

@@ -7,14 +7,13 @@
 package kstatus
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/kinds"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 )
 
@@ -45,41 +44,51 @@ func IsOwned(conditionType string) bool {
 	return conditionType == kruise.ConditionReady || conditionType == kruise.ConditionReconciling || conditionType == kruise.ConditionStalled
 }
 
-// JudgeRollout sums up the rollout of a workload.
-//   - It is ready when all pods are available and as many as the strategy asks for are updated. Pods that the partition keeps
-//     do not count, nor old pods of a strategy that lets pods keep what they have.
-//   - It is stalled when its progress deadline is exceeded, unless it waits for a hold to end.
-//   - Otherwise it is reconciling. A failure or a hold is the reason, since both can end without a change of the object.
-func JudgeRollout(v kinds.View) Summary {
-	trouble := v.FirstTrouble()
-	switch {
-	case v.IsSettled():
-		return NewReady(kruise.PodsAvailableReason, v.CompletionText())
-	case v.Deadline != "" && !v.KeepsOld && !v.IsHeld():
-		return NewStalled(kruise.CloneSetProgressDeadlineExceededReason, v.Deadline)
-	case trouble != nil:
-		return NewReconciling(trouble.Type, trouble.Message)
-	case v.Done >= v.Target && v.Available < v.Wanted:
-		return NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d of %d pods are available", v.ProgressText(), v.Available, v.Wanted))
+// SetConditions writes a summary into a status, a pointer to a struct with conditions, behind all other conditions. It reports whether a
+// condition changed. An object whose last round failed is not ready, whatever the summary says, unless it has ended: a round that
+// succeeds removes FailedReconcile at its end, and another one follows.
+func SetConditions(status any, s Summary, generation int64, now time.Time) (changed bool) {
+	if failed, is := condition.FindCondition(status, condition.FailedReconcile); is && s.Type == kruise.ConditionReady && !hasEnded(status) {
+		s = NewReconciling(condition.FailedReconcile, failed.Message)
 	}
-	return NewReconciling(kruise.ProgressingReason, v.ProgressText())
-}
-
-// SetConditions writes a summary into a status, a pointer to a struct with conditions, behind all other conditions.
-func SetConditions(status any, s Summary, generation int64, now time.Time) {
 	at, ready := metav1.NewTime(now).Rfc3339Copy(), metav1.ConditionFalse
 	if s.Type == kruise.ConditionReady {
 		ready = metav1.ConditionTrue
 	}
-	for _, t := range []string{kruise.ConditionReconciling, kruise.ConditionStalled} {
-		if t != s.Type {
-			condition.RemoveConditions(status, t)
-			continue
-		}
-		condition.SetCondition(status, condition.Condition{Type: t, Status: metav1.ConditionTrue, Reason: s.Reason, Message: s.Message}, generation, at)
+	set := func(t string, to metav1.ConditionStatus) {
+		next := condition.Condition{Type: t, Status: to, Reason: s.Reason, Message: s.Message}
+		changed = condition.SetCondition(status, next, generation, at).IsAny() || changed
 	}
-	condition.SetCondition(status, condition.Condition{Type: kruise.ConditionReady, Status: ready, Reason: s.Reason, Message: s.Message}, generation, at)
+	for _, t := range []string{kruise.ConditionReconciling, kruise.ConditionStalled} {
+		if t == s.Type {
+			set(t, metav1.ConditionTrue)
+		} else {
+			changed = condition.RemoveConditions(status, t) || changed
+		}
+	}
+	set(kruise.ConditionReady, ready)
 	condition.PutSummaryLast(status)
+	return changed
+}
+
+// SetUnready writes a summary of a failed round into a status, unless the conditions say already, for another reason, that the object is
+// not ready, or the object has ended: that its remains cannot be removed does not undo a job. It reports whether a condition changed.
+func SetUnready(status any, s Summary, generation int64, now time.Time) (changed bool) {
+	ready, is := condition.FindCondition(status, kruise.ConditionReady)
+	if hasEnded(status) || is && ready.Status == metav1.ConditionFalse && ready.Reason != s.Reason {
+		return false
+	}
+	return SetConditions(status, s, generation, now)
+}
+
+// hasEnded reports whether a status is that of a job that has ended.
+func hasEnded(status any) bool {
+	v := reflect.ValueOf(status)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	at := v.Elem().FieldByName("CompletionTime")
+	return at.IsValid() && at.Kind() == reflect.Pointer && !at.IsNil()
 }
 
 // FilterConditions returns the conditions of an unstructured status without those that this package writes. It changes the list.

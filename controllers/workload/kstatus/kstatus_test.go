@@ -9,31 +9,21 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
+	"github.com/regatta-sh/regatta/test/waiting"
 )
 
 // compute asks kstatus about an object as a client reads it.
 func compute(t *testing.T, kind string, object any) (status.Status, string) {
 	t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(kruise.GroupVersion.WithKind(kind))
-	got, err := status.Compute(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got.Status, got.Message
+	return waiting.JudgeObject(t, kruise.GroupVersion.WithKind(kind), object)
 }
 
 func newCloneSet(pods, available, updated, done int32, changes ...func(*kruise.CloneSet)) *kruise.CloneSet {
@@ -92,7 +82,7 @@ func TestWhatKstatusSaysOfACloneSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &tc.set.Status
 			was := len(s.Conditions)
-			kstatus.SetConditions(s, kstatus.JudgeRollout(kinds.ViewCloneSet(tc.set, s)), tc.set.Generation, time.Now())
+			kstatus.SetConditions(s, kinds.JudgeRollout(kinds.ViewCloneSet(tc.set, s)), tc.set.Generation, time.Now())
 			if got, message := compute(t, "CloneSet", tc.set); got != tc.want {
 				t.Errorf("kstatus says %s (%s), want %s", got, message, tc.want)
 			}
@@ -126,7 +116,7 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 				set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(int32(2))
 			}
 			set.Status = kruise.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: updated, UpdatedAvailableReplicas: updated}
-			kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewStatefulSet(set, &set.Status)), 2, time.Now())
+			kstatus.SetConditions(&set.Status, kinds.JudgeRollout(kinds.ViewStatefulSet(set, &set.Status)), 2, time.Now())
 			return set
 		},
 		"DaemonSet": func(updated int32, keepsOld, partitioned bool) any {
@@ -139,7 +129,7 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 				set.Spec.UpdateStrategy.RollingUpdate.Partition = partition
 			}
 			set.Status = kruise.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, CurrentNumberScheduled: 3, NumberReady: 3, NumberAvailable: 3, UpdatedNumberScheduled: updated}
-			kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewDaemonSet(set, &set.Status)), 2, time.Now())
+			kstatus.SetConditions(&set.Status, kinds.JudgeRollout(kinds.ViewDaemonSet(set, &set.Status)), 2, time.Now())
 			return set
 		},
 		"SidecarSet": func(updated int32, keepsOld, partitioned bool) any {
@@ -151,7 +141,7 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 				set.Spec.UpdateStrategy.Partition = partition
 			}
 			set.Status = kruise.SidecarSetStatus{ObservedGeneration: 2, MatchedPods: 3, ReadyPods: 3, UpdatedPods: updated, UpdatedReadyPods: updated}
-			kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewSidecarSet(set, &set.Status)), 2, time.Now())
+			kstatus.SetConditions(&set.Status, kinds.JudgeRollout(kinds.ViewSidecarSet(set, &set.Status)), 2, time.Now())
 			return set
 		},
 		"UnitedDeployment": func(updated int32, keepsOld, partitioned bool) any {
@@ -167,7 +157,7 @@ func TestWhatKstatusSaysOfTheOtherWorkloads(t *testing.T) {
 				ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: updated, UpdatedReadyReplicas: updated,
 				SubsetStatuses: []kruise.UnitedDeploymentSubsetStatus{{Name: "a", Replicas: 3, ReadyReplicas: 3}},
 			}
-			kstatus.SetConditions(&d.Status, kstatus.JudgeRollout(kinds.ViewUnitedDeployment(d, &d.Status)), 2, time.Now())
+			kstatus.SetConditions(&d.Status, kinds.JudgeRollout(kinds.ViewUnitedDeployment(d, &d.Status)), 2, time.Now())
 			return d
 		},
 	} {
@@ -198,7 +188,7 @@ func TestADaemonSetWhosePartitionLimitsCreation(t *testing.T) {
 	for pods, want := range []status.Status{status.InProgressStatus, status.CurrentStatus, status.CurrentStatus} {
 		n := int32(pods)
 		set.Status = kruise.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, CurrentNumberScheduled: n, NumberReady: n, NumberAvailable: n, UpdatedNumberScheduled: n}
-		kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewDaemonSet(set, &set.Status)), 2, time.Now())
+		kstatus.SetConditions(&set.Status, kinds.JudgeRollout(kinds.ViewDaemonSet(set, &set.Status)), 2, time.Now())
 		if got, message := compute(t, "DaemonSet", set); got != want {
 			t.Errorf("with %d pods kstatus says %s (%s), want %s", pods, got, message, want)
 		}
@@ -209,7 +199,7 @@ func TestADaemonSetWhosePartitionLimitsCreation(t *testing.T) {
 func TestConditionsOfTheSameStateDoNotChange(t *testing.T) {
 	set := newCloneSet(3, 3, 3, 3)
 	write := func(at int64) kruise.CloneSetStatus {
-		kstatus.SetConditions(&set.Status, kstatus.JudgeRollout(kinds.ViewCloneSet(set, &set.Status)), set.Generation, time.Unix(at, 0))
+		kstatus.SetConditions(&set.Status, kinds.JudgeRollout(kinds.ViewCloneSet(set, &set.Status)), set.Generation, time.Unix(at, 0))
 		return *set.Status.DeepCopy()
 	}
 	first, second := write(100), write(200)
@@ -219,5 +209,42 @@ func TestConditionsOfTheSameStateDoNotChange(t *testing.T) {
 	set.Status.UpdatedAvailableReplicas, set.Status.AvailableReplicas = 2, 2
 	if third := write(300); len(third.Conditions) != 2 || third.Conditions[1].LastTransitionTime.Unix() != 300 {
 		t.Errorf("got %v", third.Conditions)
+	}
+}
+
+// An object whose last round failed is not ready, until another round has succeeded. A job that has ended stays what it is.
+func TestAnObjectThatFailsToReconcileIsNotReady(t *testing.T) {
+	now, ready := time.Unix(1_800_000_000, 0), kstatus.NewReady("Done", "all is well")
+	fail := func(s any) {
+		condition.SetCondition(s, condition.Condition{Type: condition.FailedReconcile, Status: metav1.ConditionTrue, Reason: condition.FailedReconcile, Message: "no answer"}, 2, metav1.NewTime(now))
+		kstatus.SetUnready(s, kstatus.NewReconciling(condition.FailedReconcile, "no answer"), 2, now)
+	}
+	running, ended := &kruise.ImagePullJobStatus{}, &kruise.ImagePullJobStatus{CompletionTime: ptr.To(metav1.Now())}
+	for _, step := range []struct {
+		name   string
+		status *kruise.ImagePullJobStatus
+		do     func(any)
+		want   status.Status
+		reason string
+	}{
+		{"the first round fails", running, fail, status.InProgressStatus, condition.FailedReconcile},
+		{"a round says that it is ready, before it fails", running, func(s any) { kstatus.SetConditions(s, ready, 2, now) }, status.InProgressStatus, condition.FailedReconcile},
+		{"a round says what it waits for, before it fails", running, func(s any) { kstatus.SetConditions(s, kstatus.NewReconciling("Held", "frozen"), 2, now) }, status.InProgressStatus, "Held"},
+		{"that round fails", running, fail, status.InProgressStatus, "Held"},
+		{"a round after one that succeeded", running, func(s any) {
+			condition.RemoveConditions(s, condition.FailedReconcile)
+			kstatus.SetConditions(s, ready, 2, now)
+		}, status.CurrentStatus, "Done"},
+		{"a round fails before it says anything", running, fail, status.InProgressStatus, condition.FailedReconcile},
+		{"a job ends", ended, func(s any) { kstatus.SetConditions(s, ready, 2, now) }, status.CurrentStatus, "Done"},
+		{"its remains cannot be removed", ended, fail, status.CurrentStatus, "Done"},
+		{"its controller says again that it has ended", ended, func(s any) { kstatus.SetConditions(s, ready, 2, now) }, status.CurrentStatus, "Done"},
+	} {
+		step.do(step.status)
+		got, message := compute(t, "ImagePullJob", &kruise.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}, Status: *step.status})
+		is, _ := condition.FindCondition(step.status, kruise.ConditionReady)
+		if got != step.want || (is.Status == metav1.ConditionTrue) != (step.want == status.CurrentStatus) || is.Reason != step.reason {
+			t.Errorf("%s: kstatus says %s (%s), and Ready is %+v; want %s, %s", step.name, got, message, is, step.want, step.reason)
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
-	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
@@ -27,7 +26,6 @@ func (r *Round) reportUnreadable(ctx context.Context, cause error) error {
 	if !ok || !failure.SetCondition(r.c.typ.Status(changed), cause, r.Workload.GetGeneration(), r.Now) {
 		return nil
 	}
-	kstatus.SetConditions(r.c.typ.Status(changed), kstatus.NewReconciling(failure.ConditionType, cause.Error()), r.Workload.GetGeneration(), r.Now)
 	err := r.WriteStatus(ctx, r.c.typ.Status(changed))
 	if IsConflict(err) { // the next round reports it
 		return nil

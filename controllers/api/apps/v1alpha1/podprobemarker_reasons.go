@@ -11,5 +11,8 @@ const (
 	ProbeFailedReason    = "KruiseProbeFailed"
 )
 
+// ProbesStartedReason is the reason of Ready of a NodePodProbe whose pods all have a result.
+const ProbesStartedReason = "ProbesStarted"
+
 // ProbeContainerNotRunningMessage is the message of a probe whose container does not run; it takes the container.
 const ProbeContainerNotRunningMessage = "Container(%s) is Non-running"

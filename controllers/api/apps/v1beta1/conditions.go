@@ -24,6 +24,10 @@ const (
 	// ProgressingReason is the reason of Reconciling while pods are created, deleted or updated, or become available. A failure or
 	// a hold has the type of its condition as the reason.
 	ProgressingReason = "Progressing"
+	// ObservedReason is the reason of Ready of a kind without progress of its own, once its controller acts by the newest spec.
+	ObservedReason = "Observed"
+	// TargetNotFoundReason is the reason of Ready of an object whose workload does not exist yet: there is nothing to wait for.
+	TargetNotFoundReason = "TargetNotFound"
 )
 
 // The condition of workloads whose update a policy holds, and its reasons that come from no policy.

@@ -36,6 +36,12 @@ const (
 	ContainerRecreateRequestRuntimeMessage   = "failed to find runtime service: %v"
 )
 
+// Reasons of Ready and Stalled of a request that has ended.
+const (
+	ContainersRestartedReason    = "ContainersRestarted"
+	ContainersNotRestartedReason = "ContainersNotRestarted"
+)
+
 // ContainerRecreateRequestHeld is the condition that is True while a policy holds the restarts of a request. It is
 // removed when none does. Its reason is that of the policy.
 const ContainerRecreateRequestHeld = "RestartHeld"

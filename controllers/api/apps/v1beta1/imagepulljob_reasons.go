@@ -39,11 +39,11 @@ const (
 // manager may not read.
 const PullSecretMissingReason = "NotReadable"
 
-// Reasons of Ready and Stalled of ImagePullJobs and ImageListPullJobs.
+// Reasons of Ready and Stalled of ImagePullJobs, ImageListPullJobs and NodeImages.
 const (
-	// ImagesPulledReason is of a job whose nodes have all pulled the images.
+	// ImagesPulledReason is of a job whose nodes have all pulled the images, and of a node that has pulled all of its own.
 	ImagesPulledReason = "ImagesPulled"
-	// PullFailedReason is of a job that has ended without.
+	// PullFailedReason is of a job that has ended without, and of a node with an image whose pull has failed.
 	PullFailedReason = "PullFailed"
 )
 

@@ -11,6 +11,9 @@ const (
 	PullImageFailedReason  = "PullImageFailed"
 )
 
+// ImageRuntimeMissingReason is the reason of Reconciling of a NodeImage while the container runtime of the node serves no images.
+const ImageRuntimeMissingReason = "ImageRuntimeMissing"
+
 // Messages of events, word for word those of OpenKruise: dashboards and alerts match on them.
 const (
 	// PullImageSucceedMessage takes the name of the image, its tag and the time that it took. The spelling is old.

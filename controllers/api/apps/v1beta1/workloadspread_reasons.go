@@ -14,7 +14,7 @@ const (
 	// WorkloadSpreadPlacingReason is of True.
 	WorkloadSpreadPlacingReason = "Placing"
 	// WorkloadSpreadTargetNotFoundReason is of False: there is no such workload.
-	WorkloadSpreadTargetNotFoundReason = "TargetNotFound"
+	WorkloadSpreadTargetNotFoundReason = TargetNotFoundReason
 	// WorkloadSpreadSubsetsFullReason is of False: no subset takes another pod.
 	WorkloadSpreadSubsetsFullReason = "SubsetsFull"
 	// WorkloadSpreadUnknownSubsetReason is of False: pods name a subset that the spec does not have.
