@@ -19,7 +19,6 @@ import (
 	"github.com/regatta-sh/regatta/controllers/gatedkinds"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
-	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/nodes"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
@@ -61,7 +60,7 @@ func (r *Reconciler) failOverdue(ctx context.Context, image *kruise.NodeImage, n
 	if len(late) == 0 && (!is || stalled.Reason != gatedkinds.FeatureGateOff) {
 		return again, nil
 	}
-	kstatus.SetConditions(&image.Status, tags.SummarizeImages(&image.Status), image.Generation, r.Now())
+	tags.SetSummary(&image.Status, r.Now())
 	before.Status.Desired = -1 // the schema requires the number, so it is in every patch
 	if err := r.Client.Status().Patch(ctx, image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return again, fmt.Errorf("writing the status of NodeImage %s: %w", image.Name, err)

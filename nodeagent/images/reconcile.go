@@ -20,7 +20,6 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
-	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
 	"github.com/regatta-sh/regatta/nodeagent/message"
@@ -179,7 +178,7 @@ func (a *Agent) fillStatus(node *kruise.NodeImage, missing string) {
 		first.SyncAt = ptr.To(metav1.NewTime(a.now()).Rfc3339Copy())
 		s.FirstSyncStatus = &first
 	}
-	kstatus.SetConditions(s, tags.SummarizeImages(s), node.Generation, a.now())
+	tags.SetSummary(s, a.now())
 }
 
 func countPhase(s *kruise.NodeImageStatus, phase kruise.ImagePullPhase) {

@@ -55,9 +55,10 @@ type Agent struct {
 	begun   bool // whether a NodePodProbe was seen
 
 	// last is the NodePodProbe as it was written last, until the cache shows it; written is when that was.
-	// Only Reconcile uses them.
-	last    *v1alpha1.NodePodProbe
-	written time.Time
+	// unsummed is since when only the conditions of the status are to be written, zero if they are not. Only Reconcile uses them.
+	last     *v1alpha1.NodePodProbe
+	written  time.Time
+	unsummed time.Time
 }
 
 // key is a probe of a pod.

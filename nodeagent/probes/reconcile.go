@@ -5,6 +5,7 @@ package probes
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -45,20 +46,35 @@ func (a *Agent) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	a.syncWorkers(o)
 	changed := o.DeepCopy()
 	changed.Status.PodProbeStatuses = a.collectResults(o)
-	kstatus.SetConditions(&changed.Status, summarizeProbes(o, &changed.Status), o.Generation, a.now())
+	kstatus.SetConditions(&changed.Status, summarizeProbes(o, &changed.Status), 0, a.now()) // no write for a spec whose results are the same
 	if equality.Semantic.DeepEqual(o.Status, changed.Status) {
+		a.unsummed = time.Time{}
 		return reconcile.Result{}, nil
 	}
-	if left := a.written.Add(pause).Sub(a.now()); left > 0 {
+	if left := a.untilWrite(o, changed); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	before := o.DeepCopy()
 	if err := a.client.Status().Patch(ctx, changed, client.MergeFrom(o)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodePodProbe %s: %w", req.Name, err))
 	}
-	a.last, a.written = changed, a.now()
+	a.last, a.written, a.unsummed = changed, a.now(), time.Time{}
 	a.emitResultEvents(before, changed)
 	return reconcile.Result{}, nil
+}
+
+// untilWrite returns how long the write of a status waits: for a pause since the last one, and, if only the conditions are news, for a pause
+// since they are. Most probes of a pod that is added have a result by then, so that the conditions neither cost a write nor delay the result.
+func (a *Agent) untilWrite(o, changed *v1alpha1.NodePodProbe) time.Duration {
+	now := a.now()
+	left := a.written.Add(pause).Sub(now)
+	if !equality.Semantic.DeepEqual(o.Status.PodProbeStatuses, changed.Status.PodProbeStatuses) {
+		return left
+	}
+	if a.unsummed.IsZero() {
+		a.unsummed = now
+	}
+	return max(left, a.unsummed.Add(pause).Sub(now))
 }
 
 // summarizeProbes returns what the conditions of package kstatus say: whether each pod that is to be probed has a result, whatever that is.

@@ -29,7 +29,7 @@ func TestWhatKstatusSaysOfANodePodProbe(t *testing.T) {
 	} {
 		o := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Generation: 2}, Spec: v1alpha1.NodePodProbeSpec{PodProbes: tc.probes}}
 		o.Status.PodProbeStatuses = tc.results
-		kstatus.SetConditions(&o.Status, summarizeProbes(o, &o.Status), 2, time.Unix(1_800_000_000, 0))
+		kstatus.SetConditions(&o.Status, summarizeProbes(o, &o.Status), 0, time.Unix(1_800_000_000, 0))
 		got, text := waiting.JudgeObject(t, v1alpha1.GroupVersion.WithKind("NodePodProbe"), o)
 		if ready := o.Status.Conditions[len(o.Status.Conditions)-1]; got != tc.want || ready.Message != tc.message {
 			t.Errorf("%s: kstatus says %s (%s), and Ready is %+v; want %s, %q", name, got, text, ready, tc.want, tc.message)

@@ -12,7 +12,6 @@ import (
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/nodeimage/tags"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
-	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/test/waiting"
 )
 
@@ -32,7 +31,7 @@ func TestWhatKstatusSaysOfANodeImage(t *testing.T) {
 		"its runtime serves no image":    {kruise.NodeImageStatus{Desired: 1, Succeeded: 1, FirstSyncStatus: missing}, waiting.InProgress, kruise.ImageRuntimeMissingReason, "no runtime answers"},
 	} {
 		image := &kruise.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Generation: 2}, Status: tc.status}
-		kstatus.SetConditions(&image.Status, tags.SummarizeImages(&image.Status), 1, time.Unix(1_800_000_000, 0))
+		tags.SetSummary(&image.Status, time.Unix(1_800_000_000, 0))
 		got, message := waiting.JudgeObject(t, kruise.GroupVersion.WithKind("NodeImage"), image)
 		ready, _ := condition.FindCondition(&image.Status, kruise.ConditionReady)
 		if got != tc.want || ready.Reason != tc.reason || ready.Message != tc.text {
