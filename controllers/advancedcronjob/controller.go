@@ -19,6 +19,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -52,7 +53,8 @@ func New(deps reconcile.Deps) *Reconciler {
 	r.memory = reconcile.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.AdvancedCronJob]{
 		Reconcile: r.reconcileJob, Forget: r.memory.ForgetObject,
-		Status: func(job *kruise.AdvancedCronJob) any { return &job.Status },
+		Status:    func(job *kruise.AdvancedCronJob) any { return &job.Status },
+		Summarize: func(job *kruise.AdvancedCronJob) kstatus.Summary { return summarizeSchedule(&job.Status) },
 	})
 	return r
 }

@@ -76,16 +76,22 @@ func (c *change) removeCondition(kind string) bool {
 	return condition.RemoveConditions(c.status, kind)
 }
 
+// summarizeSchedule returns what the conditions of package kstatus say of a status that says whether the schedule is valid.
+func summarizeSchedule(s *kruise.AdvancedCronJobStatus) kstatus.Summary {
+	valid := meta.FindStatusCondition(s.Conditions, kruise.AdvancedCronJobScheduleValid)
+	switch {
+	case valid == nil:
+		return kstatus.NewReconciling(kruise.ProgressingReason, "The schedule has not been read yet.")
+	case valid.Status == metav1.ConditionFalse:
+		return kstatus.NewStalled(valid.Reason, valid.Message)
+	}
+	return kstatus.NewReady(valid.Reason, valid.Message)
+}
+
 // updateStatus writes the status if it differs from the one that the object was read with, and
 // continues with the object as it was written.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
-	if valid := meta.FindStatusCondition(c.status.Conditions, kruise.AdvancedCronJobScheduleValid); valid != nil {
-		summarize := kstatus.NewReady
-		if valid.Status == metav1.ConditionFalse {
-			summarize = kstatus.NewStalled
-		}
-		kstatus.SetConditions(c.status, summarize(valid.Reason, valid.Message), c.job.Generation, c.now.Time)
-	}
+	kstatus.SetConditions(c.status, summarizeSchedule(c.status), c.job.Generation, c.now.Time)
 	if equality.Semantic.DeepEqual(&c.job.Status, c.status) {
 		return nil
 	}

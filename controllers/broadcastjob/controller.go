@@ -75,7 +75,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	})
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.BroadcastJob]{
 		Reconcile: r.reconcileJob, Forget: r.memory.ForgetObject,
-		Status: func(job *kruise.BroadcastJob) any { return &job.Status },
+		Status: func(job *kruise.BroadcastJob) any { return &job.Status }, Summarize: summarizeJob,
 	})
 	return r
 }

@@ -73,9 +73,13 @@ func (c *change) setEndCondition(t kruise.JobConditionType, message string) {
 	}
 }
 
-// summarizeProgress returns what the conditions of package kstatus say of the job.
-func (c *change) summarizeProgress() kstatus.Summary {
-	s := &c.status
+// summarizeJob returns what the conditions of package kstatus say of a job as it is stored.
+func summarizeJob(job *kruise.BroadcastJob) kstatus.Summary {
+	return summarizeProgress(job, &job.Status)
+}
+
+// summarizeProgress returns what the conditions of package kstatus say of a job with a status.
+func summarizeProgress(job *kruise.BroadcastJob, s *kruise.BroadcastJobStatus) kstatus.Summary {
 	text := fmt.Sprintf("%d of %d pods have succeeded, %d have failed, and %d are active", s.Succeeded, s.Desired, s.Failed, s.Active)
 	for _, t := range []kruise.JobConditionType{
 		kruise.BroadcastJobFailed, kruise.BroadcastJobComplete, kruise.BroadcastJobPausedByFailure, kruise.BroadcastJobHeld, noNodeFits, podsStuckTerminating,
@@ -93,9 +97,9 @@ func (c *change) summarizeProgress() kstatus.Summary {
 		return kstatus.NewReconciling(string(t), is.Message)
 	}
 	switch {
-	case s.Phase == kruise.BroadcastJobPhasePaused || c.job.Spec.Paused:
+	case s.Phase == kruise.BroadcastJobPhasePaused || job.Spec.Paused:
 		return kstatus.NewReconciling(kruise.BroadcastJobPausedReason, text+"; spec.paused is true")
-	case neverCompletes(c.job) && s.Active == 0 && s.Succeeded+s.Failed >= s.Desired:
+	case neverCompletes(job) && s.Active == 0 && s.Succeeded+s.Failed >= s.Desired:
 		return kstatus.NewReady(kruise.BroadcastJobNodesDoneReason, text+"; the job keeps on for nodes to come")
 	}
 	return kstatus.NewReconciling(kruise.ProgressingReason, text)
@@ -105,7 +109,7 @@ func (c *change) summarizeProgress() kstatus.Summary {
 // the events. If the write conflicts with a later one, the status is computed again in the next
 // reconcile.
 func (r *Reconciler) updateStatus(ctx context.Context, c *change) error {
-	kstatus.SetConditions(&c.status, c.summarizeProgress(), c.job.Generation, c.now.Time)
+	kstatus.SetConditions(&c.status, summarizeProgress(c.job, &c.status), c.job.Generation, c.now.Time)
 	if !equality.Semantic.DeepEqual(c.job.Status, c.status) {
 		changed := c.job.DeepCopy()
 		changed.Status = c.status

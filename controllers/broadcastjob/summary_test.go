@@ -35,7 +35,7 @@ func TestWhatTheConditionsSumUp(t *testing.T) {
 	} {
 		c := &change{job: &kruise.BroadcastJob{}, now: metav1.Now(), status: kruise.BroadcastJobStatus{Desired: 8, Succeeded: 3, Failed: 1, Active: 2}}
 		tc.edit(c)
-		if got := c.summarizeProgress(); got != tc.want {
+		if got := summarizeProgress(c.job, &c.status); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}

@@ -54,8 +54,7 @@ func (r *Reconciler) reportFailure(ctx context.Context, request *kruise.Containe
 	if cause != nil {
 		failure.SetCondition(&request.Status, cause, request.Generation, r.Now())
 	} else {
-		failure.ClearCondition(&request.Status)
-		r.summarizeRequest(request)
+		failure.SetSummary(&request.Status, judgeRequest(&request.Status), request.Generation, r.Now())
 	}
 	if equality.Semantic.DeepEqual(before.Status, request.Status) {
 		return nil
@@ -243,6 +242,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, request *kruise.ContainerR
 	change(&request.Status)
 	r.summarizeRequest(request)
 	if err := r.Client.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		request.Status = before.Status // the report compares with what is stored
 		return fmt.Errorf("writing the status of ContainerRecreateRequest %s: %w", client.ObjectKeyFromObject(request), err)
 	}
 	return nil

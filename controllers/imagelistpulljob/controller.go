@@ -16,6 +16,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs,verbs=get;list;watch;patch;delete
@@ -38,7 +39,8 @@ func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ImageListPullJob]{
 		Reconcile: r.reconcileJob, Finalize: r.reconcileJob,
-		Status: func(list *kruise.ImageListPullJob) any { return &list.Status },
+		Status:    func(list *kruise.ImageListPullJob) any { return &list.Status },
+		Summarize: func(list *kruise.ImageListPullJob) kstatus.Summary { return summarizeProgress(list, &list.Status) },
 	})
 	return r
 }

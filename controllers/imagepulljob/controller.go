@@ -18,6 +18,7 @@ import (
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 )
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;patch;delete
@@ -65,7 +66,8 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	}
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ImagePullJob]{
 		Reconcile: r.reconcileJob, Finalize: r.reconcileJob,
-		Status: func(job *kruise.ImagePullJob) any { return &job.Status },
+		Status:    func(job *kruise.ImagePullJob) any { return &job.Status },
+		Summarize: func(job *kruise.ImagePullJob) kstatus.Summary { return summarizeProgress(job, &job.Status) },
 	})
 	return r
 }

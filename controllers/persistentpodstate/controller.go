@@ -28,6 +28,7 @@ import (
 	"github.com/regatta-sh/regatta/controllers/webhook/rules"
 	"github.com/regatta-sh/regatta/controllers/workload/availability"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
+	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 	"github.com/regatta-sh/regatta/controllers/workload/ordinals"
@@ -123,13 +124,14 @@ func (r *Reconciler) reconcileState(ctx context.Context, state *kruise.Persisten
 			return 0, err
 		}
 	}
-	kstatus.SetConditions(next, summary, state.Generation, r.Now())
+	failure.SetSummary(next, summary, state.Generation, r.Now())
 	if equality.Semantic.DeepEqual(state.Status, *next) {
 		return 0, nil
 	}
 	before := state.DeepCopy()
 	state.Status = *next
 	if err := r.Client.Status().Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		state.Status = before.Status // the report compares with what is stored
 		return 0, fmt.Errorf("writing the status of PersistentPodState %s: %w", client.ObjectKeyFromObject(state), err)
 	}
 	return 0, nil

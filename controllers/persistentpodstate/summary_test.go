@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
-	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
 	"github.com/regatta-sh/regatta/test/waiting"
@@ -38,15 +38,13 @@ func TestWhatKstatusSaysOfAPersistentPodState(t *testing.T) {
 	if err := failure.Write(t.Context(), w.api, s, func(s *kruise.PersistentPodState) any { return &s.Status }, errors.New("no answer"), w.r.Now()); err != nil {
 		t.Fatal(err)
 	}
-	request := reconcile.Request{}
-	request.Namespace, request.Name = s.Namespace, s.Name
-	if err := w.api.Get(t.Context(), request.NamespacedName, s); err != nil {
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
 		t.Fatal(err)
 	}
 	judge("its controller failed", s, waiting.InProgress, failure.ConditionType, "no answer")
-	result, err := w.r.Reconcile(t.Context(), request)
-	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("after a round that succeeds the next one is in %s: %v", result.RequeueAfter, err)
+	s = w.round()
+	judge("its controller goes on", s, waiting.Current, kruise.ObservedReason, "The places of the pods are remembered.")
+	if next := w.round(); condition.HasCondition(&s.Status, failure.ConditionType) || next.ResourceVersion != s.ResourceVersion {
+		t.Errorf("FailedReconcile stays, or the round after that writes, too: %+v", next.Status)
 	}
-	judge("its controller goes on", w.round(), waiting.Current, kruise.ObservedReason, "The places of the pods are remembered.")
 }

@@ -181,8 +181,8 @@ func (r *Reconciler) markServerlessPod(ctx context.Context, pod *corev1.Pod, hel
 	return client.IgnoreNotFound(err) // a conflict with another client, or with another pod of the same name, is tried again
 }
 
-// reportFailure writes to the status why a marker could not be brought up to date. patchStatus removes that once
-// it could.
+// reportFailure writes to the status why a marker could not be brought up to date. patchStatus, which is the last write of a round, removes
+// that once it could.
 func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMarker, cause error) error {
 	before := o.DeepCopy()
 	if cause == nil || !failure.SetCondition(&o.Status, cause, o.Generation, r.marks.Now()) {
@@ -199,14 +199,15 @@ func (r *Reconciler) reportFailure(ctx context.Context, o *v1alpha1.PodProbeMark
 // patchStatus writes the results to the status, if they have changed.
 func (r *Reconciler) patchStatus(ctx context.Context, o *v1alpha1.PodProbeMarker, matched int64, summary kstatus.Summary) error {
 	before := o.DeepCopy()
+	stored := before.Status
 	o.Status.ObservedGeneration, o.Status.MatchedPods = o.Generation, matched
-	changed := failure.ClearCondition(&o.Status)
-	changed = kstatus.SetConditions(&o.Status, summary, o.Generation, r.marks.Now()) || changed
+	changed := failure.SetSummary(&o.Status, summary, o.Generation, r.marks.Now())
 	if !changed && before.Status.ObservedGeneration == o.Generation && before.Status.MatchedPods == matched {
 		return nil
 	}
 	before.Status.ObservedGeneration = -1 // the schema requires the number, so it is in every patch
 	if err := r.Client.Status().Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		o.Status = stored // the report compares with it
 		return fmt.Errorf("writing the status of PodProbeMarker %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	return nil

@@ -76,9 +76,8 @@ func (r *Reconciler) computeStatus(ctx context.Context, w *state) (outcome, erro
 	}
 	s.ObservedGeneration, s.TotalReplicas = w.budget.Generation, w.expected
 	s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = int32(desired), int32(current), int32(max(current-desired, 0))
-	failure.ClearCondition(s)
 	// A budget that is used up is ready, as a PodDisruptionBudget is current for kstatus: it protects its pods.
-	kstatus.SetConditions(s, kstatus.NewReady(kruise.ObservedReason, "The budget protects its pods."), w.budget.Generation, c.now)
+	failure.SetSummary(s, kstatus.NewReady(kruise.ObservedReason, "The budget protects its pods."), w.budget.Generation, c.now)
 	return c.out, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/regatta-sh/regatta/controllers/workload/condition"
 	"github.com/regatta-sh/regatta/controllers/workload/failure"
+	"github.com/regatta-sh/regatta/controllers/workload/kstatus"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 )
 
@@ -26,9 +26,13 @@ type ObjectFuncs[T client.Object] struct {
 	// is done with these objects.
 	Finalize func(context.Context, T) (time.Duration, error)
 	// Status returns a pointer to the status of an object. Its condition FailedReconcile has the
-	// error of the last round. A round that succeeds after one that failed is followed by another, which
-	// brings the conditions of package kstatus up to date. If Status is nil, no condition is written.
+	// error of the last round. If Status is nil, no condition is written.
 	Status func(T) any
+	// Summarize returns what the conditions of package kstatus say of an object, by its status. After a
+	// round that succeeded, it is called if the status has FailedReconcile, and the summary is written as that
+	// condition is removed. It is nil for a kind whose Reconcile calls failure.SetSummary before the
+	// last write of each round.
+	Summarize func(T) kstatus.Summary
 	// Report reports how a round ended, with an error or nil, in place of the condition. It is not
 	// called for a lost race, nor for an object that is gone. It may be nil.
 	Report func(context.Context, T, error) error
@@ -41,7 +45,13 @@ type ObjectFuncs[T client.Object] struct {
 func NewObjectReconciler[T client.Object](d Deps, funcs ObjectFuncs[T]) Reconciler {
 	if status := funcs.Status; status != nil && funcs.Report == nil {
 		funcs.Report = func(ctx context.Context, o T, err error) error {
-			return failure.Write(ctx, d.Client, o, status, err, d.Now())
+			switch {
+			case err != nil:
+				return failure.Write(ctx, d.Client, o, status, err, d.Now())
+			case funcs.Summarize != nil:
+				return failure.WriteSummary(ctx, d.Client, o, status, funcs.Summarize, d.Now())
+			}
+			return nil
 		}
 	}
 	return &objectReconciler[T]{deps: d, funcs: funcs}
@@ -76,11 +86,7 @@ func (r *objectReconciler[T]) Reconcile(ctx context.Context, req Request) (Resul
 
 // runAndReport runs one round of an object, and reports how it ended.
 func (r *objectReconciler[T]) runAndReport(ctx context.Context, o T) (Result, error) {
-	failedBefore := r.funcs.Status != nil && condition.HasCondition(r.funcs.Status(o), condition.FailedReconcile)
 	after, err := r.funcs.Reconcile(ctx, o)
-	if err == nil && failedBefore {
-		after = requeue.EarliestDelay(after, requeue.Soon)
-	}
 	result, failed := requeue.ReconcileResult(ctx, o, after, err)
 	if r.funcs.Report == nil || err != nil && failed == nil {
 		return result, failed

@@ -63,6 +63,8 @@ type memory struct {
 	gaveUpAt time.Time
 	// usedRoom is whether a child was created since then, or none is missing.
 	usedRoom bool
+	// surplus counts the children that no subset needed in the last round.
+	surplus int
 }
 
 // New makes a Reconciler. The client's cache must have the indexes of SetupWithManager and of
@@ -73,7 +75,7 @@ func New(deps reconcile.Deps) *Reconciler {
 	// The garbage collector deletes the children of an object that is deleted.
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.UnitedDeployment]{
 		Reconcile: r.reconcileSubsets, Forget: r.memory.ForgetObject,
-		Status: func(d *kruise.UnitedDeployment) any { return &d.Status },
+		Status: func(d *kruise.UnitedDeployment) any { return &d.Status }, Summarize: r.summarizeStored,
 	})
 	return r
 }

@@ -34,12 +34,16 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	if err := t.reportPlacement(ctx, a); err != nil {
 		return err
 	}
-	kstatus.SetConditions(&t.status, t.summarizeProgress(acted), t.d.Generation, t.now)
+	if failure.IsReported(acted) && !condition.HasCondition(&t.status, failure.ConditionType) { // in one write with what it leads to
+		failure.SetCondition(&t.status, acted, t.d.Generation, t.now)
+	}
+	known := t.r.memory.GetOrCreate(t.d)
+	known.surplus = len(t.surplus)
+	kstatus.SetConditions(&t.status, summarizeProgress(t.d, &t.status, known.surplus), t.d.Generation, t.now)
 	t.storeExplanation(a)
 	if equality.Semantic.DeepEqual(t.d.Status, t.status) {
 		return nil
 	}
-	known := t.r.memory.GetOrCreate(t.d)
 	if wait := statusthrottle.WriteDelay(&t.d.Status, &t.status, t.r.StatusInterval, t.now.Sub(known.written)); wait > 0 {
 		t.requeueWithin(wait)
 		return nil
@@ -54,14 +58,16 @@ func (t *reconcileRound) reportStatus(ctx context.Context, a allocated, acted er
 	return nil
 }
 
-// summarizeProgress returns what the conditions of package kstatus say. acted is why a write of this round failed, nil if none did.
-func (t *reconcileRound) summarizeProgress(acted error) kstatus.Summary {
-	summary := kinds.JudgeRollout(kinds.ViewUnitedDeployment(t.d, &t.status))
-	if failure.IsReported(acted) && summary.Type == kruise.ConditionReady {
-		return kstatus.NewReconciling(condition.FailedReconcile, acted.Error())
-	}
-	if n := len(t.surplus); n > 0 && summary.Type == kruise.ConditionReady {
-		return kstatus.NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d workloads that no subset needs remain", summary.Message, n))
+// summarizeStored returns what the conditions of package kstatus say of a UnitedDeployment as it is stored, after a round.
+func (r *Reconciler) summarizeStored(d *kruise.UnitedDeployment) kstatus.Summary {
+	return summarizeProgress(d, &d.Status, r.memory.GetOrCreate(d).surplus)
+}
+
+// summarizeProgress returns what the conditions of package kstatus say of a UnitedDeployment with a status and with surplus children.
+func summarizeProgress(d *kruise.UnitedDeployment, s *kruise.UnitedDeploymentStatus, surplus int) kstatus.Summary {
+	summary := kinds.JudgeRollout(kinds.ViewUnitedDeployment(d, s))
+	if surplus > 0 && summary.Type == kruise.ConditionReady {
+		return kstatus.NewReconciling(kruise.ProgressingReason, fmt.Sprintf("%s; %d workloads that no subset needs remain", summary.Message, surplus))
 	}
 	return summary
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/regatta-sh/regatta/controllers/workload/message"
 )
 
+// FailedReconcile is the type of the condition that reports that a controller failed to reconcile an object. See package failure.
+const FailedReconcile = "FailedReconcile"
+
 // Condition is a condition, whatever its Go type in the API is.
 type Condition struct {
 	Type            string

@@ -2,6 +2,19 @@
 
 // Package failure reports on an object, by a condition, that its controller failed to reconcile it. The user of the object does not
 // see an error that is only logged.
+//
+// The status comes to rest: while nothing else changes, rounds that all end the same way write it no more. For each way in which a round
+// can end, the status that it writes is the one that the next such round wants:
+//   - A round that succeeds wants no FailedReconcile and the summary of its state. Both are one write (SetSummary), the last one of the
+//     round. If the summary came with a later round, that round would have another status to write, and another chance to fail.
+//   - A round that fails before it writes the status, or at that write, leaves FailedReconcile as it is stored. The report adds it if it is
+//     missing, or changes it if the error is another one, together with a summary that is not Ready (SetCondition). The report has to compare
+//     with what is stored: a round whose write fails does not keep in the object what it wanted to write, except where the report then
+//     stores all of that.
+//   - A round that writes the status before it ends may fail after that, each time. So such writes keep a FailedReconcile that is
+//     there, and package kstatus sets no Ready beside it. Only the end of a round that succeeded removes it.
+//
+// So a status is written twice in a row only if a round ends in another way than the one before it, or with another error.
 package failure
 
 import (
@@ -40,7 +53,8 @@ func RecordFailure(events record.EventRecorder, o client.Object, cause error) {
 }
 
 // SetCondition sets the condition in a status, a pointer to a struct with conditions, and has the conditions of package kstatus say that
-// the object is not ready. It reports whether a condition changed. It changes nothing in a status without conditions.
+// the object is not ready. It reports whether a condition changed: nothing changes if the status has the same error. It changes nothing in
+// a status without conditions.
 func SetCondition(status any, cause error, generation int64, now time.Time) (changed bool) {
 	changed = condition.SetCondition(status, condition.Condition{
 		Type: ConditionType, Status: metav1.ConditionTrue, Reason: ConditionType, Message: cause.Error(),
@@ -50,24 +64,43 @@ func SetCondition(status any, cause error, generation int64, now time.Time) (cha
 	return changed || summed
 }
 
-// ClearCondition removes the condition from a status, and reports whether the status had it. The conditions of package kstatus stay: the
-// next round knows what to say.
-func ClearCondition(status any) bool { return condition.RemoveConditions(status, ConditionType) }
+// SetSummary removes the condition from a status and sets the conditions of package kstatus, as after a round that succeeded. It reports
+// whether a condition changed.
+func SetSummary(status any, s kstatus.Summary, generation int64, now time.Time) (changed bool) {
+	removed := condition.RemoveConditions(status, ConditionType)
+	return kstatus.SetConditions(status, s, generation, now) || removed
+}
 
-// Write sets the condition in the status of an object to the error of a round, or removes it if the error is nil. It uses the object
-// as it was last read or written. A conflict of this write is not returned if there is an error to report, since that starts another round.
+// Write writes the condition into the status of an object, with the error of a round. It uses the object as it was last read or written. A
+// conflict of this write is not returned, since the error starts another round.
 func Write[T client.Object](ctx context.Context, c client.Client, o T, status func(T) any, cause error, now time.Time) error {
+	changed, ok := o.DeepCopyObject().(T)
+	if !ok || !SetCondition(status(changed), cause, o.GetGeneration(), now) {
+		return nil
+	}
+	err := update(ctx, c, changed)
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// WriteSummary removes the condition from the status of an object, if it is there, in one write with the conditions of package kstatus.
+// summarize is called with the object without the condition. WriteSummary uses the object as it was last read or written.
+func WriteSummary[T client.Object](ctx context.Context, c client.Client, o T, status func(T) any, summarize func(T) kstatus.Summary, now time.Time) error {
+	if !condition.HasCondition(status(o), ConditionType) {
+		return nil
+	}
 	changed, ok := o.DeepCopyObject().(T)
 	if !ok {
 		return nil
 	}
-	if cause == nil && !ClearCondition(status(changed)) || cause != nil && !SetCondition(status(changed), cause, o.GetGeneration(), now) {
-		return nil
-	}
-	// A patch would leave out zeros that a schema requires.
-	err := c.Status().Update(ctx, changed)
-	if cause != nil && apierrors.IsConflict(err) {
-		return nil
-	}
-	return client.IgnoreNotFound(err)
+	condition.RemoveConditions(status(changed), ConditionType)
+	kstatus.SetConditions(status(changed), summarize(changed), o.GetGeneration(), now)
+	return update(ctx, c, changed)
+}
+
+// update writes a status. A patch would leave out zeros that a schema requires.
+func update(ctx context.Context, c client.Client, changed client.Object) error {
+	return client.IgnoreNotFound(c.Status().Update(ctx, changed))
 }

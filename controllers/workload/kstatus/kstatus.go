@@ -45,8 +45,9 @@ func IsOwned(conditionType string) bool {
 }
 
 // SetConditions writes a summary into a status, a pointer to a struct with conditions, behind all other conditions. It reports whether a
-// condition changed. An object whose last round failed is not ready, whatever the summary says, unless it has ended: a round that
-// succeeds removes FailedReconcile at its end, and another one follows.
+// condition changed. Beside FailedReconcile no object is ready, whatever the summary says, unless it has ended: package failure removes
+// FailedReconcile in the same write as it sets the summary. A generation of 0 leaves observedGeneration out: it is for kinds without such a
+// field in the status, of which each change of the spec would cost a write.
 func SetConditions(status any, s Summary, generation int64, now time.Time) (changed bool) {
 	if failed, is := condition.FindCondition(status, condition.FailedReconcile); is && s.Type == kruise.ConditionReady && !hasEnded(status) {
 		s = NewReconciling(condition.FailedReconcile, failed.Message)
