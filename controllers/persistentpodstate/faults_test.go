@@ -36,7 +36,7 @@ func TestNoFailedCallForgetsWherePodsAre(t *testing.T) {
 		Objects: objects,
 		Build:   func(b *fake.ClientBuilder) { b.WithIndex(&corev1.Pod{}, rollout.OwnerIndex, rollout.OwnerUID) },
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return New(reconcile.Deps{Client: e.Client, Live: e.Client}, Options{Finder: scale.NewFinder(e.Client, nil), StartOrdinal: true})
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client, Now: e.Clock}, Options{Finder: scale.NewFinder(e.Client, nil), StartOrdinal: true})
 		},
 		Requests: faultinjection.RequestFor(objects[1]),
 		Watches:  map[string]faultinjection.Changes{"PersistentPodState": faultinjection.ChangesOfSpec, "Node": faultinjection.NoChanges},
@@ -81,7 +81,7 @@ func TestATargetWithoutScaleIsTold(t *testing.T) {
 	faultinjection.Scenario{
 		Objects: []client.Object{s},
 		New: func(_ testing.TB, e faultinjection.Environment) reconcile.Reconciler {
-			return New(reconcile.Deps{Client: e.Client, Live: e.Client}, Options{Finder: scale.NewFinder(e.Client, nil)})
+			return New(reconcile.Deps{Client: e.Client, Live: e.Client, Now: e.Clock}, Options{Finder: scale.NewFinder(e.Client, nil)})
 		},
 		Requests: faultinjection.RequestFor(s),
 		Watches:  map[string]faultinjection.Changes{"PersistentPodState": faultinjection.ChangesOfSpec},

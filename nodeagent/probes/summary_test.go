@@ -36,3 +36,33 @@ func TestWhatKstatusSaysOfANodePodProbe(t *testing.T) {
 		}
 	}
 }
+
+// A pod that is added mostly has a result within a pause, so that both are one write. A result does not wait for that.
+func TestConditionsAloneWaitForAResult(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	a := &Agent{now: func() time.Time { return now }}
+	was, summed, known := &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{}
+	kstatus.SetConditions(&summed.Status, kstatus.NewReconciling("Progressing", "0 of 1"), 0, now)
+	known.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{UID: "a"}}
+	for _, step := range []struct {
+		name    string
+		passes  time.Duration
+		changed *v1alpha1.NodePodProbe
+		written bool // just before
+		want    time.Duration
+	}{
+		{name: "a pod is added", changed: summed, want: pause},
+		{name: "it has no result yet", passes: pause / 3, changed: summed, want: pause - pause/3},
+		{name: "it has one", changed: known, want: 0},
+		{name: "it has none in time", passes: pause - pause/3, changed: summed, want: 0},
+		{name: "it has one right behind a write", changed: known, written: true, want: pause},
+	} {
+		now = now.Add(step.passes)
+		if step.written {
+			a.written = now
+		}
+		if got := max(a.untilWrite(was, step.changed), 0); got != step.want {
+			t.Errorf("%s: the write waits %s, want %s", step.name, got, step.want)
+		}
+	}
+}

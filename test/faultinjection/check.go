@@ -21,6 +21,9 @@ const (
 	// mostFailing is how many rounds may be made during an outage: some 15 while the back-off grows, one a
 	// second at the most where a timer is shorter, and those of events.
 	mostFailing = 330
+	// mostChanges is how often the state may change in the second half of an outage. A status that each round writes changes once a minute
+	// or more often, since the back-off is a minute then: what one round writes another one takes back, or the time of a condition moves.
+	mostChanges = 1
 )
 
 // Run checks that the controller reaches its end state whatever call fails, once or for some minutes.
@@ -46,7 +49,13 @@ func (s Scenario) Run(t *testing.T) {
 			s.checkOnce(t, p.call, p.fault, want, first.changed)
 		}
 	}
-	t.Logf("%d calls in %d rounds without faults, %d of %d runs with one", len(calls), first.rounds, len(chosen), len(plan))
+	writes := 0
+	for _, c := range calls {
+		if c.IsWrite() {
+			writes++
+		}
+	}
+	t.Logf("%d calls, of which %d are writes, in %d rounds without faults, %d of %d runs with one", len(calls), writes, first.rounds, len(chosen), len(plan))
 }
 
 // planned is a run with a fault.
@@ -142,6 +151,19 @@ func (s *Scenario) checkOutage(t *testing.T, at Call, fault Fault, want []string
 	if failing > mostFailing {
 		t.Errorf("%s: it was made %d times, want a back-off", what, failing)
 	}
+	if n := countBetween(r.changes, end.Add(-outage/2), end); n > mostChanges {
+		t.Errorf("%s: the state changes %d times in the last %s of that, want it to come to rest; the last calls are\n%s", what, n, outage/2, r.lastCalls())
+	}
+}
+
+// countBetween counts the times after one time and before another.
+func countBetween(times []time.Time, after, before time.Time) (n int) {
+	for _, at := range times {
+		if at.After(after) && at.Before(before) {
+			n++
+		}
+	}
+	return n
 }
 
 func latestOf(a, b time.Time) time.Time {

@@ -37,7 +37,8 @@ type run struct {
 	rounds  int
 	seen    snapshot
 	changed time.Time // when the state changed last
-	err     error     // of the last round
+	changes []time.Time
+	err     error // of the last round
 	// silent is a round in which a call failed, and which returned no error, set no timer and logged nothing.
 	silent string
 	errors int  // logged
@@ -106,6 +107,7 @@ func (r *run) observeChanges(do func()) {
 	r.seen = r.store.takeSnapshot(r.scenario.Watches)
 	if r.seen.all != before.all {
 		r.changed = r.now
+		r.changes = append(r.changes, r.now)
 	}
 	if r.seen.watched != before.watched {
 		r.requestAll()
