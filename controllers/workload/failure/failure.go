@@ -78,7 +78,7 @@ func Write[T client.Object](ctx context.Context, c client.Client, o T, status fu
 	if !ok || !SetCondition(status(changed), cause, o.GetGeneration(), now) {
 		return nil
 	}
-	err := update(ctx, c, changed)
+	err := updateStatus(ctx, c, changed)
 	if apierrors.IsConflict(err) {
 		return nil
 	}
@@ -97,10 +97,10 @@ func WriteSummary[T client.Object](ctx context.Context, c client.Client, o T, st
 	}
 	condition.RemoveConditions(status(changed), ConditionType)
 	kstatus.SetConditions(status(changed), summarize(changed), o.GetGeneration(), now)
-	return update(ctx, c, changed)
+	return updateStatus(ctx, c, changed)
 }
 
-// update writes a status. A patch would leave out zeros that a schema requires.
-func update(ctx context.Context, c client.Client, changed client.Object) error {
+// updateStatus writes a status. A patch would leave out zeros that a schema requires.
+func updateStatus(ctx context.Context, c client.Client, changed client.Object) error {
 	return client.IgnoreNotFound(c.Status().Update(ctx, changed))
 }
