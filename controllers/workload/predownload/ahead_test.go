@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/cloneset"
@@ -56,8 +57,16 @@ func imageFirst(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+	w.showNodes()
 	w.reconcile()
 	return w
+}
+
+// showNodes shows the controller the nodes of the pods, as the watch of a manager does after its start.
+func (w *world) showNodes() {
+	for _, p := range w.pods() {
+		w.r.NodeEvents().Create(w.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Spec.NodeName}}, IsInInitialList: true}, nil)
+	}
 }
 
 func (w *world) pods() []*corev1.Pod {
@@ -137,6 +146,7 @@ func TestARestartedManagerHoldsWhatItHeld(t *testing.T) {
 	w.update(newImage)
 	kind := cloneset.New(cloneset.Gates{}, false)
 	w.r = rollout.New(kind, reconcile.Deps{Client: w.c, Live: w.c, Events: w.events, Engine: w.engine}, rollout.WithAhead(predownload.NewAheadFunc(kind)))
+	w.showNodes()
 	w.reconcile()
 	if got, held := w.updated(), w.held(); len(got) > 0 || held == "" {
 		t.Errorf("pods on %v are updated, and the condition says %q", got, held)
