@@ -74,7 +74,7 @@ func TestRulesOfExamplesAreTrueOfSomeInput(t *testing.T) {
 		b, own := example(t, name)
 		q := r.question(prove.NeverFails, nil, b)
 		q.Cases = append(own, q.Cases...)
-		q.Limits.Worlds = 1000
+		q.Limits.Worlds = 10_000 // the search of a bundle ends when each of its rules was true
 		got, err := prove.FindIdleRules(t.Context(), q)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

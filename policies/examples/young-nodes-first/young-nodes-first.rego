@@ -1,21 +1,20 @@
 # METADATA
 # title: Young nodes first
 # description: |
-#   Pods on the youngest nodes are updated first. A node that joined yesterday has the
-#   newest image, kernel and kubelet, and no caches of months: what is wrong with a
-#   revision shows there first.
+#   Pods on nodes that joined after a day are updated first. Such a node has the newest
+#   image, kernel and kubelet, and no caches of months: what is wrong with a revision
+#   shows there first.
 package extend.rollout.young_nodes_first
 
 import future.keywords.not
 
+# Nodes created from this time on count as young, in seconds since 1970: 2026-10-31.
+# Places of pods are remembered, so a rule that ranks must not read the clock.
+young_since := 1793404800
+
 # METADATA
-# title: The youngest node first
-# description: |
-#   The lower goes first, so the time of creation is negated. A pod that has no node yet
-#   is not named: it has 0, and goes last, where the default order would have it first.
+# title: Young nodes first
+# description: A pod that is not named has 0, and the lower goes first.
 # labels:
 #   id: young-nodes-first.rank
-rank := {pod.namespacedName: place |
-	some pod in input.pods
-	place := 0 - pod.onNode.created
-}
+rank := {pod.namespacedName: -1 | some pod in input.pods; pod.onNode.created >= young_since}

@@ -4,13 +4,12 @@ import future.keywords.not
 
 import data.extend.rollout.young_nodes_first
 
-test_the_younger_the_node_the_earlier if {
-	young_nodes_first.rank == {"shop/web-a": -1700000000, "shop/web-b": -1600000000} with input.pods as [
-		{"name": "web-a", "namespacedName": "shop/web-a", "node": "n1", "onNode": {"created": 1700000000}},
-		{"name": "web-b", "namespacedName": "shop/web-b", "node": "n2", "onNode": {"created": 1600000000}},
-	]
-}
+pods := [
+	{"name": "web-a", "namespacedName": "shop/web-a", "node": "n1", "onNode": {"created": 1793404800}},
+	{"name": "web-b", "namespacedName": "shop/web-b", "node": "n2", "onNode": {"created": 1793404799}},
+	{"name": "web-c", "namespacedName": "shop/web-c"},
+]
 
-test_a_pod_without_a_node_has_no_place if {
-	young_nodes_first.rank == {} with input.pods as [{"name": "web-c", "namespacedName": "shop/web-c"}]
-}
+test_only_pods_on_young_nodes_have_a_place if young_nodes_first.rank == {"shop/web-a": -1} with input.pods as pods
+
+test_without_young_nodes_the_rank_is_there_all_the_same if young_nodes_first.rank == {} with input.pods as []
