@@ -142,7 +142,7 @@ var disruptions = map[string]string{
 	"controllers/webhookconfig/apply.go applyField":                      ownRecords, // the policies say what is protected; pending objects only send more
 	"controllers/webhookconfig/apply.go patchField":                      ownRecords,
 	"controllers/webhookconfig/apply.go deleteOwned":                     ownRecords,
-	"controllers/workload/failure/failure.go Write":                      statuses,
+	"controllers/workload/failure/failure.go updateStatus":               statuses,
 	"controllers/workload/inplace/ready.go setReady":                     "rollout/plan, rollout/rank",
 	"controllers/workload/inplace/resize.go patchResize":                 "rollout/plan, rollout/rank, rollout/change",
 	"controllers/workload/inplace/update.go patchPod":                    "rollout/plan, rollout/rank, rollout/change",
