@@ -110,7 +110,7 @@ func (a *analysis) joinCompared() {
 		changed := false
 		for _, name := range slices.Sorted(maps.Keys(a.facts)) {
 			f := a.facts[name]
-			for other := range f.peers {
+			for other := range inOrder(f.peers) {
 				o := a.facts[other]
 				if o == nil {
 					continue

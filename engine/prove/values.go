@@ -114,7 +114,7 @@ func textValues(f *fact) []any {
 			}
 		}
 	}
-	for _, p := range f.patterns {
+	for _, p := range inOrder(f.patterns) {
 		if text, ok := p.Value.(ast.String); ok {
 			out = append(out, patternExamples(string(text))...)
 		}
