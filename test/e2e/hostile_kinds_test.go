@@ -115,7 +115,7 @@ func create(u *user, name string) {
 	Eventually(func() error {
 		_, err := u.pipe(strings.NewReplacer("NAMESPACE", u.namespace, "NAME", name).Replace(strings.Join(rest, "\n---\n")))
 		return err
-	}, 30*time.Second).Should(Succeed())
+	}).Should(Succeed())
 }
 
 // hostileObjects are the objects that the texts are written to: one of each kind, and all pods that one of them has made.
@@ -202,7 +202,7 @@ var _ = Describe("an annotation that no manager wrote, on an object of any kind"
 			return out
 		}
 		// The NodeImage and the NodePodProbe are those of a node that a pod was scheduled to.
-		Eventually(missing, time.Minute).Should(BeEmpty(), "kinds that have no object to write to yet")
+		Eventually(missing).Should(BeEmpty(), "kinds that have no object to write to yet")
 		before := restartsOf(ctx)
 		config := rest.CopyConfig(shared.config)
 		config.QPS = -1 // else most of the time goes by waiting
@@ -235,12 +235,13 @@ var _ = Describe("an annotation that no manager wrote, on an object of any kind"
 					continue
 				}
 				if says := u.kubectl("get", k.resource(), k.nameOf("healthy", u.namespace), "-o", "jsonpath="+k.says); !regexp.MustCompile(k.want).MatchString(says) {
-					out = append(out, k.kind+" says "+says)
+					out = append(out, k.kind+" says "+says+", and its status is "+u.kubectl("get", k.resource(), k.nameOf("healthy", u.namespace), "-o", "jsonpath={.status}"))
 				}
 			}
 			return out
 		}
-		Eventually(idle, time.Minute).Should(BeEmpty())
+		// Pods of all kinds start at once, and the node agents and kubelets have the hostile ones besides.
+		Eventually(idle, 3*time.Minute).Should(BeEmpty())
 		Expect(restartsOf(ctx)).To(Equal(before))
 	}, SpecTimeout(10*time.Minute))
 })

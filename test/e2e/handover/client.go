@@ -41,10 +41,14 @@ func migrate(ctx context.Context, own string) error {
 	return nil
 }
 
-// ask asks the sidecar every 100 ms, by a connection of its own each time, and prints what came of it. An
-// answer that takes a second is a failure.
+// longestAnswer is how long an answer may take. A handover takes milliseconds, but the processes that take part in it may wait
+// for a processor for seconds where many containers start at once.
+const longestAnswer = 5 * time.Second
+
+// ask asks the sidecar every 100 ms, by a connection of its own each time, and prints what came of it. An answer
+// that takes longer than longestAnswer is a failure.
 func ask(ctx context.Context, url string, out io.Writer) error {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: longestAnswer, Transport: &http.Transport{DisableKeepAlives: true}}
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
