@@ -23,6 +23,9 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/spf13/cobra"
+
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/audit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/policy"
 	"github.com/regatta-sh/regatta/engine"
 	"github.com/regatta-sh/regatta/engine/bundle/lint"
@@ -89,17 +92,22 @@ func TestCommandsOfTheGuidePrintWhatItShows(t *testing.T) {
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			line, want, _ := strings.Cut(step, "\n")
 			want = strings.TrimSuffix(want, "\n")
-			args, ours := strings.CutPrefix(line, "regatta policy ")
-			if !ours {
+			words := strings.Fields(strings.ReplaceAll(line, "registry.example", host))
+			var cmd *cobra.Command
+			switch strings.Join(words[:2], " ") {
+			case "regatta policy":
+				cmd = policy.New(policies.Builtin)
+			case "regatta audit":
+				cmd = audit.NewCommand(policies.Builtin)
+			default:
 				keyPair(t) // the machine may have no openssl
 				continue
 			}
 			typed++
-			cmd := policy.New(policies.Builtin)
 			var out bytes.Buffer
 			cmd.SetOut(&out)
 			cmd.SetErr(&out)
-			cmd.SetArgs(strings.Fields(strings.ReplaceAll(args, "registry.example", host)))
+			cmd.SetArgs(words[2:])
 			if err := cmd.ExecuteContext(t.Context()); err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, out.String())
 			}

@@ -56,16 +56,23 @@ func SignArchive(w io.Writer, from io.Reader, with Signing) error {
 		return fmt.Errorf("signing: %w", err)
 	}
 	delete(files, signatureFile)
+	if files[signatureFile], err = SignFiles(files, with); err != nil {
+		return err
+	}
+	return packArchive(w, files)
+}
+
+// SignFiles returns a signature over all files, as the text of the file that OPA keeps it in.
+func SignFiles(files map[string]string, with Signing) (string, error) {
 	token, err := with.signToken(files)
 	if err != nil {
-		return fmt.Errorf("signing: %w", err)
+		return "", fmt.Errorf("signing: %w", err)
 	}
 	text, err := json.MarshalIndent(opabundle.SignaturesConfig{Signatures: []string{token}}, "", "  ")
 	if err != nil {
-		return fmt.Errorf("signing: %w", err)
+		return "", fmt.Errorf("signing: %w", err)
 	}
-	files[signatureFile] = string(text) + "\n"
-	return packArchive(w, files)
+	return string(text) + "\n", nil
 }
 
 func (s Signing) signToken(files map[string]string) (string, error) {

@@ -74,6 +74,24 @@ func (e UnknownKeyError) Error() string {
 	return fmt.Sprintf("there is no key %q; there is %s", e.KeyID, strings.Join(e.Known, ", "))
 }
 
+// VerifyFiles verifies files with the signature among them, in the file that OPA keeps it in, and returns the signature; nil if there is
+// none and none is required. Its errors are SignatureErrors.
+func (v *Verification) VerifyFiles(files map[string]string) (*Signature, error) {
+	key, err := v.verifyFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	s, err := signatureOf(files)
+	if s != nil {
+		s.Verified, s.Key = true, key
+	}
+	return s, err
+}
+
+// ReadSignature returns the claims of the signature among files, which is not verified; nil if there is none. Its error is a
+// SignatureError.
+func ReadSignature(files map[string]string) (*Signature, error) { return signatureOf(files) }
+
 // verifyFiles verifies the files with the signature among them, and returns the hash of the key that made it; empty if there is no
 // signature.
 func (v *Verification) verifyFiles(files map[string]string) (key string, err error) {

@@ -156,6 +156,14 @@ type Record struct {
 	Shadow string
 }
 
+// SplitBundleID splits what a record says of a bundle, NAME@REVISION. The revision is empty if it says none.
+func SplitBundleID(id string) (name, revision string) {
+	if i := strings.LastIndexByte(id, '@'); i >= 0 {
+		return id[:i], id[i+1:]
+	}
+	return id, ""
+}
+
 // Hold is a policy's wish that nothing new be disrupted, and why.
 type Hold struct {
 	// Rule is the id of the rule that holds. The engine fills it with the name

@@ -172,10 +172,7 @@ func bundlesOf(ids []string) map[string]Bundle {
 	}
 	out := make(map[string]Bundle, len(ids))
 	for _, id := range ids {
-		name, revision := id, ""
-		if i := strings.LastIndexByte(id, '@'); i >= 0 {
-			name, revision = id[:i], id[i+1:]
-		}
+		name, revision := decision.SplitBundleID(id)
 		out[name] = Bundle{Revision: revision}
 	}
 	return out

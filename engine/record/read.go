@@ -37,6 +37,12 @@ func Read(from io.Reader) ([]decision.Record, error) {
 
 // ReadEach is Read for files that may be larger than the memory: it calls each with one record after the other, in the order of the lines.
 func ReadEach(from io.Reader, each func(decision.Record)) error {
+	return ReadEachLine(from, func(_ []byte, r decision.Record) error { each(r); return nil })
+}
+
+// ReadEachLine is ReadEach for callers that want the line of each record, too, without its end. The line is valid until each returns. An
+// error of each ends the reading, and is returned as it is.
+func ReadEachLine(from io.Reader, each func(line []byte, r decision.Record) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	n := 1
@@ -49,8 +55,11 @@ func ReadEach(from io.Reader, each func(decision.Record)) error {
 		if err != nil {
 			return fmt.Errorf("reading line %d: %w", n, err)
 		}
-		if ok {
-			each(r)
+		if !ok {
+			continue
+		}
+		if err := each(text, r); err != nil {
+			return err
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {

@@ -168,7 +168,7 @@ func (s *costing) countRemembered(cmd *cobra.Command, count func(decision.Record
 	if about.Since == 0 {
 		about.Since = time.Hour
 	}
-	records, err := fetchRecords(cmd, s.cluster, s.asked, about)
+	records, err := s.cluster.FetchRecords(cmd, s.asked, about)
 	for _, r := range records {
 		count(r)
 	}

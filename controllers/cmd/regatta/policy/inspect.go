@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/keys"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
 func (c *commands) newInspectCommand() *cobra.Command {
-	var t trust
+	var t keys.Trust
 	form := output.New(output.Text, output.JSON)
 	cmd := &cobra.Command{
 		Use:   "inspect BUNDLE",
@@ -28,7 +29,7 @@ replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
   regatta policy inspect bundle.tar.gz --verification-key key.pub -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.newVerification()
+			by, err := t.NewVerification()
 			if err != nil {
 				return err
 			}
@@ -42,7 +43,7 @@ replace, the signature and the sizes of a bundle: a folder, a .tar.gz file or a
 			return printBundleSummary(cmd.OutOrStdout(), b.SummarizeContent())
 		},
 	}
-	t.addFlags(cmd)
+	t.AddFlags(cmd.Flags(), "the bundle")
 	form.AddTo(cmd)
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/keys"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/artifact"
 )
@@ -44,7 +45,7 @@ can be moved. Credentials are those of docker login.`,
 func (c *commands) newPullCommand() *cobra.Command {
 	var insecure bool
 	var output string
-	var t trust
+	var t keys.Trust
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE",
 		Short: "Get a bundle from a registry",
@@ -54,7 +55,7 @@ is not good.`,
 		Example: `  regatta policy pull registry.example/shop/change-freeze:v1 -o pulled.tar.gz --verification-key key.pub`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.newVerification()
+			by, err := t.NewVerification()
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,7 @@ is not good.`,
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry may be one without TLS")
 	cmd.Flags().StringVarP(&output, "output", "o", archiveName, "the archive to write; - is the standard output")
-	t.addFlags(cmd)
+	t.AddFlags(cmd.Flags(), "the bundle")
 	return cmd
 }
 

@@ -240,7 +240,7 @@ func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 		if len(r.points) == 1 {
 			about.Point = decision.Name(r.points[0])
 		}
-		records, err = fetchRecords(cmd, r.cluster, r.asked, about)
+		records, err = r.cluster.FetchRecords(cmd, r.asked, about)
 	default:
 		records, err = readRecords(cmd.InOrStdin(), r.from)
 	}
@@ -254,21 +254,4 @@ func (r *replaying) loadRecords(cmd *cobra.Command) ([]decision.Record, error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: no decision of a point that is asked about was found, so nothing is compared")
 	}
 	return records, nil
-}
-
-// fetchRecords asks all managers for their records, and prints warnings about those that did not answer.
-func fetchRecords(cmd *cobra.Command, cluster *target.Cluster, flags managers.Flags, about managers.Decisions) ([]decision.Record, error) {
-	config, err := cluster.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	asker, err := managers.New(config, flags)
-	if err != nil {
-		return nil, err
-	}
-	records, warnings, err := asker.FetchDecisions(cmd.Context(), about)
-	for _, w := range warnings {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
-	}
-	return records, err
 }

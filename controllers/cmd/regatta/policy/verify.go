@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/keys"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/bundle/gate"
@@ -39,7 +40,7 @@ type verdict struct {
 
 func (c *commands) newVerifyCommand() *cobra.Command {
 	var k kind
-	var t trust
+	var t keys.Trust
 	var active []string
 	var records string
 	form := output.New(output.Text, output.JSON, output.SARIF, output.GitHub)
@@ -58,7 +59,7 @@ unless it is signed.`,
   regatta policy verify bundle.tar.gz --verification-key key.pub --records decisions.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := t.newVerification()
+			by, err := t.NewVerification()
 			if err != nil {
 				return err
 			}
@@ -80,7 +81,7 @@ unless it is signed.`,
 		},
 	}
 	k.addFlags(cmd)
-	t.addFlags(cmd)
+	t.AddFlags(cmd.Flags(), "the bundle")
 	form.AddTo(cmd)
 	cmd.Flags().StringSliceVar(&active, "active", nil, "bundles that are active already, which this one would join")
 	cmd.Flags().StringVar(&records, "records", "", "a file of recorded decisions, as lines of JSON, to make again; - is the standard input")

@@ -6,6 +6,7 @@ package root
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/audit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/check"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/create"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/dashboard"
@@ -59,7 +60,7 @@ kubectl does. Installed as kubectl-regatta it is the plugin "kubectl regatta".`,
 	addCommands(root, reaches, pods.NewExecCommand(), pods.NewLogsCommand())
 	addCommands(root, explains, why.NewCommand(), dashboard.NewCommand(), sidecar.NewCommand(policies.Builtin))
 	addCommands(root, writes, policy.New(policies.Builtin, policy.WithRunner(gate.Child{})))
-	addCommands(root, operates, preflight.NewCommand(), check.NewCommand(policies.Builtin), support.NewCommand(policies.Builtin), version.NewCommand(policies.Builtin))
+	addCommands(root, operates, preflight.NewCommand(), check.NewCommand(policies.Builtin), audit.NewCommand(policies.Builtin), support.NewCommand(policies.Builtin), version.NewCommand(policies.Builtin))
 	return exit.WithExitCodes(root)
 }
 

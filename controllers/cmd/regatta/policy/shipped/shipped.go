@@ -236,6 +236,46 @@ func (b *Bundles) EnforcedBundles(ctx context.Context) (bundle.Set, error) {
 	return out, nil
 }
 
+// KeptBundles are all revisions that the cluster keeps of all bundles, of the platform and of all namespaces. A revision that cannot be
+// read is left out, and is among the warnings.
+func (b *Bundles) KeptBundles(ctx context.Context) (kept bundle.Set, warnings []error, err error) {
+	all, err := b.listBundles(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := b.objects.Resource(v1alpha1.GroupVersion.WithResource("policybundles")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the policy bundles of all namespaces: %w", err)
+	}
+	for i := range list.Items {
+		of, err := b.OfNamespace(list.Items[i].GetNamespace()).decodeBundle(&list.Items[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, of)
+	}
+	for _, of := range all {
+		for _, a := range of.GetStatus().AllArtifacts() {
+			found, err := b.loadRevision(ctx, of, a)
+			if err != nil {
+				warnings = append(warnings, fmt.Errorf("%s: %w", describeBundle(of), err))
+				continue
+			}
+			kept = append(kept, found)
+		}
+	}
+	return kept, warnings, nil
+}
+
+// describeBundle names a bundle with its kind.
+func describeBundle(of v1alpha1.AnyPolicyBundle) string {
+	name := of.GetName()
+	if ns := of.GetNamespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	return v1alpha1.KindOf(of).Kind + " " + name
+}
+
 // patchSpec changes the spec, and no field that another client has changed meanwhile.
 func (b *Bundles) patchSpec(ctx context.Context, name, patch string) error {
 	_, err := b.bundleResource().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "regatta", FieldValidation: metav1.FieldValidationStrict})

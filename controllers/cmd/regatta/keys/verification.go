@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+// Package keys has the flags that name keys: those that sign, and those that are trusted. The names of the flags are those of opa.
+package keys
 
 import (
 	"errors"
@@ -9,27 +10,28 @@ import (
 	"strings"
 
 	opabundle "github.com/open-policy-agent/opa/v1/bundle"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/bundle"
 )
 
-// trust has the flags that name the trusted keys. The names of the flags are those of opa.
-type trust struct {
+// Trust has the flags that name the trusted keys.
+type Trust struct {
 	keys                 []string
 	id, scope, algorithm string
 }
 
-func (t *trust) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&t.keys, "verification-key", nil, "file of a public key (PEM) or a secret that must have signed the bundle, or ID=FILE; may be repeated")
-	cmd.Flags().StringVar(&t.id, "verification-key-id", "", "id of the key to use, whatever the signature says")
-	cmd.Flags().StringVar(&t.scope, "scope", "", "what the signature must have been made for")
-	cmd.Flags().StringVar(&t.algorithm, "signing-alg", "", "algorithm of the signature; it follows from the key")
+// AddFlags adds the flags. signed is what must have been signed, such as "the bundle".
+func (t *Trust) AddFlags(flags *pflag.FlagSet, signed string) {
+	flags.StringArrayVar(&t.keys, "verification-key", nil, "file of a public key (PEM) or a secret that must have signed "+signed+", or ID=FILE; may be repeated")
+	flags.StringVar(&t.id, "verification-key-id", "", "id of the key to use, whatever the signature says")
+	flags.StringVar(&t.scope, "scope", "", "what the signature must have been made for")
+	flags.StringVar(&t.algorithm, "signing-alg", "", "algorithm of the signature; it follows from the key")
 }
 
-// newVerification is nil if no key was named.
-func (t *trust) newVerification() (*bundle.Verification, error) {
+// NewVerification returns what the flags say; nil if no key was named.
+func (t *Trust) NewVerification() (*bundle.Verification, error) {
 	if len(t.keys) == 0 {
 		if t.id != "" || t.scope != "" || t.algorithm != "" {
 			return nil, exit.UsageError(errors.New("name a key with --verification-key; without one nothing is verified"))
