@@ -80,8 +80,8 @@ func makeDecisions(t *testing.T, set bundle.Set) []decision.Record {
 	return out
 }
 
-// export makes an archive of records, in reverse order and each twice.
-func export(t *testing.T, records []decision.Record, set bundle.Set, opts ...evidence.ExportOption) ([]byte, *evidence.Manifest) {
+// exportRecords makes an archive of records, in reverse order and each twice.
+func exportRecords(t *testing.T, records []decision.Record, set bundle.Set, opts ...evidence.ExportOption) ([]byte, *evidence.Manifest) {
 	t.Helper()
 	x := evidence.NewExport(opts...)
 	for i := range 2 * len(records) {
@@ -103,7 +103,7 @@ func export(t *testing.T, records []decision.Record, set bundle.Set, opts ...evi
 	return archive.Bytes(), m
 }
 
-func verify(t *testing.T, archive []byte, by *bundle.Verification) (*evidence.Report, error) {
+func verifyArchive(t *testing.T, archive []byte, by *bundle.Verification) (*evidence.Report, error) {
 	t.Helper()
 	return evidence.VerifyArchive(t.Context(), bytes.NewReader(archive), by)
 }
@@ -114,8 +114,8 @@ type part struct {
 	text []byte
 }
 
-// repack changes the files of an archive.
-func repack(t *testing.T, archive []byte, change func([]part) []part) []byte {
+// repackArchive changes the files of an archive.
+func repackArchive(t *testing.T, archive []byte, change func([]part) []part) []byte {
 	t.Helper()
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -172,14 +172,14 @@ hold contains {"rule": "own.seven", "reason": "Seven", "message": "No seven."} i
 		{"a canary, which is there in place of the bundle of its name", bundle.Set{limitUpdates(t, 5), limitUpdates(t, 2, bundle.AsCanary("shop"))}, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			archive, m := export(t, makeDecisions(t, tc.set), tc.set)
+			archive, m := exportRecords(t, makeDecisions(t, tc.set), tc.set)
 			if len(m.Hours) != 3 || m.Hours[0].Decisions != 3 || m.CountDecisions() != 10 {
 				t.Errorf("%d decisions are in %+v", m.CountDecisions(), m.Hours)
 			}
 			if len(m.Policies) != tc.policies || len(m.Missing) > 0 {
 				t.Errorf("%d bundles, %v missing", len(m.Policies), m.Missing)
 			}
-			report, err := verify(t, archive, nil)
+			report, err := verifyArchive(t, archive, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,11 +233,11 @@ func TestAnswersThatDoNotFollowAreFound(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			records := append([]decision.Record{}, made...)
 			tc.edit(records)
-			archive, m := export(t, records, tc.bundles)
+			archive, m := exportRecords(t, records, tc.bundles)
 			if (len(m.Missing) > 0) != (tc.bundles == nil) {
 				t.Errorf("missing is %v", m.Missing)
 			}
-			report, err := verify(t, archive, nil)
+			report, err := verifyArchive(t, archive, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestAnswersThatDoNotFollowAreFound(t *testing.T) {
 
 func TestChangesOfAnArchiveAreFound(t *testing.T) {
 	set := bundle.Set{limitUpdates(t, 5)}
-	archive, m := export(t, makeDecisions(t, set), set)
+	archive, m := exportRecords(t, makeDecisions(t, set), set)
 	find := func(parts []part, prefix string) int {
 		for i, p := range parts {
 			if strings.HasPrefix(p.name, prefix) {
@@ -335,7 +335,7 @@ func TestChangesOfAnArchiveAreFound(t *testing.T) {
 		{"nothing", func([]part) []part { return nil }, "manifest.json: the file is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := verify(t, repack(t, archive, tc.change), nil)
+			_, err := verifyArchive(t, repackArchive(t, archive, tc.change), nil)
 			var tampered evidence.TamperedError
 			if !errors.As(err, &tampered) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is %v, want one with %q", err, tc.want)
@@ -343,7 +343,7 @@ func TestChangesOfAnArchiveAreFound(t *testing.T) {
 		})
 	}
 	for name, text := range map[string][]byte{"a text": []byte("text"), "nothing": nil, "the beginning": archive[:len(archive)/2]} {
-		_, err := verify(t, text, nil)
+		_, err := verifyArchive(t, text, nil)
 		if tampered := (evidence.TamperedError{}); !errors.As(err, &tampered) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
@@ -355,8 +355,8 @@ func TestABundleThatIsNotItsRevisionIsFound(t *testing.T) {
 	made := makeDecisions(t, set)
 	looser := *limitUpdates(t, 9)
 	looser.Revision = set[0].Revision // as whoever exports could pretend
-	archive, _ := export(t, made, bundle.Set{&looser})
-	_, err := verify(t, archive, nil)
+	archive, _ := exportRecords(t, made, bundle.Set{&looser})
+	_, err := verifyArchive(t, archive, nil)
 	var tampered evidence.TamperedError
 	if !errors.As(err, &tampered) || !strings.Contains(err.Error(), "its content has the revision") {
 		t.Errorf("the error is %v", err)
@@ -386,9 +386,9 @@ func TestSignaturesAreVerified(t *testing.T) {
 		return &bundle.Verification{Keys: map[string]*opabundle.KeyConfig{"audit": {Key: key}}, Required: true}
 	}
 	made := makeDecisions(t, nil)
-	signed, _ := export(t, made, nil, evidence.SignedBy(bundle.Signing{Key: private, KeyID: "audit"}))
-	unsigned, _ := export(t, made, nil)
-	changed := repack(t, signed, func(parts []part) []part {
+	signed, _ := exportRecords(t, made, nil, evidence.SignWith(bundle.Signing{Key: private, KeyID: "audit"}))
+	unsigned, _ := exportRecords(t, made, nil)
+	changed := repackArchive(t, signed, func(parts []part) []part {
 		parts[0].text = bytes.Replace(parts[0].text, []byte("2026-12-02"), []byte("2026-12-03"), 1)
 		return parts
 	})
@@ -406,7 +406,7 @@ func TestSignaturesAreVerified(t *testing.T) {
 		{"without a key nothing is verified", signed, nil, false, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			report, err := verify(t, tc.archive, tc.by)
+			report, err := verifyArchive(t, tc.archive, tc.by)
 			if tc.want != "" {
 				var signature bundle.SignatureError
 				if !errors.As(err, &signature) || !strings.Contains(err.Error(), tc.want) {
@@ -427,16 +427,16 @@ func TestSignaturesAreVerified(t *testing.T) {
 func TestAnArchiveContinuesTheOneBefore(t *testing.T) {
 	made := makeDecisions(t, nil)
 	at := began.Add(30 * time.Minute)
-	first, _ := export(t, made, nil, evidence.Between(time.Time{}, at))
+	first, _ := exportRecords(t, made, nil, evidence.LimitTimes(time.Time{}, at))
 	m, err := evidence.ReadManifest(bytes.NewReader(first))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, n := export(t, made, nil, evidence.Between(at, time.Time{}), evidence.Continues(m.LastLink()))
+	second, n := exportRecords(t, made, nil, evidence.LimitTimes(at, time.Time{}), evidence.ContinueChain(m.LastLink()))
 	if m.CountDecisions() != 3 || n.CountDecisions() != 7 || n.Previous != m.Hours[len(m.Hours)-1].Link {
 		t.Errorf("%+v is followed by %+v", m, n)
 	}
-	if report, err := verify(t, second, nil); err != nil || report.Same != 7 {
+	if report, err := verifyArchive(t, second, nil); err != nil || report.Same != 7 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -444,8 +444,8 @@ func TestAnArchiveContinuesTheOneBefore(t *testing.T) {
 func TestTheSameDecisionsMakeTheSameArchive(t *testing.T) {
 	set := bundle.Set{limitUpdates(t, 5)}
 	made := makeDecisions(t, set)
-	a, _ := export(t, made, set)
-	b, _ := export(t, made, set)
+	a, _ := exportRecords(t, made, set)
+	b, _ := exportRecords(t, made, set)
 	if !bytes.Equal(a, b) {
 		t.Error("two exports of the same decisions differ")
 	}

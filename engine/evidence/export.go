@@ -49,16 +49,16 @@ func compareLines(a, b line) int {
 // ExportOption changes an export.
 type ExportOption func(*Export)
 
-// Between leaves out decisions before since, or at until and later. A zero time is no bound.
-func Between(since, until time.Time) ExportOption {
+// LimitTimes leaves out decisions before since, or at until and later. A zero time is no bound.
+func LimitTimes(since, until time.Time) ExportOption {
 	return func(x *Export) { x.since, x.until = since, until }
 }
 
-// Continues continues the chain of an earlier archive, whose last link it takes.
-func Continues(link string) ExportOption { return func(x *Export) { x.previous = link } }
+// ContinueChain continues the chain of an earlier archive, whose last link it takes.
+func ContinueChain(link string) ExportOption { return func(x *Export) { x.previous = link } }
 
-// SignedBy signs the archive.
-func SignedBy(with bundle.Signing) ExportOption { return func(x *Export) { x.signing = &with } }
+// SignWith signs the archive.
+func SignWith(with bundle.Signing) ExportOption { return func(x *Export) { x.signing = &with } }
 
 // NewExport makes an empty export.
 func NewExport(opts ...ExportOption) *Export {

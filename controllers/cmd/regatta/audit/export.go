@@ -119,12 +119,12 @@ func (x *exporting) exportOptions() ([]evidence.ExportOption, error) {
 	if !x.until.IsZero() && !x.since.Before(x.until.Time) {
 		return nil, exit.UsageError(errors.New("--until is not after --since"))
 	}
-	opts := []evidence.ExportOption{evidence.Between(x.since.Time, x.until.Time)}
+	opts := []evidence.ExportOption{evidence.LimitTimes(x.since.Time, x.until.Time)}
 	if x.signer.Key != "" {
 		if err := x.signer.CheckKey(); err != nil {
 			return nil, err
 		}
-		opts = append(opts, evidence.SignedBy(x.signer.Signing))
+		opts = append(opts, evidence.SignWith(x.signer.Signing))
 	} else if x.signer.Algorithm != "" || x.signer.KeyID != "" || x.signer.Scope != "" {
 		return nil, exit.UsageError(errors.New("--signing-alg, --key-id and --scope go with --signing-key"))
 	}
@@ -139,7 +139,7 @@ func (x *exporting) exportOptions() ([]evidence.ExportOption, error) {
 			return nil, wrapRefusal(fmt.Errorf("reading the archive before: %s: %w", x.after, err))
 		}
 		if link := m.LastLink(); link != "" {
-			opts = append(opts, evidence.Continues(link))
+			opts = append(opts, evidence.ContinueChain(link))
 		}
 	}
 	return opts, nil
