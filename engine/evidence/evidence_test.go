@@ -214,7 +214,9 @@ func TestAnswersThatDoNotFollowAreFound(t *testing.T) {
 			evidence.Recomputed{Same: 9, Different: 1}, "1 have another answer than recorded",
 		},
 		{
-			"an answer of other policies where values are hidden", func(r []decision.Record) { r[6].Output, r[6].Masked = other[6].Output, []string{"/input/workload/annotations/a"} }, set,
+			"an answer of other policies where values are hidden", func(r []decision.Record) {
+				r[6].Output, r[6].Masked = other[6].Output, []string{"/input/workload/annotations/a"}
+			}, set,
 			evidence.Recomputed{Same: 9, Masked: 1}, "",
 		},
 		{
