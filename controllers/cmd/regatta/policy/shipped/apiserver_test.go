@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/regatta-sh/regatta/controllers/api/policy/v1alpha1"
@@ -29,6 +31,7 @@ type shop struct {
 	*testing.T
 	client.Client
 	kubeconfig string
+	config     *rest.Config
 }
 
 func open(t *testing.T) *shop {
@@ -38,7 +41,7 @@ func open(t *testing.T) *shop {
 	if err := os.WriteFile(path, env.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &shop{t, c, path}
+	return &shop{t, c, path, env.Config}
 }
 
 func (s *shop) do(err error) {
@@ -121,6 +124,47 @@ func (s *shop) stand(name string, change func(*v1alpha1.ClusterPolicyBundle)) {
 	s.do(s.Status().Update(s.Context(), b))
 }
 
+// wantKept checks which revisions the cluster keeps of the bundles of the platform and of all namespaces.
+func (s *shop) wantKept(platform ...string) {
+	s.Helper()
+	own, err := bundle.FromFiles("own", rule("Own"))
+	s.do(err)
+	var archive bytes.Buffer
+	s.do(own.BuildArchive(&archive, bundle.Build{}))
+	tenant := &v1alpha1.PolicyBundle{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "shop"}}
+	tenant.Spec.Files = map[string]v1alpha1.FileText{"a.rego": v1alpha1.FileText(rule("Own")["a.rego"])}
+	s.do(s.Create(s.Context(), tenant))
+	kept, err := bundlerevision.Store{Client: s, Reader: s, Namespace: "kruise-system"}.SaveArchive(s.Context(), tenant, archive.Bytes(), "files")
+	s.do(err)
+	artifact := v1alpha1.PolicyArtifact{Revision: bundle.ShortRevision(own.Revision), Content: own.Revision, Digest: bundlerevision.ArchiveDigest(archive.Bytes()), Reference: "files", KeptIn: kept, Generation: 1, Time: metav1.Now()}
+	gone := artifact
+	gone.Revision, gone.Content, gone.Digest, gone.KeptIn = "abcdef123456", "abcdef", "sha256:00", "gone"
+	tenant.Status.Active, tenant.Status.History = &artifact, []v1alpha1.PolicyArtifact{gone}
+	s.do(s.Status().Update(s.Context(), tenant))
+
+	bundles, err := NewBundles(s.config, "kruise-system")
+	s.do(err)
+	found, warnings, err := bundles.KeptBundles(s.Context())
+	s.do(err)
+	var got []string
+	for _, b := range found {
+		got = append(got, b.Revision)
+		if (b.Namespace == "shop") != (b.Name == "own") {
+			s.Errorf("bundle %s is of namespace %q", b.Name, b.Namespace)
+		}
+	}
+	slices.Sort(got)
+	want := append(slices.Clone(platform), own.Revision)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		s.Errorf("the cluster keeps %v, want %v", got, want)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "PolicyBundle shop/own: reading revision abcdef123456") {
+		s.Errorf("the warnings are %v", warnings)
+	}
+	s.do(s.Delete(s.Context(), tenant))
+}
+
 func TestCommands(t *testing.T) {
 	s := open(t)
 	for _, ns := range []string{"kruise-system", "shop"} {
@@ -146,6 +190,7 @@ func TestCommands(t *testing.T) {
 	s.want("status", 0, "freeze   Shadow   True    "+one.Revision+"   "+two.Revision+"   2/2        Passed")
 	s.want("status freeze", 0, "ReplayOK     True", "2 of 2 run", "80 decisions compared: 0 stricter, 6 looser", "tries "+two.Revision+"; compares no more: 3 decisions in a row", "6 looser   rollout/plan: Hold One -> Go")
 	s.want("status freeze -o json", 0, `"activeRevision": "`+one.Revision)
+	s.wantKept(one.Content, two.Content)
 	s.want("diff freeze", 0, "--- "+one.Revision+"/a.rego", `-hold contains {"reason": "One"`, `+hold contains {"reason": "Two"`)
 	s.want("diff freeze --from "+two.Revision[:6]+" --to "+one.Revision[:6], 0, `+hold contains {"reason": "One"`)
 	s.want("diff freeze --to abcabc", 2, "revision abcabc is not kept; kept are "+one.Revision)
