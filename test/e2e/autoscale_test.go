@@ -92,20 +92,31 @@ func (m *podMetrics) listMetrics(ctx context.Context, namespace, selector string
 func servePodMetrics(u *user) *podMetrics {
 	GinkgoHelper()
 	m := &podMetrics{loads: map[string]int64{}}
-	server := httptest.NewTLSServer(m)
+	server := httptest.NewUnstartedServer(m)
+	Expect(server.Listener.Close()).To(Succeed())
+	var err error
+	server.Listener, err = (&net.ListenConfig{}).Listen(u.ctx, "tcp", net.JoinHostPort(shared.cluster.State.Plan.Host().String(), "0"))
+	Expect(err).NotTo(HaveOccurred())
+	server.StartTLS()
 	DeferCleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		u.ctx = ctx
 		u.kubectl("delete", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found")
 	})
-	// An external name leads to this machine, where the API server runs, too.
-	u.apply(fmt.Sprintf(`
+	u.apply(strings.NewReplacer("NAMESPACE", u.namespace, "HOST", host, "PORT", port).Replace(`
 apiVersion: v1
 kind: Service
 metadata: {name: metrics}
-spec: {type: ExternalName, externalName: localhost}
+spec: {ports: [{name: https, port: 443, targetPort: PORT}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: metrics, labels: {kubernetes.io/service-name: metrics}}
+addressType: IPv4
+endpoints: [{addresses: [HOST], conditions: {ready: true}}]
+ports: [{name: https, port: PORT, protocol: TCP}]
 ---
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -116,12 +127,12 @@ spec:
   groupPriorityMinimum: 100
   versionPriority: 100
   insecureSkipTLSVerify: true
-  service: {namespace: %s, name: metrics, port: %s}
-`, u.namespace, port))
+  service: {namespace: NAMESPACE, name: metrics, port: 443}
+`))
 	available := func() string {
-		return u.kubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "-o", `jsonpath={.status.conditions[?(@.type=="Available")].status}`)
+		return u.kubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "-o", `jsonpath={.status.conditions[?(@.type=="Available")]}`)
 	}
-	Eventually(available).Should(Equal("True"))
+	Eventually(available).Should(ContainSubstring(`"status":"True"`))
 	return m
 }
 
