@@ -75,7 +75,7 @@ test: verify test-unit test-e2e ## All that CI runs
 # linking of each package's tests twice as slow: those whose tests evaluate policies, render charts or run commands; and kinds whose
 # goroutines are those of the loop that CloneSets, SidecarSets and budgets are tested with. Their property tests draw in full, the
 # others an eighth.
-WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|prove|implication|bundle/gate)(/|$$)|/controllers/(api|docs/site|simulation)(/|$$)|/controllers/cmd/regatta($$|/(check|create|edit|managers|migrate|pods|policy|preflight|preview|reference|rollout|root|scale|set|sidecar|support|target|why)(/|$$))
+WITHOUT_RACE := /policies(/|$$)|/charts/|/test/|/engine/(bounded|rank|cases|evidence|prove|implication|bundle/gate)(/|$$)|/controllers/(api|docs/site|simulation)(/|$$)|/controllers/cmd/regatta($$|/(audit|check|create|edit|managers|migrate|pods|policy|preflight|preview|reference|rollout|root|scale|set|sidecar|support|target|why)(/|$$))
 WITHOUT_RACE := $(WITHOUT_RACE)|/controllers/(advancedcronjob|broadcastjob|containerrecreaterequest|daemonset|ephemeraljob|gatedkinds|imagelistpulljob|launchpriority|livenessprobe|nodeimage|nodepodprobe|persistentpodstate|podprobemarker|podreadiness|sidecarterminator|statefulset|uniteddeployment|workloadspread)(/|$$)
 WITHOUT_RACE := $(WITHOUT_RACE)|/controllers/webhook/(convert|deletion|pod|policybundle|review|sidecarset)(/|$$)
 # No checks of conversions of unsafe pointers, which come with the race detector: there are none.

@@ -42,6 +42,19 @@ func DiffRecords(e *engine.Engine, then, now decision.Record) (*Difference, erro
 	if _, missing := decision.FindMissingFact(then.Input); missing {
 		return nil, nil
 	}
+	return diffAnswers(e, p, then, now)
+}
+
+// DiffAnswers is DiffRecords for two decisions with the same policies: a missing fact counts like any other.
+func DiffAnswers(e *engine.Engine, then, now decision.Record) (*Difference, error) {
+	p, ok := catalog.FindPoint(then.Point)
+	if !ok {
+		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, UnknownPointError{then.Point})
+	}
+	return diffAnswers(e, p, then, now)
+}
+
+func diffAnswers(e *engine.Engine, p decision.UntypedPoint, then, now decision.Record) (*Difference, error) {
 	fields, err := differingFields(e, then.Output, now.Output)
 	if err != nil {
 		return nil, fmt.Errorf("comparing with record %d: %w", then.ID, err)

@@ -90,7 +90,7 @@ func exportRecords(t *testing.T, records []decision.Record, set bundle.Set, opts
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := x.AddDecision(bytes.TrimSpace(text), r); err != nil {
+		if err := x.AddLine(record.Line{Text: bytes.TrimSpace(text), Record: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,6 +151,15 @@ func repackArchive(t *testing.T, archive []byte, change func([]part) []part) []b
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+func encodeManifest(t *testing.T, m evidence.Manifest) []byte {
+	t.Helper()
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
 }
 
 func TestEvidenceOfAllKindsOfBundlesIsRecomputed(t *testing.T) {
@@ -215,21 +224,29 @@ func TestAnswersThatDoNotFollowAreFound(t *testing.T) {
 		},
 		{
 			"an answer of other policies where values are hidden", func(r []decision.Record) {
-				r[6].Output, r[6].Masked = other[6].Output, []string{"/input/workload/annotations/a"}
+				in := r[6].Input.(rollout.PlanInput)
+				in.Workload.Annotations = map[string]string{"a/b": "[masked]"}
+				r[6].Input, r[6].Output, r[6].Masked = in, other[6].Output, []string{"/input/workload/annotations/a~1b"}
 			}, set,
 			evidence.Recomputed{Same: 9, Masked: 1}, "",
 		},
 		{
-			"a fallback", func(r []decision.Record) { r[6].Outcome = decision.TimedOut }, set,
-			evidence.Recomputed{Same: 9, Undecided: 1}, "",
+			"a fallback", func(r []decision.Record) {
+				r[6].Outcome, r[6].Output = decision.TimedOut, rollout.PlanPoint().EraseTypes().Undecided(r[6].Input, true)
+			}, set,
+			evidence.Recomputed{Same: 9, Fallbacks: 1}, "",
+		},
+		{
+			"an answer that is said to be a fallback", func(r []decision.Record) { r[6].Outcome, r[6].Output = decision.TimedOut, other[6].Output }, set,
+			evidence.Recomputed{Same: 9, Different: 1}, "1 have another answer than recorded",
 		},
 		{
 			"a bundle that is missing", func([]decision.Record) {}, nil,
-			evidence.Recomputed{Without: map[string]int{set[0].ID(): 10}}, "10 need bundles that the archive does not have",
+			evidence.Recomputed{Without: 10, Missing: map[string]string{set[0].ID(): "the archive does not have it"}}, "10 need bundles that are missing or do not compile",
 		},
 		{
 			"a decision that names no bundle", func(r []decision.Record) { r[6].Bundles = nil }, set,
-			evidence.Recomputed{Same: 9, Without: map[string]int{"the built-in policies": 1}}, "1 need bundles that the archive does not have",
+			evidence.Recomputed{Same: 9, Without: 1, Missing: map[string]string{"builtin": "a record does not name them"}}, "1 need bundles that are missing or do not compile",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,13 +261,13 @@ func TestAnswersThatDoNotFollowAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := report.Recomputed
-			if fmt.Sprint(got.Same, got.Different, got.Masked, got.Undecided, got.Late, len(got.Without)) !=
-				fmt.Sprint(tc.want.Same, tc.want.Different, tc.want.Masked, tc.want.Undecided, tc.want.Late, len(tc.want.Without)) {
+			if fmt.Sprint(got.Same, got.Different, got.Masked, got.Fallbacks, got.Unmatched, got.Late, got.Without) !=
+				fmt.Sprint(tc.want.Same, tc.want.Different, tc.want.Masked, tc.want.Fallbacks, tc.want.Unmatched, tc.want.Late, tc.want.Without) || len(got.Missing) != len(tc.want.Missing) {
 				t.Errorf("recomputed %+v, want %+v", got, tc.want)
 			}
-			for id, n := range tc.want.Without {
-				if got.Without[id] != n {
-					t.Errorf("without %v, want %v", got.Without, tc.want.Without)
+			for id, why := range tc.want.Missing {
+				if got.Missing[id] != why {
+					t.Errorf("missing are %v, want %v", got.Missing, tc.want.Missing)
 				}
 			}
 			if got.FailureMessage() != tc.failure {
@@ -283,11 +300,7 @@ func TestChangesOfAnArchiveAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			edit(&m)
-			text, err := json.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts[0].text = text
+			parts[0].text = encodeManifest(t, m)
 			return parts
 		}
 	}
@@ -325,7 +338,7 @@ func TestChangesOfAnArchiveAreFound(t *testing.T) {
 		{"the first hour less", editManifest(func(m *evidence.Manifest) { m.Hours = m.Hours[1:] }), "hours[0].link does not follow"},
 		{"a number of decisions", editManifest(func(m *evidence.Manifest) { m.Hours[0].Decisions++ }), "hours[0].link does not follow"},
 		{"the archive before", editManifest(func(m *evidence.Manifest) { m.Previous = strings.Repeat("ab", 32) }), "hours[0].link does not follow"},
-		{"a time that leaves decisions out", editManifest(func(m *evidence.Manifest) { at := began.Add(time.Minute); m.Since = &at }), "decision 1 is not between since and until"},
+		{"a time that leaves decisions out", editManifest(func(m *evidence.Manifest) { at := began.Add(time.Minute); m.Since = &at }), "line 1: the decision is not between since and until"},
 		{"another version", editManifest(func(m *evidence.Manifest) { m.Version = 2 }), "version is 2, and this regatta reads version 1"},
 		{"a path out of the archive", editManifest(func(m *evidence.Manifest) { m.Policies[0].File = "../../etc/passwd" }), "policies[0].file is"},
 		{"a bundle of too many bytes", editManifest(func(m *evidence.Manifest) { m.Policies[0].Bytes = 1 << 40 }), "policies[0].bytes is"},
@@ -430,7 +443,7 @@ func TestAnArchiveContinuesTheOneBefore(t *testing.T) {
 	made := makeDecisions(t, nil)
 	at := began.Add(30 * time.Minute)
 	first, _ := exportRecords(t, made, nil, evidence.LimitTimes(time.Time{}, at))
-	m, err := evidence.ReadManifest(bytes.NewReader(first))
+	m, err := evidence.CheckArchive(bytes.NewReader(first), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

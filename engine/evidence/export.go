@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/decision"
+	"github.com/regatta-sh/regatta/engine/record"
 )
 
 // LargestExport is how many bytes of decisions one archive may have.
@@ -32,6 +32,7 @@ type Export struct {
 	bytes        int
 	policies     map[string]*bundle.Bundle // by revision
 	named        map[string]bool           // NAME@REVISION of the bundles that decisions name
+	leftOut      int
 }
 
 // line is a record as it is written.
@@ -43,7 +44,7 @@ type line struct {
 }
 
 func compareLines(a, b line) int {
-	return cmp.Or(a.time.Compare(b.time), strings.Compare(a.origin, b.origin), cmp.Compare(a.id, b.id))
+	return cmp.Or(a.time.Compare(b.time), strings.Compare(a.origin, b.origin), cmp.Compare(a.id, b.id), bytes.Compare(a.text, b.text))
 }
 
 // ExportOption changes an export.
@@ -69,19 +70,24 @@ func NewExport(opts ...ExportOption) *Export {
 	return x
 }
 
-// AddDecision adds a record with the line that it was read from. It leaves out one that is outside of the times. An error says that the
-// archive would be too large.
-func (x *Export) AddDecision(text []byte, r decision.Record) error {
+// AddLine adds the decision of a line. It leaves out, and counts, lines that are no decisions which a controller acted on. Decisions
+// outside of the times are left out, too. An error says that the archive would be too large.
+func (x *Export) AddLine(l record.Line) error {
+	if l.Skipped != "" {
+		x.leftOut++
+		return nil
+	}
+	r := l.Record
 	if !x.since.IsZero() && r.Time.Before(x.since) || !x.until.IsZero() && !r.Time.Before(x.until) {
 		return nil
 	}
-	if x.bytes += len(text) + 1; x.bytes > LargestExport {
+	if x.bytes += len(l.Text) + 1; x.bytes > LargestExport {
 		return fmt.Errorf("the decisions are larger than the %d MiB that one archive may have; export a shorter time", LargestExport>>20)
 	}
 	for _, id := range r.Bundles {
 		x.named[id] = true
 	}
-	x.lines = append(x.lines, line{text: bytes.Clone(text), time: r.Time, origin: r.Origin, id: r.ID})
+	x.lines = append(x.lines, line{text: bytes.Clone(l.Text), time: r.Time, origin: r.Origin, id: r.ID})
 	return nil
 }
 
@@ -94,18 +100,23 @@ func (x *Export) AddPolicies(bundles ...*bundle.Bundle) {
 
 // WriteArchive writes the archive, and returns what is in it.
 func (x *Export) WriteArchive(w io.Writer, created time.Time) (*Manifest, error) {
-	m := &Manifest{Version: version, Created: created.UTC(), Since: optionalTime(x.since), Until: optionalTime(x.until), Previous: x.previous, Hours: []Hour{}, Policies: []Policy{}}
+	m := &Manifest{
+		Version: version, Created: created.UTC(), Since: optionalTime(x.since), Until: optionalTime(x.until), Previous: x.previous,
+		Hours: []Hour{}, Policies: []Policy{}, LeftOut: x.leftOut,
+	}
 	parts := map[string][]byte{}
-	x.buildHours(m, parts)
-	if err := x.buildPolicies(m, parts); err != nil {
+	if err := errors.Join(x.buildHours(m, parts), x.buildPolicies(m, parts)); err != nil {
 		return nil, err
 	}
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := encodeManifest(m)
 	if err != nil {
-		return nil, fmt.Errorf("writing the manifest: %w", err)
+		return nil, err
+	}
+	if _, err := parseManifest(text); err != nil {
+		return nil, fmt.Errorf("the archive could not be verified: %w", err)
 	}
 	names := []string{manifestFile}
-	parts[manifestFile] = append(text, '\n')
+	parts[manifestFile] = text
 	if x.signing != nil {
 		signature, err := bundle.SignFiles(map[string]string{manifestFile: string(parts[manifestFile])}, *x.signing)
 		if err != nil {
@@ -130,10 +141,22 @@ func optionalTime(t time.Time) *time.Time {
 	return &t
 }
 
-// buildHours puts the decisions in order, each once, and makes the chain.
-func (x *Export) buildHours(m *Manifest, parts map[string][]byte) {
+// buildHours puts the decisions in order, and makes the chain. Of lines that are the same one is kept: the logs of two exports may have
+// it. Two lines of one decision that differ are an error.
+func (x *Export) buildHours(m *Manifest, parts map[string][]byte) error {
 	slices.SortStableFunc(x.lines, compareLines)
 	x.lines = slices.CompactFunc(x.lines, func(a, b line) bool { return compareLines(a, b) == 0 })
+	said := map[string]bool{}
+	for _, l := range x.lines {
+		name := decisionName(l.origin, l.id)
+		if name == "" || name == "0" { // the log has no ids
+			continue
+		}
+		if said[name] {
+			return fmt.Errorf("two lines of the log are of decision %s, and differ: one of them was changed", name)
+		}
+		said[name] = true
+	}
 	link := x.previous
 	for rest := x.lines; len(rest) > 0; {
 		h := Hour{Start: rest[0].time.UTC().Truncate(time.Hour)}
@@ -148,6 +171,7 @@ func (x *Export) buildHours(m *Manifest, parts map[string][]byte) {
 		link, parts[h.File] = h.Link, text
 		m.Hours = append(m.Hours, h)
 	}
+	return nil
 }
 
 // buildPolicies packs the bundles that decisions name, and notes those that are missing.
@@ -157,7 +181,9 @@ func (x *Export) buildPolicies(m *Manifest, parts map[string][]byte) error {
 		_, revision := decision.SplitBundleID(id)
 		b, ok := x.policies[revision]
 		if !ok {
-			m.Missing = append(m.Missing, id)
+			if len(m.Missing) < mostNames {
+				m.Missing = append(m.Missing, decision.TruncateText(id, longestName))
+			}
 			continue
 		}
 		if packed[revision] {
@@ -168,7 +194,7 @@ func (x *Export) buildPolicies(m *Manifest, parts map[string][]byte) error {
 		if err := b.PackArchive(&archive); err != nil {
 			return fmt.Errorf("packing bundle %s: %w", b.Name, err)
 		}
-		p := Policy{Revision: revision, Builtin: b.Kind == bundle.Builtin, File: policyFile(revision), Bytes: int64(archive.Len()), SHA256: hashText(archive.Bytes())}
+		p := Policy{Revision: revision, File: policyFile(revision), Bytes: int64(archive.Len()), SHA256: hashText(archive.Bytes())}
 		parts[p.File] = archive.Bytes()
 		m.Policies = append(m.Policies, p)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -32,7 +33,12 @@ const (
 	largestPolicy    = 16 << 20
 	largestPolicies  = 256 << 20 // of all together, since they are kept in memory
 	mostHours        = 100_000
+	mostNames        = 100 // of missing bundles, each of longestName bytes
+	longestName      = 400
 )
+
+// builtinName is the name of the built-in policies in records.
+const builtinName = "builtin"
 
 // Manifest says what is in an archive.
 type Manifest struct {
@@ -49,8 +55,10 @@ type Manifest struct {
 	Hours []Hour `json:"hours"`
 	// Policies are in the order of their revisions.
 	Policies []Policy `json:"policies"`
-	// Missing are the bundles that decisions name, as NAME@REVISION, and that the archive does not have.
+	// Missing are the bundles that decisions name, as NAME@REVISION, and that the archive does not have; the first of them if there are many.
 	Missing []string `json:"missing,omitempty"`
+	// LeftOut is how many lines of the log were no decisions that a controller acted on, at a point that the exporter knew.
+	LeftOut int `json:"leftOut,omitempty"`
 }
 
 // Hour has the decisions of an hour.
@@ -70,11 +78,9 @@ type Hour struct {
 type Policy struct {
 	// Revision is the hash of its content, as records name it.
 	Revision string `json:"revision"`
-	// Builtin is true for policies that answer every point.
-	Builtin bool   `json:"builtin,omitempty"`
-	File    string `json:"file"`
-	Bytes   int64  `json:"bytes"`
-	SHA256  string `json:"sha256"`
+	File     string `json:"file"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
 }
 
 // LastLink is the link that the next archive continues.
@@ -83,6 +89,32 @@ func (m *Manifest) LastLink() string {
 		return m.Previous
 	}
 	return m.Hours[len(m.Hours)-1].Link
+}
+
+// FollowsOn returns what is wrong with an archive that is to follow on another one; nil if it does. A gap between the times of the two is
+// not wrong: see GapBefore.
+func (m *Manifest) FollowsOn(before *Manifest) error {
+	switch {
+	case m.Previous != before.LastLink():
+		return errors.New("an archive is missing between them, or they are not in order")
+	case before.Until != nil && m.Since != nil && m.Since.Before(*before.Until):
+		return fmt.Errorf("it begins at %s, before the end of the other one at %s", m.Since.Format(time.RFC3339), before.Until.Format(time.RFC3339))
+	case len(m.Hours) > 0 && len(before.Hours) > 0 && m.Hours[0].Start.Before(before.Hours[len(before.Hours)-1].Start):
+		return errors.New("its first hour is before the last hour of the other one")
+	}
+	return nil
+}
+
+// GapBefore tells of a time between two archives of which neither has the decisions; empty if there is none. Without the time that the
+// earlier one ends at, or the one that the later one begins at, nothing shows whether there is one.
+func (m *Manifest) GapBefore(before *Manifest) string {
+	switch {
+	case before.Until == nil || m.Since == nil:
+		return "nothing shows whether decisions are missing between the two, since they were exported without --until and --since"
+	case m.Since.After(*before.Until):
+		return fmt.Sprintf("neither has the decisions between %s and %s", before.Until.Format(time.RFC3339), m.Since.Format(time.RFC3339))
+	}
+	return ""
 }
 
 // CountDecisions is how many decisions there are.
@@ -111,7 +143,16 @@ func policyFile(revision string) string { return path.Join(policyFolder, revisio
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
 
-// parseManifest reads a manifest, and checks all that it says of itself.
+// encodeManifest returns the one text that a manifest has.
+func encodeManifest(m *Manifest) ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the manifest: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// parseManifest reads a manifest, and checks all that it says of itself. A manifest has one text only, so that no field stands twice.
 func parseManifest(text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -119,11 +160,18 @@ func parseManifest(text []byte) (*Manifest, error) {
 	if err := d.Decode(m); err != nil {
 		return nil, err
 	}
+	again, err := encodeManifest(m)
 	switch {
 	case m.Version != version:
 		return nil, fmt.Errorf("version is %d, and this regatta reads version %d", m.Version, version)
 	case len(m.Hours) > mostHours:
 		return nil, fmt.Errorf("hours has %d elements, and may have %d", len(m.Hours), mostHours)
+	case len(m.Missing) > mostNames:
+		return nil, fmt.Errorf("missing has %d elements, and may have %d", len(m.Missing), mostNames)
+	case err != nil:
+		return nil, err
+	case !bytes.Equal(text, again):
+		return nil, errors.New("it is not written as regatta writes it, so that readers may read it differently")
 	case m.Previous != "" && !isHash(m.Previous):
 		return nil, fmt.Errorf("previous is %.80q, want 64 hexadecimal digits", m.Previous)
 	}
@@ -146,7 +194,7 @@ func (m *Manifest) checkHours() error {
 			return fmt.Errorf("%s.file is %.80q, want %s", where, h.File, hourFile(h.Start))
 		case h.Decisions <= 0 || h.Bytes <= 0:
 			return fmt.Errorf("%s has %d decisions in %d bytes, and hours without decisions are left out", where, h.Decisions, h.Bytes)
-		case m.Since != nil && h.Start.Add(time.Hour).Before(*m.Since), m.Until != nil && !h.Start.Before(*m.Until):
+		case m.Since != nil && !h.Start.Add(time.Hour).After(*m.Since), m.Until != nil && !h.Start.Before(*m.Until):
 			return fmt.Errorf("%s is not between since and until", where)
 		case computeLink(link, h) != h.Link:
 			return fmt.Errorf("%s.link does not follow from the link before it: the hour was changed, or one before it was changed, removed or added", where)

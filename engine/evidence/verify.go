@@ -5,6 +5,7 @@ package evidence
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/regatta-sh/regatta/engine/bundle"
-	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/document"
 	"github.com/regatta-sh/regatta/engine/record"
 )
@@ -49,6 +49,36 @@ type Report struct {
 // signature, and makes each decision again. by is nil if no key is trusted: the signature is not verified then. Its error is a
 // TamperedError, a bundle.SignatureError, that of the context, or one of reading.
 func VerifyArchive(ctx context.Context, from io.Reader, by *bundle.Verification) (*Report, error) {
+	var again *recomputer
+	defer func() {
+		if again != nil {
+			again.closeEngines()
+		}
+	}()
+	out, err := readArchive(from, by, func(m *Manifest, policies map[string][]byte) func(record.Line) error {
+		again = newRecomputer(m, policies)
+		return func(l record.Line) error { return again.recomputeDecision(ctx, l) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Recomputed = again.result
+	return out, nil
+}
+
+// CheckArchive is VerifyArchive without making decisions again.
+func CheckArchive(from io.Reader, by *bundle.Verification) (*Manifest, error) {
+	out, err := readArchive(from, by, func(*Manifest, map[string][]byte) func(record.Line) error {
+		return func(record.Line) error { return nil }
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Manifest, nil
+}
+
+// readArchive reads an archive to its end and checks its files. begin returns what is called with each decision.
+func readArchive(from io.Reader, by *bundle.Verification, begin func(*Manifest, map[string][]byte) func(record.Line) error) (*Report, error) {
 	a, err := openArchive(from)
 	if err != nil {
 		return nil, err
@@ -62,51 +92,87 @@ func VerifyArchive(ctx context.Context, from io.Reader, by *bundle.Verification)
 	if err != nil {
 		return nil, err
 	}
-	again := newRecomputer(out.Manifest, policies)
-	defer again.closeEngines()
+	each := begin(out.Manifest, policies)
 	for _, h := range out.Manifest.Hours {
-		if err := a.readHour(h, out.Manifest, func(r decision.Record) error { return again.recomputeDecision(ctx, r) }); err != nil {
+		if err := a.readHour(h, out.Manifest, each); err != nil {
 			return nil, err
 		}
 	}
-	if h, err := a.nextFile(); err == nil {
-		return nil, TamperedError{h.Name, errors.New("the manifest does not name the file")}
-	} else if !errors.Is(err, io.EOF) {
-		return nil, a.explainError("", err)
-	}
-	out.Recomputed = again.result
-	return out, nil
-}
-
-// ReadManifest reads what is in an archive, and nothing else of it: neither its files nor its signature are verified. Its error is a
-// TamperedError.
-func ReadManifest(from io.Reader) (*Manifest, error) {
-	a, err := openArchive(from)
-	if err != nil {
-		return nil, err
-	}
-	defer a.zipped.Close()
-	text, err := a.readFile(manifestFile, largestManifest)
-	if err != nil {
-		return nil, err
-	}
-	return explainManifest(text)
+	return out, a.checkEnd()
 }
 
 // archive is one that is being read.
 type archive struct {
+	source *source
 	zipped *gzip.Reader
 	tar    *tar.Reader
 	// ahead is a file that was found in place of an optional one.
 	ahead *tar.Header
 }
 
+// source notes an error of reading, which is not about the archive.
+type source struct {
+	*bufio.Reader
+	failed error
+}
+
+func newSource(from io.Reader) *source {
+	s := &source{}
+	s.Reader = bufio.NewReader(readerFunc(func(p []byte) (int, error) {
+		n, err := from.Read(p)
+		if err != nil && !errors.Is(err, io.EOF) {
+			s.failed = fmt.Errorf("reading the archive: %w", err)
+		}
+		return n, err
+	}))
+	return s
+}
+
+// readerFunc is a function that reads.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func openArchive(from io.Reader) (*archive, error) {
-	zipped, err := gzip.NewReader(bufio.NewReader(from))
-	if err != nil {
+	a := &archive{source: newSource(from)}
+	var err error
+	if a.zipped, err = gzip.NewReader(a.source); err != nil {
+		if a.source.failed != nil {
+			return nil, a.source.failed
+		}
 		return nil, TamperedError{Err: fmt.Errorf("the file is no .tar.gz file: %w", err)}
 	}
-	return &archive{zipped: zipped, tar: tar.NewReader(zipped)}, nil
+	a.zipped.Multistream(false)
+	a.tar = tar.NewReader(a.zipped)
+	return a, nil
+}
+
+// largestEnd is how many bytes of zeros may follow the last file: tar fills its last block.
+const largestEnd = 1 << 20
+
+// checkEnd checks that nothing comes behind the last file.
+func (a *archive) checkEnd() error {
+	h, err := a.nextFile()
+	switch {
+	case err == nil:
+		return TamperedError{h.Name, errors.New("the manifest does not name the file")}
+	case !errors.Is(err, io.EOF):
+		return a.explainError("", err)
+	}
+	rest, err := io.ReadAll(io.LimitReader(a.zipped, largestEnd+1))
+	if err != nil {
+		return a.explainError("", err)
+	}
+	if len(rest) > largestEnd || len(bytes.Trim(rest, "\x00")) > 0 {
+		return TamperedError{Err: errors.New("there is something behind the last file of the archive")}
+	}
+	switch _, err := a.source.ReadByte(); {
+	case err == nil:
+		return TamperedError{Err: errors.New("there is something behind the archive")}
+	case a.source.failed != nil:
+		return a.source.failed
+	}
+	return nil
 }
 
 // nextFile goes to the next file.
@@ -140,7 +206,10 @@ func (a *archive) openFile(name string) (*tar.Header, error) {
 // explainError tells a file that is cut off or damaged from other errors.
 func (a *archive) explainError(name string, err error) error {
 	var tampered TamperedError
-	if errors.As(err, &tampered) {
+	switch {
+	case a.source.failed != nil:
+		return a.source.failed
+	case errors.As(err, &tampered):
 		return err
 	}
 	return TamperedError{name, fmt.Errorf("the archive is damaged or ends too early: %w", err)}
@@ -227,7 +296,7 @@ func (a *archive) readPolicies(m *Manifest) (map[string][]byte, error) {
 var errChanged = errors.New("the file is not as the manifest says: it was changed")
 
 // readHour reads the decisions of an hour while it hashes them.
-func (a *archive) readHour(h Hour, m *Manifest, each func(decision.Record) error) error {
+func (a *archive) readHour(h Hour, m *Manifest, each func(record.Line) error) error {
 	header, err := a.openFile(h.File)
 	if err != nil {
 		return err
@@ -236,20 +305,20 @@ func (a *archive) readHour(h Hour, m *Manifest, each func(decision.Record) error
 		return TamperedError{h.File, errChanged}
 	}
 	sum := &countingHash{Hash: sha256.New()}
-	last, n := line{}, 0
-	err = record.ReadEachLine(io.TeeReader(a.tar, sum), func(text []byte, r decision.Record) error {
+	last, n, size := line{}, 0, int64(0)
+	err = record.ReadEachLine(io.TeeReader(a.tar, sum), func(l record.Line) error {
 		n++
-		now := line{time: r.Time, origin: r.Origin, id: r.ID}
-		switch {
-		case r.Time.Before(h.Start) || !r.Time.Before(h.Start.Add(time.Hour)):
-			return TamperedError{h.File, fmt.Errorf("decision %d is of %s, which is not in this hour", n, r.Time.UTC().Format(time.RFC3339))}
-		case m.Since != nil && r.Time.Before(*m.Since) || m.Until != nil && !r.Time.Before(*m.Until):
-			return TamperedError{h.File, fmt.Errorf("decision %d is not between since and until", n)}
-		case n > 1 && compareLines(last, now) >= 0:
-			return TamperedError{h.File, fmt.Errorf("decision %d is not behind the one before it", n)}
+		size += int64(len(l.Text)) + 1
+		if err := checkLine(h, m, l); err != nil {
+			return TamperedError{h.File, fmt.Errorf("line %d: %w", n, err)}
 		}
+		now := line{text: l.Text, time: l.Record.Time, origin: l.Record.Origin, id: l.Record.ID}
+		if n > 1 && compareLines(last, now) >= 0 {
+			return TamperedError{h.File, fmt.Errorf("line %d is not behind the one before it", n)}
+		}
+		now.text = append(last.text[:0], l.Text...) // the line is valid until this returns
 		last = now
-		return each(r)
+		return each(l)
 	})
 	switch {
 	case sum.bytes == h.Bytes && hex.EncodeToString(sum.Sum(nil)) != h.SHA256: // whatever else is wrong follows from that
@@ -257,7 +326,23 @@ func (a *archive) readHour(h Hour, m *Manifest, each func(decision.Record) error
 	case err != nil:
 		return a.explainHour(h, err)
 	case n != h.Decisions:
-		return TamperedError{h.File, fmt.Errorf("it has %d decisions that this regatta knows, and the manifest says %d", n, h.Decisions)}
+		return TamperedError{h.File, fmt.Errorf("it has %d decisions, and the manifest says %d", n, h.Decisions)}
+	case size != h.Bytes:
+		return TamperedError{h.File, errors.New("there is something between its lines")}
+	}
+	return nil
+}
+
+// checkLine checks that a line is a decision of the hour.
+func checkLine(h Hour, m *Manifest, l record.Line) error {
+	at := l.Record.Time
+	switch {
+	case l.Skipped != "":
+		return fmt.Errorf("this regatta does not make it again: %s", l.Skipped)
+	case at.Before(h.Start) || !at.Before(h.Start.Add(time.Hour)):
+		return fmt.Errorf("the decision is of %s, which is not in this hour", at.UTC().Format(time.RFC3339))
+	case m.Since != nil && at.Before(*m.Since) || m.Until != nil && !at.Before(*m.Until):
+		return errors.New("the decision is not between since and until")
 	}
 	return nil
 }

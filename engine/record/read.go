@@ -20,8 +20,12 @@ import (
 	"github.com/regatta-sh/regatta/engine/document"
 )
 
-// maxLine bounds a record that is read.
-const maxLine = 64 << 20
+// maxLine and maxObjects bound a record that is read, in bytes and in JSON objects: a pod takes two bytes at least, and a hundred times
+// as many in memory.
+const (
+	maxLine    = 64 << 20
+	maxObjects = 200_000
+)
 
 // Read reads lines back, with inputs and answers of the types of their points. Records of unknown
 // points and unknown fields are left out: lines may be those of an OPA that made other decisions.
@@ -37,12 +41,27 @@ func Read(from io.Reader) ([]decision.Record, error) {
 
 // ReadEach is Read for files that may be larger than the memory: it calls each with one record after the other, in the order of the lines.
 func ReadEach(from io.Reader, each func(decision.Record)) error {
-	return ReadEachLine(from, func(_ []byte, r decision.Record) error { each(r); return nil })
+	return ReadEachLine(from, func(l Line) error {
+		if l.Skipped == "" {
+			each(l.Record)
+		}
+		return nil
+	})
 }
 
-// ReadEachLine is ReadEach for callers that want the line of each record, too, without its end. The line is valid until each returns. An
-// error of each ends the reading, and is returned as it is.
-func ReadEachLine(from io.Reader, each func(line []byte, r decision.Record) error) error {
+// Line is a line with a record.
+type Line struct {
+	// Text is the line without its end. It is valid until the function that it was given to returns.
+	Text []byte
+	// Record is what the line says, if it is not skipped.
+	Record decision.Record
+	// Skipped says why the line is left out; empty if it is not.
+	Skipped string
+}
+
+// ReadEachLine is ReadEach for callers that want the text of each line, and those that Read leaves out, too. An error of each ends the
+// reading, and is returned as it is.
+func ReadEachLine(from io.Reader, each func(Line) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	n := 1
@@ -51,14 +70,11 @@ func ReadEachLine(from io.Reader, each func(line []byte, r decision.Record) erro
 		if len(text) == 0 {
 			continue
 		}
-		r, ok, err := parseLine(text)
+		r, skipped, err := parseLine(text)
 		if err != nil {
 			return fmt.Errorf("reading line %d: %w", n, err)
 		}
-		if !ok {
-			continue
-		}
-		if err := each(text, r); err != nil {
+		if err := each(Line{text, r, skipped}); err != nil {
 			return err
 		}
 	}
@@ -71,8 +87,11 @@ func ReadEachLine(from io.Reader, each func(line []byte, r decision.Record) erro
 	return nil
 }
 
-// parseLine reads one line; ok is false if its point is not known, or if no controller acted on it.
-func parseLine(text []byte) (r decision.Record, ok bool, err error) {
+// parseLine reads one line; skipped says why it is left out: its point is not known, or no controller acted on it.
+func parseLine(text []byte) (r decision.Record, skipped string, err error) {
+	if n := bytes.Count(text, []byte("{")); n > maxObjects {
+		return r, "", fmt.Errorf("it has %d objects, and may have %d", n, maxObjects)
+	}
 	var l struct {
 		line
 		Path   string          `json:"path"`
@@ -84,17 +103,17 @@ func parseLine(text []byte) (r decision.Record, ok bool, err error) {
 		Error   json.RawMessage            `json:"error"`
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
-		return r, false, explainUnreadable(text, err)
+		return r, "", explainUnreadable(text, err)
 	}
 	if l.Shadow != "" {
-		return r, false, nil
+		return r, "the decision is of a bundle in shadow", nil
 	}
 	if l.Path == "" {
-		return r, false, errors.New("it has no path, so it is no line of a decision log")
+		return r, "", errors.New("it has no path, so it is no line of a decision log")
 	}
 	p, ok := catalog.FindPoint(decision.Name(strings.TrimPrefix(l.Path, "/")))
 	if !ok {
-		return r, false, nil
+		return r, "no point has the name of its path", nil
 	}
 	r = decision.Record{
 		Time: l.Timestamp, Point: p.Name, Subject: l.Subject, Outcome: l.Outcome, Revision: l.Revision,
@@ -113,12 +132,12 @@ func parseLine(text []byte) (r decision.Record, ok bool, err error) {
 		r.Outcome = decision.Decided
 	}
 	if r.Input, err = decodeTyped(l.Input, p.In); err != nil {
-		return r, false, fmt.Errorf("the input: %w", err)
+		return r, "", fmt.Errorf("the input: %w", err)
 	}
 	if r.Output, err = decodeTyped(l.Result, p.Out); err != nil {
-		return r, false, fmt.Errorf("the result: %w", err)
+		return r, "", fmt.Errorf("the result: %w", err)
 	}
-	return r, true, nil
+	return r, "", nil
 }
 
 // explainUnreadable says why a line is no record.

@@ -21,6 +21,21 @@ import (
 // Text replaces a masked text.
 const Text = "[masked]"
 
+// IsHidden reports whether a value, as encoding/json decodes it, may be what a mask left of one.
+func IsHidden(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, Text)
+	case float64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
 // Mask hides secrets. It is safe for concurrent use.
 type Mask struct{ patterns []pattern }
 

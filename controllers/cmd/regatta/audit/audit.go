@@ -9,7 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -37,12 +40,12 @@ that somebody else can verify later without a cluster. All of its commands end w
 	return exit.WithExitCodes(exit.FailOnPrintError(cmd))
 }
 
-// wrapRefusal gives an error the code of a refusal if it is about the evidence.
+// wrapRefusal gives an error the code of a refusal if it is about the evidence. Its text may have words of the archive.
 func wrapRefusal(err error) error {
 	var tampered evidence.TamperedError
 	var signature bundle.SignatureError
 	if errors.As(err, &tampered) || errors.As(err, &signature) {
-		return exit.RefusalError(err)
+		return exit.RefusalErrorf("%s", printable(err.Error()))
 	}
 	return err
 }
@@ -91,7 +94,36 @@ func (m *moment) String() string {
 // Type is what help calls a value.
 func (m *moment) Type() string { return "time" }
 
-func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+// describeTimes says between which times the decisions of an archive are: those that were asked for, or those of its hours.
+func describeTimes(m *evidence.Manifest) string {
+	since, until := "its first decision", "its last"
+	if len(m.Hours) > 0 {
+		since, until = formatTime(m.Hours[0].Start), formatTime(m.Hours[len(m.Hours)-1].Start.Add(time.Hour))
+	}
+	if m.Since != nil {
+		since = formatTime(*m.Since)
+	}
+	if m.Until != nil {
+		until = formatTime(*m.Until)
+	}
+	return fmt.Sprintf("between %s and %s UTC", since, until)
+}
+
+func formatTime(t time.Time) string {
+	layout := "2006-01-02 15:04"
+	if t.Second() > 0 || t.Nanosecond() > 0 {
+		layout = "2006-01-02 15:04:05.999999999"
+	}
+	return t.UTC().Format(layout)
+}
+
+// printable returns words of an archive for a terminal: quoted if they are not all printable.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
 
 func formatCount(n int, noun string) string {
 	if n == 1 {

@@ -109,7 +109,7 @@ func TestEvidenceIsExportedAndVerified(t *testing.T) {
 		want []string
 	}{
 		{"export --from log.jsonl --until 2026-12-01T10:00:00Z --bundle freeze.rego --signing-key audit.pem --key-id audit -o first.tar.gz", 0,
-			[]string{"first.tar.gz has 2 decisions in 1 hour, between 2026-12-01 09:00 and 2026-12-01 10:00 UTC, and 2 bundles\n", "its last link is "}},
+			[]string{"first.tar.gz has 2 decisions in 1 hour, between 2026-12-01 09:00 and 2026-12-01 10:00 UTC, and 2 bundles\n", "its last link is sha256:"}},
 		{"export --from log.jsonl --since 2026-12-01T10:00:00Z --bundle freeze.rego --signing-key audit.pem --key-id audit --after first.tar.gz -o second.tar.gz", 0,
 			[]string{"second.tar.gz has 2 decisions in 1 hour"}},
 		{"verify first.tar.gz second.tar.gz --verification-key audit=audit.pub", 0, []string{
@@ -128,10 +128,10 @@ func TestEvidenceIsExportedAndVerified(t *testing.T) {
 			"warning: bundle freeze@", "is missing, so its decisions cannot be made again; name it with --bundle", "warning: the archive is not signed",
 		}},
 		{"verify unsigned.tar.gz", 1, []string{
-			"signature  none: whoever had the archive could make another one", "decisions  0 the same when made again", "4 decisions not made again without freeze@",
-			"unsigned.tar.gz: 4 need bundles that the archive does not have",
+			"signature  none: whoever had the archive could make another one", "files      as the manifest says: 2 hours, 1 bundle\n", "decisions  0 the same when made again, 4 without their bundles", "without freeze@",
+			"unsigned.tar.gz: 4 need bundles that are missing or do not compile",
 		}},
-		{"export --from log.jsonl --since 2026-12-02 -o none.tar.gz", 3, []string{"no decision was found, so nothing is exported"}},
+		{"export --from log.jsonl --since 2026-12-02 -o none.tar.gz", 3, []string{"no decision was found, so nothing is exported; with --since and --until an archive shows that there was none"}},
 		{"export --from log.jsonl --since soon -o x.tar.gz", 2, []string{"it is a time such as 2026-12-01T10:00:00Z"}},
 		{"export --from log.jsonl --since 2026-12-02 --until 2026-12-01 -o x.tar.gz", 2, []string{"--until is not after --since"}},
 		{"export --from log.jsonl,cluster -o x.tar.gz", 2, []string{"--from is either cluster or files"}},

@@ -4,11 +4,13 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -40,6 +42,7 @@ type exporting struct {
 	cluster      *target.Cluster
 	asked        managers.Flags
 	manager      string // the namespace of the manager
+	before       *evidence.Manifest
 }
 
 // fromCluster is the value of --from for the managers of a cluster.
@@ -51,9 +54,10 @@ func newExportCommand(builtin fs.FS) *cobra.Command {
 		Use:   "export --from (FILE... | cluster) -o ARCHIVE",
 		Short: "Put decisions and the policies that made them into one signed archive",
 		Long: `Export puts decisions into an archive, hour by hour, with the bundles that made them. The
-hours are a chain of hashes, so that none can be changed, removed or added later. With
---after, the chain goes on from the archive that was exported before, so that a missing
-archive is seen, too. With --signing-key, the archive is signed as OPA signs bundles.
+hours are a chain of hashes. With --signing-key, the archive is signed as OPA signs
+bundles, so that nothing of it can be changed, removed or added later without that key.
+With --after, the chain goes on from the archive that was exported before, so that a
+missing archive is seen, too: begin where that one ended.
 
 Decisions are those of decision logs, in files, or those that the managers of a cluster
 remember. Managers remember their latest decisions only: evidence that is to be complete
@@ -61,7 +65,8 @@ comes from the logs of all replicas. Secrets are masked as they are in the logs.
 
 The bundles are those that the cluster keeps (with --from cluster, or --kept-bundles), those
 of --bundle, and the built-in ones of this program. A decision whose bundle is in none of
-them is exported and cannot be made again: a warning tells which bundle that is.
+them is exported and cannot be made again: a warning tells which bundle that is. Built-in
+policies of another release are named with --bundle, too.
 
 You need the ClusterRole kruise-decisions-reader for --from cluster, and to read policy
 bundles and ControllerRevisions for the bundles that a cluster keeps.`,
@@ -94,6 +99,9 @@ func (x *exporting) runExport(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := x.checkOutput(); err != nil {
+		return err
+	}
 	export := evidence.NewExport(opts...)
 	if err := x.addDecisions(cmd, export); err != nil {
 		return err
@@ -106,8 +114,13 @@ func (x *exporting) runExport(cmd *cobra.Command) error {
 	if err != nil {
 		return keys.WrapAlgorithmError(err)
 	}
-	if len(m.Hours) == 0 {
-		return errors.New("no decision was found, so nothing is exported")
+	if len(m.Hours) == 0 && (m.Since == nil || m.Until == nil) {
+		return errors.New("no decision was found, so nothing is exported; with --since and --until an archive shows that there was none")
+	}
+	if x.before != nil {
+		if err := m.FollowsOn(x.before); err != nil {
+			return exit.UsageError(fmt.Errorf("the archive would not follow on %s: %w", x.after, err))
+		}
 	}
 	return x.writeOutput(cmd, m, archive.Bytes())
 }
@@ -128,21 +141,46 @@ func (x *exporting) exportOptions() ([]evidence.ExportOption, error) {
 	} else if x.signer.Algorithm != "" || x.signer.KeyID != "" || x.signer.Scope != "" {
 		return nil, exit.UsageError(errors.New("--signing-alg, --key-id and --scope go with --signing-key"))
 	}
-	if x.after != "" {
-		f, err := os.Open(x.after)
-		if err != nil {
-			return nil, fmt.Errorf("reading the archive before: %w", err)
-		}
-		defer f.Close()
-		m, err := evidence.ReadManifest(f)
-		if err != nil {
-			return nil, wrapRefusal(fmt.Errorf("reading the archive before: %s: %w", x.after, err))
-		}
-		if link := m.LastLink(); link != "" {
-			opts = append(opts, evidence.ContinueChain(link))
-		}
+	if x.after == "" {
+		return opts, nil
+	}
+	before, err := checkFile(x.after)
+	if err != nil {
+		return nil, err
+	}
+	x.before = before
+	if link := before.LastLink(); link != "" {
+		opts = append(opts, evidence.ContinueChain(link))
 	}
 	return opts, nil
+}
+
+// checkFile checks an archive that is to be continued, without making its decisions again.
+func checkFile(path string) (*evidence.Manifest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the archive before: %w", err)
+	}
+	defer f.Close()
+	m, err := evidence.CheckArchive(f, nil)
+	if err != nil {
+		return nil, wrapRefusal(fmt.Errorf("reading the archive before: %s: %w", path, err))
+	}
+	return m, nil
+}
+
+// checkOutput refuses to write the archive over what it is made of.
+func (x *exporting) checkOutput() error {
+	out, err := os.Stat(x.output)
+	if err != nil { // it is not there yet, or cannot be written
+		return nil
+	}
+	for _, path := range append([]string{x.after}, x.from...) {
+		if in, err := os.Stat(path); err == nil && os.SameFile(in, out) {
+			return exit.UsageErrorf("--output is %s, which is read, too: the archive would take its place", x.output)
+		}
+	}
+	return nil
 }
 
 func (x *exporting) addDecisions(cmd *cobra.Command, export *evidence.Export) error {
@@ -173,7 +211,7 @@ func addRecords(export *evidence.Export, records []decision.Record) error {
 		if err != nil {
 			return err
 		}
-		if err := export.AddDecision(bytes.TrimRight(text, "\n"), r); err != nil {
+		if err := export.AddLine(record.Line{Text: bytes.TrimRight(text, "\n"), Record: r}); err != nil {
 			return err
 		}
 	}
@@ -186,7 +224,7 @@ func addFile(in io.Reader, path string, export *evidence.Export) error {
 		return fmt.Errorf("reading decisions: %w", err)
 	}
 	defer f.Close()
-	if err := record.ReadEachLine(f, export.AddDecision); err != nil {
+	if err := record.ReadEachLine(f, export.AddLine); err != nil {
 		return fmt.Errorf("reading decisions of %s: %w", path, err)
 	}
 	return nil
@@ -232,18 +270,43 @@ func (x *exporting) writeOutput(cmd *cobra.Command, m *evidence.Manifest, archiv
 		if _, err := cmd.OutOrStdout().Write(archive); err != nil {
 			return fmt.Errorf("printing the archive: %w", err)
 		}
-	} else if err := os.WriteFile(name, archive, 0o644); err != nil {
+	} else if err := writeFile(name, archive); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	first, last := m.Hours[0].Start, m.Hours[len(m.Hours)-1].Start.Add(time.Hour)
-	fmt.Fprintf(out, "%s has %s in %s, between %s and %s UTC, and %s\n", name, formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"),
-		formatTime(first), formatTime(last), formatCount(len(m.Policies), "bundle"))
-	fmt.Fprintf(out, "its last link is sha256:%s\n", m.LastLink())
+	fmt.Fprintf(out, "%s has %s in %s, %s, and %s\n", printable(name), formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"), describeTimes(m), formatCount(len(m.Policies), "bundle"))
+	fmt.Fprintf(out, "its last link is %s\n", cmp.Or(shortLink(m.LastLink()), "none"))
+	x.printWarnings(cmd.ErrOrStderr(), m)
+	return nil
+}
+
+// printWarnings tells what the archive does not show.
+func (x *exporting) printWarnings(out io.Writer, m *evidence.Manifest) {
 	for _, id := range m.Missing {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", bundle.ShortID(id))
+		fmt.Fprintf(out, "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", printable(bundle.ShortID(id)))
+	}
+	if m.LeftOut > 0 {
+		fmt.Fprintf(out, "warning: %s left out: decisions of bundles in shadow, or of points that this regatta does not know\n", formatCount(m.LeftOut, "line"))
+	}
+	if x.before != nil {
+		if gap := m.GapBefore(x.before); gap != "" {
+			fmt.Fprintf(out, "warning: %s\n", gap)
+		}
 	}
 	if x.signer.Key == "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the archive is not signed, so whoever has it can make another one; sign it with --signing-key")
+		fmt.Fprintln(out, "warning: the archive is not signed, so whoever has it can make another one; sign it with --signing-key")
 	}
-	return nil
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".audit-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after a rename there is none
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
