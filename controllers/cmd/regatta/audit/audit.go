@@ -45,7 +45,7 @@ func wrapRefusal(err error) error {
 	var tampered evidence.TamperedError
 	var signature bundle.SignatureError
 	if errors.As(err, &tampered) || errors.As(err, &signature) {
-		return exit.RefusalErrorf("%s", printable(err.Error()))
+		return exit.RefusalErrorf("%s", quoteUnprintable(err.Error()))
 	}
 	return err
 }
@@ -117,8 +117,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(layout)
 }
 
-// printable returns words of an archive for a terminal: quoted if they are not all printable.
-func printable(text string) string {
+// quoteUnprintable returns words of an archive for a terminal: quoted if they are not all printable.
+func quoteUnprintable(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
 	}

@@ -273,7 +273,7 @@ func (x *exporting) writeOutput(cmd *cobra.Command, m *evidence.Manifest, archiv
 	} else if err := writeFile(name, archive); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	fmt.Fprintf(out, "%s has %s in %s, %s, and %s\n", printable(name), formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"), describeTimes(m), formatCount(len(m.Policies), "bundle"))
+	fmt.Fprintf(out, "%s has %s in %s, %s, and %s\n", quoteUnprintable(name), formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"), describeTimes(m), formatCount(len(m.Policies), "bundle"))
 	fmt.Fprintf(out, "its last link is %s\n", cmp.Or(shortLink(m.LastLink()), "none"))
 	x.printWarnings(cmd.ErrOrStderr(), m)
 	return nil
@@ -282,7 +282,7 @@ func (x *exporting) writeOutput(cmd *cobra.Command, m *evidence.Manifest, archiv
 // printWarnings tells what the archive does not show.
 func (x *exporting) printWarnings(out io.Writer, m *evidence.Manifest) {
 	for _, id := range m.Missing {
-		fmt.Fprintf(out, "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", printable(bundle.ShortID(id)))
+		fmt.Fprintf(out, "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", quoteUnprintable(bundle.ShortID(id)))
 	}
 	if m.LeftOut > 0 {
 		fmt.Fprintf(out, "warning: %s left out: decisions of bundles in shadow, or of points that this regatta does not know\n", formatCount(m.LeftOut, "line"))

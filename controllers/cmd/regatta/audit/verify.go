@@ -164,11 +164,11 @@ func (v verified) printText(out io.Writer) {
 		fmt.Fprintf(out, "  warning    %s\n", v.Gap)
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
-		fmt.Fprintf(out, "    without %s: %s\n", printable(bundle.ShortID(id)), printable(v.Missing[id]))
+		fmt.Fprintf(out, "    without %s: %s\n", quoteUnprintable(bundle.ShortID(id)), quoteUnprintable(v.Missing[id]))
 	}
 	for _, d := range v.Differences {
-		fmt.Fprintf(out, "    decision %s, %s of %s: recorded %s, made again %s (other %s)\n", printable(d.Decision), d.Point, printable(describeSubject(d)),
-			printable(d.Then.Verdict.Word), printable(d.Now.Verdict.Word), strings.Join(d.Fields, ", "))
+		fmt.Fprintf(out, "    decision %s, %s of %s: recorded %s, made again %s (other %s)\n", quoteUnprintable(d.Decision), d.Point, quoteUnprintable(describeSubject(d)),
+			quoteUnprintable(d.Then.Verdict.Word), quoteUnprintable(d.Now.Verdict.Word), strings.Join(d.Fields, ", "))
 	}
 	if n := v.Different - len(v.Differences); n > 0 {
 		fmt.Fprintf(out, "    and %d more\n", n)
@@ -195,9 +195,9 @@ func describeSignature(s *bundle.Signature) string {
 	if s == nil {
 		return "none: whoever had the archive could make another one"
 	}
-	key := printable(decision.TruncateText(s.Algorithm, 100))
+	key := quoteUnprintable(decision.TruncateText(s.Algorithm, 100))
 	if s.KeyID != "" {
-		key += ", key " + printable(decision.TruncateText(s.KeyID, 100))
+		key += ", key " + quoteUnprintable(decision.TruncateText(s.KeyID, 100))
 	}
 	if !s.Verified {
 		return "not verified, " + key + ": name a key with --verification-key"
