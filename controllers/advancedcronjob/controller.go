@@ -37,6 +37,7 @@ type Reconciler struct {
 	reconcile.Reconciler
 
 	memory *reconcile.Memory[memory]
+	missed *reconcile.MissedEvents
 }
 
 // memory is what is remembered of an object between reconciles. Only the choice of events to record
@@ -50,6 +51,7 @@ type memory struct {
 // New makes a Reconciler. The client's cache must have the index of Index.
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
+	r.missed = reconcile.NewMissedEvents(kruise.AdvancedCronJobComponent, r.allRequests)
 	r.memory = reconcile.NewMemory(func() memory { return memory{ended: map[types.UID]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.AdvancedCronJob]{
 		Reconcile: r.reconcileJob, Forget: r.memory.ForgetObject,
@@ -61,9 +63,9 @@ func New(deps reconcile.Deps) *Reconciler {
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, kruise.AdvancedCronJobComponent, r.allRequests).
+	b := r.NewController(mgr, kruise.AdvancedCronJobComponent, r.missed).
 		For(&kruise.AdvancedCronJob{}, builder.WithPredicates(reconcile.UserChanges()))
-	b = namespaces.WatchLabels(b, r.allRequests)
+	b = namespaces.WatchLabels(b, r.missed.EnqueueInNamespace())
 	for _, o := range []client.Object{&batchv1.Job{}, &kruise.BroadcastJob{}, &kruise.ImageListPullJob{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, o, rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", o, err)
@@ -86,7 +88,7 @@ func ownerRequests(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: metav1.GetControllerOfNoCopy(o).Name}}}
 }
 
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.AdvancedCronJobList{}, reconcile.AllObjects[*kruise.AdvancedCronJob])
 }
 

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
@@ -35,6 +33,7 @@ type Reconciler struct {
 
 	overlay *overlay.Overlay
 	memory  *reconcile.Memory[memory]
+	missed  *reconcile.MissedEvents
 
 	affinity bool
 	writes   int
@@ -68,6 +67,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(kruise.BroadcastJobComponent, r.unfinishedRequests)
 	r.overlay = overlay.New(func() time.Time { return r.Now() })
 	r.memory = reconcile.NewMemory(func() memory { return memory{} }, func(uid types.UID) {
 		r.overlay.ForgetOwner(uid)
@@ -82,15 +82,15 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, kruise.BroadcastJobComponent, r.unfinishedRequests).
+	b := r.NewController(mgr, kruise.BroadcastJobComponent, r.missed).
 		For(&kruise.BroadcastJob{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, &podEvents{r}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.unfinishedRequests), builder.WithPredicates(nodefit.NodeChangePredicate()))
+		Watches(&corev1.Node{}, r.missed.EnqueueAll(), builder.WithPredicates(nodefit.NodeChangePredicate()))
 	return r.CompleteController(b, r)
 }
 
 // unfinishedRequests are the jobs that a node, or other policies, may concern.
-func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) unfinishedRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.BroadcastJobList{}, func(job *kruise.BroadcastJob) bool {
 		return !isFinished(job) && job.Status.Phase != kruise.BroadcastJobPhaseFailed
 	})

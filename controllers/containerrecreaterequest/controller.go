@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/reconcile"
@@ -43,6 +42,7 @@ type Reconciler struct {
 	budgets func(context.Context, *corev1.Pod) ([]points.Budget, error)
 	charge  func(context.Context, *corev1.Pod) (*decision.Hold, error)
 	agents  func(ctx context.Context, node string) (there bool, left time.Duration, err error)
+	missed  *reconcile.MissedEvents
 }
 
 // Option changes a Reconciler.
@@ -71,6 +71,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(component, r.unfinishedRequests)
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ContainerRecreateRequest]{
 		Reconcile: r.reconcileRequest, Finalize: r.reconcileRequest, Report: r.reportFailure,
 	})
@@ -89,27 +90,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("indexing ContainerRecreateRequests: %w", err)
 	}
-	return r.CompleteController(r.NewController(mgr, component, r.unfinishedRequests).
+	return r.CompleteController(r.NewController(mgr, component, r.missed).
 		For(&kruise.ContainerRecreateRequest{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)), r)
+		Watches(&corev1.Pod{}, r.missed.EnqueueFound(r.ofPod)), r)
 }
 
 // unfinishedRequests lists the requests that have not ended.
-func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) unfinishedRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.ContainerRecreateRequestList{}, func(request *kruise.ContainerRecreateRequest) bool { return !isFinished(request) })
 }
 
 // ofPod are the requests of a pod that have not ended.
-func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.Request {
-	list := &kruise.ContainerRecreateRequestList{}
-	err := r.Client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.MatchingFields{podIndex: pod.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding the requests of a pod; they are looked at again within seconds", "pod", client.ObjectKeyFromObject(pod))
-		return nil
-	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.ContainerRecreateRequestList{}, reconcile.AllObjects[*kruise.ContainerRecreateRequest],
+		client.InNamespace(pod.GetNamespace()), client.MatchingFields{podIndex: pod.GetName()})
 }

@@ -33,6 +33,7 @@ type Reconciler struct {
 	reconcile.Reconciler
 
 	memory *reconcile.Memory[memory]
+	missed *reconcile.MissedEvents
 
 	writes int
 }
@@ -63,6 +64,7 @@ func New(deps reconcile.Deps) *Reconciler {
 		Deps:   deps.WithDefaults(),
 		memory: reconcile.NewMemory(newMemory, nil), writes: 32,
 	}
+	r.missed = reconcile.NewMissedEvents(kruise.EphemeralJobComponent, r.unfinishedRequests)
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.EphemeralJob]{
 		Reconcile: r.reconcileJob, Finalize: r.removeFinalizer, Forget: r.memory.ForgetObject,
 	})
@@ -71,7 +73,7 @@ func New(deps reconcile.Deps) *Reconciler {
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, kruise.EphemeralJobComponent, r.unfinishedRequests).
+	b := r.NewController(mgr, kruise.EphemeralJobComponent, r.missed).
 		For(&kruise.EphemeralJob{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, &podEvents{r})
 	return r.CompleteController(b, r)

@@ -5,13 +5,13 @@ package ephemeraljob
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -53,26 +53,19 @@ func isRelevantChange(before, after *corev1.Pod) bool {
 
 // enqueueMatching enqueues the unfinished jobs whose selector matches one of the states of a pod.
 func (r *Reconciler) enqueueMatching(ctx context.Context, q queue, states ...client.Object) {
-	list := &kruise.EphemeralJobList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(states[0].GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing EphemeralJobs after a change of a pod")
-		return
-	}
-	for i := range list.Items {
-		job := &list.Items[i]
+	found, err := reconcile.ListRequests(ctx, r.Client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool {
 		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-		if err != nil || isFinished(job) {
-			continue
-		}
-		for _, pod := range states {
-			if selector.Matches(labels.Set(pod.GetLabels())) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
-			}
-		}
+		return err == nil && !isFinished(job) && slices.ContainsFunc(states, func(pod client.Object) bool { return selector.Matches(labels.Set(pod.GetLabels())) })
+	}, client.InNamespace(states[0].GetNamespace()))
+	for _, request := range found {
+		q.Add(request)
+	}
+	if err != nil {
+		r.missed.EnqueueAllLater(ctx, q, err)
 	}
 }
 
 // unfinishedRequests returns requests for the unfinished jobs, which a change of the policies may concern.
-func (r *Reconciler) unfinishedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) unfinishedRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.EphemeralJobList{}, func(job *kruise.EphemeralJob) bool { return !isFinished(job) })
 }

@@ -43,6 +43,7 @@ type Reconciler struct {
 	places    *places
 	paced     paced
 	copies    copies
+	missed    *reconcile.MissedEvents
 }
 
 // Option changes a Reconciler.
@@ -64,6 +65,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(component, r.activeRequests)
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.ImagePullJob]{
 		Reconcile: r.reconcileJob, Finalize: r.reconcileJob,
 		Status:    func(job *kruise.ImagePullJob) any { return &job.Status },
@@ -77,7 +79,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &kruise.ImagePullJob{}, activeIndex, isActive); err != nil {
 		return fmt.Errorf("indexing ImagePullJobs: %w", err)
 	}
-	return r.CompleteController(r.NewController(mgr, component, r.activeRequests).
+	return r.CompleteController(r.NewController(mgr, component, r.missed).
 		For(&kruise.ImagePullJob{}, builder.WithPredicates(reconcile.UserChanges())). // its status has the error of a reconcile that failed
 		Watches(&kruise.NodeImage{}, r.onNodes()).
 		Watches(&corev1.Pod{}, r.onPods()), r)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -89,20 +88,17 @@ func everyJob(*kruise.ImagePullJob) bool { return true }
 
 // enqueueActive enqueues the wanted jobs that have not ended.
 func (r *Reconciler) enqueueActive(ctx context.Context, q queue, want func(*kruise.ImagePullJob) bool) {
-	list := &kruise.ImagePullJobList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{activeIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding the ImagePullJobs that go on; they are looked at when one of their nodes changes")
-		return
+	found, err := reconcile.ListRequests(ctx, r.Client, &kruise.ImagePullJobList{}, want, client.MatchingFields{activeIndex: "true"})
+	for _, request := range found {
+		q.Add(request)
 	}
-	for i := range list.Items {
-		if job := &list.Items[i]; want(job) {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
-		}
+	if err != nil {
+		r.missed.EnqueueAllLater(ctx, q, err)
 	}
 }
 
 // activeRequests lists the jobs that have not ended.
-func (r *Reconciler) activeRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) activeRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.ImagePullJobList{}, func(job *kruise.ImagePullJob) bool { return job.Status.CompletionTime == nil })
 }
 

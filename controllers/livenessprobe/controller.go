@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +42,7 @@ type Reconciler struct {
 	grace     time.Duration
 
 	absences *agents.Absences
+	missed   *reconcile.MissedEvents
 }
 
 // Option changes a Reconciler.
@@ -60,16 +60,15 @@ func New(deps reconcile.Deps, namespace string, opts ...Option) *Reconciler {
 		opt(r)
 	}
 	r.absences = agents.NewAbsences(r.Now, r.grace)
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	return r
 }
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	return r.CompleteController(r.NewController(mgr, "livenessprobe-controller", nil).
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
-		}))).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(predicate.NewPredicateFuncs(r.isNodeAgent))).
+	return r.CompleteController(r.NewController(mgr, controllerName, nil).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(hasLivenessProbes))).
+		Watches(&corev1.Pod{}, r.missed.EnqueueFound(r.ofAgent), builder.WithPredicates(predicate.NewPredicateFuncs(r.isNodeAgent))).
 		Watches(&v1alpha1.NodePodProbe{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { onResults(nil, e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { onResults(e.ObjectOld, e.ObjectNew, q) },
@@ -77,6 +76,18 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+const controllerName = "livenessprobe-controller"
+
+// hasLivenessProbes reports whether the node agent is to run liveness probes of a pod.
+func hasLivenessProbes(o client.Object) bool {
+	return o.GetAnnotations()[kruise.ContainerProbeContextKey] != ""
+}
+
+// allRequests lists all pods with liveness probes.
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &corev1.PodList{}, func(pod *corev1.Pod) bool { return hasLivenessProbes(pod) })
+}
 
 // onResults enqueues the pods whose liveness probes have a new result.
 func onResults(old, fresh client.Object, q queue) {
@@ -117,22 +128,12 @@ func (r *Reconciler) isNodeAgent(o client.Object) bool {
 }
 
 // ofAgent returns requests for the pods on the node of an agent whose liveness probes it runs.
-func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) (out []reconcile.Request) {
+func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) ([]reconcile.Request, error) {
 	agent, ok := o.(*corev1.Pod)
 	if !ok || agent.Spec.NodeName == "" {
-		return nil
+		return nil, nil
 	}
-	list := &corev1.PodList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{nodes.Index: agent.Spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
-		klog.FromContext(ctx).Error(err, "Finding the pods of a node agent; they are late to say whether it runs", "agent", klog.KObj(agent))
-		return nil
-	}
-	for i := range list.Items {
-		if list.Items[i].Annotations[kruise.ContainerProbeContextKey] != "" {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return out
+	return reconcile.ListRequests(ctx, r.Client, &corev1.PodList{}, func(pod *corev1.Pod) bool { return hasLivenessProbes(pod) }, client.MatchingFields{nodes.Index: agent.Spec.NodeName})
 }
 
 // Reconcile requests the restart of the containers of a pod whose probes have failed, and reports whether the

@@ -37,7 +37,8 @@ import (
 type Reconciler struct {
 	reconcile.Deps
 
-	delay time.Duration
+	delay  time.Duration
+	missed *reconcile.MissedEvents
 }
 
 // Option changes a Reconciler.
@@ -53,16 +54,19 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	return r
 }
+
+const controllerName = "nodeimage-controller"
 
 // SetupWithManager starts the Reconciler with a manager. Nodes are written often; only changes of the
 // labels and of readiness are reconciled.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	return r.CompleteController(r.NewController(mgr, "nodeimage-controller", nil).
+	return r.CompleteController(r.NewController(mgr, controllerName, nil).
 		For(&kruise.NodeImage{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
-		Watches(&kruise.ImagePullJob{}, handler.EnqueueRequestsFromMapFunc(r.ofJob), builder.WithPredicates(predicate.Funcs{
+		Watches(&kruise.ImagePullJob{}, r.missed.EnqueueFound(r.ofJob), builder.WithPredicates(predicate.Funcs{
 			// The controller of ImagePullJobs writes the images of a job. Here only a deleted job, or one with another
 			// image, matters.
 			CreateFunc: func(event.CreateEvent) bool { return false },

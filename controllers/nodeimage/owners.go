@@ -87,17 +87,13 @@ func ownerIn(ctx context.Context, reader client.Reader, ref corev1.ObjectReferen
 }
 
 // ofJob returns requests for the NodeImages with tags of a job.
-func (r *Reconciler) ofJob(ctx context.Context, job client.Object) (out []reconcile.Request) {
-	list := &kruise.NodeImageList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // reconciles read the same cache and report the error
-	}
-	for i := range list.Items {
-		if referencesJob(&list.Items[i], job.GetUID()) {
-			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-		}
-	}
-	return out
+func (r *Reconciler) ofJob(ctx context.Context, job client.Object) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.NodeImageList{}, func(image *kruise.NodeImage) bool { return referencesJob(image, job.GetUID()) })
+}
+
+// allRequests lists all NodeImages.
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.NodeImageList{}, reconcile.AllObjects[*kruise.NodeImage])
 }
 
 func referencesJob(image *kruise.NodeImage, job types.UID) bool {

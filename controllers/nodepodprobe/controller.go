@@ -50,7 +50,8 @@ const (
 type Reconciler struct {
 	reconcile.Deps
 
-	marks podmeta.Writer
+	marks  podmeta.Writer
+	missed *reconcile.MissedEvents
 
 	markers  bool
 	liveness bool
@@ -103,6 +104,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	r.working = make(chan struct{}, max(r.Workers, 1))
 	return r
 }

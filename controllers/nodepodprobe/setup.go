@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,9 +28,11 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
+const controllerName = "nodepodprobe-controller"
+
 // SetupWithManager starts the Reconciler with a manager. All reconciled objects are named after nodes.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, "nodepodprobe-controller", r.allRequests).
+	b := r.NewController(mgr, controllerName, r.missed).
 		For(&v1alpha1.NodePodProbe{}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(&corev1.Pod{}, r.onPods()).
@@ -60,10 +61,8 @@ func (r *Reconciler) onPods() handler.EventHandler {
 		if !ok || pod.Spec.NodeName == "" {
 			return
 		}
-		if pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness {
-			if some, err := podmeta.List(ctx, r.Client, pod.Namespace); err == nil && len(some) == 0 {
-				return // without markers in the namespace there is nothing to do
-			}
+		if (pod.Annotations[kruise.ContainerProbeContextKey] == "" || !r.liveness) && r.lacksMarkers(ctx, pod.Namespace) {
+			return // there is nothing to do
 		}
 		onNode(q, pod.Spec.NodeName)
 	}
@@ -83,6 +82,12 @@ func (r *Reconciler) onPods() handler.EventHandler {
 	}
 }
 
+// lacksMarkers reports whether a namespace has no markers. It is false if that is not known.
+func (r *Reconciler) lacksMarkers(ctx context.Context, namespace string) bool {
+	some, err := podmeta.List(ctx, r.Client, namespace)
+	return err == nil && len(some) == 0
+}
+
 // startedContainers are the containers whose liveness probes may run.
 func startedContainers(pod *corev1.Pod) (out []string) {
 	for i := range pod.Status.ContainerStatuses {
@@ -96,10 +101,14 @@ func startedContainers(pod *corev1.Pod) (out []string) {
 // onMarkers enqueues the nodes that run, or ran, pods of a marker.
 func (r *Reconciler) onMarkers() handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
-		for _, req := range r.allRequests(ctx, nil) {
+		all, err := r.allRequests(ctx)
+		for _, req := range all {
 			if r.markerAffectsNode(ctx, req.Name, o) {
 				q.Add(req)
 			}
+		}
+		if err != nil {
+			r.missed.EnqueueAllLater(ctx, q, err)
 		}
 	}
 	return handler.Funcs{
@@ -160,14 +169,6 @@ func HasProbes(o *v1alpha1.NodePodProbe, marker *v1alpha1.PodProbeMarker) bool {
 }
 
 // allRequests lists every NodePodProbe.
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) (out []reconcile.Request) {
-	list := &v1alpha1.NodePodProbeList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		klog.FromContext(ctx).Error(err, "Listing NodePodProbes; each is looked at when it changes")
-		return nil
-	}
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &v1alpha1.NodePodProbeList{}, reconcile.AllObjects[*v1alpha1.NodePodProbe])
 }

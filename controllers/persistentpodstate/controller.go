@@ -63,11 +63,15 @@ type Reconciler struct {
 	reconcile.Deps
 	reconcile.Reconciler
 	Options
+	missed *reconcile.MissedEvents
 }
+
+const controllerName = "persistentpodstate-controller"
 
 // New makes a Reconciler. The client's cache must have the index rollout.OwnerIndex of pods.
 func New(deps reconcile.Deps, o Options) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults(), Options: o}
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.PersistentPodState]{
 		Reconcile: r.reconcileState,
 		Status:    func(state *kruise.PersistentPodState) any { return &state.Status },
@@ -78,7 +82,7 @@ func New(deps reconcile.Deps, o Options) *Reconciler {
 // SetupWithManager adds the controllers to a manager: one that remembers pods, and one for each kind of
 // workload whose annotations can ask for that, including the kinds of the white list.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	err := r.CompleteController(r.NewController(mgr, "persistentpodstate-controller", nil).
+	err := r.CompleteController(r.NewController(mgr, controllerName, nil).
 		For(&kruise.PersistentPodState{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, r.onPods()).
 		Watches(&appsv1.StatefulSet{}, r.onWorkloads(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))).

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,16 +22,21 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // enqueueStates enqueues the PersistentPodStates of a workload.
 func (r *Reconciler) enqueueStates(ctx context.Context, q queue, namespace string, kind schema.GroupKind, name string) {
-	list := &kruise.PersistentPodStateList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing PersistentPodStates after a change of a pod or its workload")
-		return
+	found, err := reconcile.ListRequests(ctx, r.Client, &kruise.PersistentPodStateList{}, func(state *kruise.PersistentPodState) bool {
+		ref := state.Spec.TargetReference
+		return ref.Name == name && groupKind(ref) == kind
+	}, client.InNamespace(namespace))
+	for _, request := range found {
+		q.Add(request)
 	}
-	for i := range list.Items {
-		if ref := list.Items[i].Spec.TargetReference; ref.Name == name && groupKind(ref) == kind {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
+	if err != nil {
+		r.missed.EnqueueAllLater(ctx, q, err)
 	}
+}
+
+// allRequests lists all PersistentPodStates.
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.Client, &kruise.PersistentPodStateList{}, reconcile.AllObjects[*kruise.PersistentPodState])
 }
 
 // onPods enqueues the PersistentPodStates of a pod's workload when the readiness of the pod changes, or it is

@@ -51,7 +51,8 @@ type Reconciler struct {
 	reconcile.Deps
 	reconcile.Reconciler
 
-	marks podmeta.Writer
+	marks  podmeta.Writer
+	missed *reconcile.MissedEvents
 
 	serverless bool
 }
@@ -69,6 +70,7 @@ func New(deps reconcile.Deps, opts ...Option) *Reconciler {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*v1alpha1.PodProbeMarker]{
 		Reconcile: r.reconcileMarker, Finalize: r.reconcileMarker, Report: r.reportFailure,
 	})

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -27,17 +26,19 @@ const together = 500 * time.Millisecond
 
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	return r.CompleteController(r.NewController(mgr, "podprobemarker-controller", r.allRequests).
+	return r.CompleteController(r.NewController(mgr, controllerName, r.missed).
 		For(&v1alpha1.PodProbeMarker{}).
 		Watches(&corev1.Pod{}, r.onPods()), r)
 }
 
 // allRequests lists all markers.
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &v1alpha1.PodProbeMarkerList{}, reconcile.AllObjects[*v1alpha1.PodProbeMarker])
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+const controllerName = "podprobemarker-controller"
 
 // onPods enqueues the markers of a pod when a change of the pod can change their counts, or changes a
 // condition that the prober of a serverless pod may have written.
@@ -60,7 +61,7 @@ func (r *Reconciler) onPods() handler.EventHandler {
 func (r *Reconciler) enqueueMarkers(ctx context.Context, q queue, pods ...client.Object) {
 	all, err := podmeta.List(ctx, r.Client, pods[0].GetNamespace())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Finding the PodProbeMarkers of a pod; their counts are late", "pod", klog.KObj(pods[0]))
+		r.missed.EnqueueAllLater(ctx, q, err)
 		return
 	}
 	for _, m := range all {

@@ -37,6 +37,8 @@ type Reconciler struct {
 	workloads  *scale.Finder
 	namespaces Namespaces
 	writes     int
+	// missed and missedLater make up for events whose budgets are enqueued at once, and after the time going.
+	missed, missedLater *reconcile.MissedEvents
 
 	mu     sync.Mutex
 	told   map[types.NamespacedName]string // the last event of each budget
@@ -63,6 +65,8 @@ func New(deps reconcile.Deps, finder *Finder, opts ...Option) *Reconciler {
 	for _, o := range opts {
 		o(r)
 	}
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
+	r.missedLater = r.missed.WithDelay(going)
 	return r
 }
 

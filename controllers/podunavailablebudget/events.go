@@ -4,6 +4,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -26,6 +26,8 @@ import (
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+const controllerName = "podunavailablebudget-controller"
 
 // going is how soon a pod that is being deleted is checked again.
 const going = 5 * time.Second
@@ -77,8 +79,11 @@ func (h *podEvents) enqueueBudgets(ctx context.Context, o client.Object, q queue
 		return
 	}
 	names, err := h.r.finder.FindForPod(ctx, pod.Namespace, pod)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a pod", "pod", client.ObjectKeyFromObject(pod))
+	switch {
+	case err != nil && after > 0:
+		h.r.missedLater.EnqueueAllLater(ctx, q, err)
+	case err != nil:
+		h.r.missed.EnqueueAllLater(ctx, q, err)
 	}
 	if name := availability.BudgetName(pod); name != "" {
 		names = append(names, name)
@@ -146,7 +151,7 @@ func (h *workloadEvents) enqueueBudgets(ctx context.Context, o client.Object, q 
 		enqueueNames(q, o.GetNamespace(), names, 0)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "finding the budgets of a workload", "kind", h.kind.Kind, "name", client.ObjectKeyFromObject(o))
+		h.r.missed.EnqueueAllLater(ctx, q, fmt.Errorf("finding the budgets of %s %s: %w", h.kind.Kind, client.ObjectKeyFromObject(o), err))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	policy "github.com/regatta-sh/regatta/controllers/api/policy/v1beta1"
 	"github.com/regatta-sh/regatta/controllers/kinds"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
 
@@ -32,7 +33,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("indexing ReplicaSets by owner: %w", err)
 	}
-	b := r.NewController(mgr, "podunavailablebudget-controller", nil).
+	b := r.NewController(mgr, controllerName, nil).
 		For(&policy.PodUnavailableBudget{}).
 		Watches(&corev1.Pod{}, r.PodEvents()).
 		Watches(&appsv1.Deployment{}, &workloadEvents{r, appsv1.SchemeGroupVersion.WithKind("Deployment")}).
@@ -49,6 +50,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		}
 	}
 	return r.CompleteController(b, r)
+}
+
+// allRequests lists all budgets.
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
+	return reconcile.ListRequests(ctx, r.finder.budgets, &policy.PodUnavailableBudgetList{}, reconcile.AllObjects[*policy.PodUnavailableBudget])
 }
 
 // PodEvents returns a handler that enqueues the budgets of the pods of its events. It

@@ -15,11 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/regatta-sh/regatta/controllers/explain"
-	crecovery "github.com/regatta-sh/regatta/controllers/recovery"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/requeue"
 	"github.com/regatta-sh/regatta/engine"
@@ -103,14 +101,14 @@ func (d Deps) RecordStatus(o client.Object) {
 	}
 }
 
-// NewController starts to build a controller with a name. A change of the policies makes it reconcile the objects
-// that affected lists. affected is nil for a controller that evaluates no policies.
-func (d Deps) NewController(mgr ctrl.Manager, name string, affected handler.MapFunc) *builder.Builder {
+// NewController starts to build a controller with a name. A change of the policies makes it reconcile all objects of affected.
+// affected is nil for a controller that evaluates no policies.
+func (d Deps) NewController(mgr ctrl.Manager, name string, affected *MissedEvents) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(name)
 	if d.PolicyChanges == nil || affected == nil {
 		return b
 	}
-	return b.WatchesRawSource(source.Channel(d.PolicyChanges, handler.EnqueueRequestsFromMapFunc(crecovery.WrapMapFunc(name, affected))))
+	return b.WatchesRawSource(source.Channel(d.PolicyChanges, affected.EnqueueAll()))
 }
 
 // CompleteController adds the controller of a builder to its manager. Timers of its objects survive

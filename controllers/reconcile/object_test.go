@@ -128,8 +128,12 @@ func TestRequests(t *testing.T) {
 		},
 	}).Build()
 	names := func(want func(*corev1.Pod) bool) (out []string) {
-		for _, req := range reconcile.ListRequests(t.Context(), c, &corev1.PodList{}, want) {
+		found, err := reconcile.ListRequests(t.Context(), c, &corev1.PodList{}, want)
+		for _, req := range found {
 			out = append(out, req.String())
+		}
+		if (err != nil) != broken {
+			t.Errorf("the error is %v, and the list is broken: %t", err, broken)
 		}
 		return out
 	}

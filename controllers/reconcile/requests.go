@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
@@ -22,11 +21,11 @@ func UserChanges() predicate.Predicate {
 // AllObjects selects every object of a list.
 func AllObjects[T client.Object](T) bool { return true }
 
-// ListRequests returns a request for each object of a list that want selects. It is for events that
-// concern all objects of a kind, such as a change of policies. An error is logged, since
-// an event handler cannot return it.
-func ListRequests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool) (out []Request) {
-	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+// ListRequests returns a request for each object of a list that want selects. It is for events that concern many objects of a kind,
+// such as a change of policies. The options say which objects are listed; all if there is none. A handler passes an error on to
+// MissedEvents.
+func ListRequests[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, want func(T) bool, opts ...client.ListOption) (out []Request, err error) {
+	err = reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			if o, ok := item.(T); ok && want(o) {
@@ -36,7 +35,7 @@ func ListRequests[T client.Object](ctx context.Context, reader client.Reader, li
 		})
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the objects of a kind after an event that concerns all of them", "list", fmt.Sprintf("%T", list))
+		return nil, fmt.Errorf("listing the objects that an event concerns: %w", err)
 	}
-	return out
+	return out, nil
 }

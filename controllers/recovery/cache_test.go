@@ -3,13 +3,11 @@
 package recovery
 
 import (
-	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestFunctionsOfInformersMayPanic(t *testing.T) {
@@ -35,9 +33,6 @@ func TestFunctionsOfInformersMayPanic(t *testing.T) {
 	}
 	if got := wrapIndexer(func(client.Object) []string { panic("index") })(hostile); got != nil {
 		t.Errorf("an index that panics has %v, want nothing", got)
-	}
-	if got := WrapMapFunc("x", func(context.Context, client.Object) []reconcile.Request { panic("map") })(t.Context(), hostile); got != nil {
-		t.Errorf("a mapping function that panics asks for %v, want nothing", got)
 	}
 	if got, err := wrapTransform(func(any) (any, error) { panic("transform") })(hostile); got != any(hostile) || err != nil {
 		t.Errorf("a transform that panics makes %v, %v, want the object as it was", got, err)

@@ -8,12 +8,8 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/engine/recovery"
 )
@@ -33,14 +29,6 @@ func SetUpProcess() {
 		})
 		metrics.Registry.MustRegister(recovery.PanicCollector())
 	})
-}
-
-// WrapMapFunc wraps f for sources that do not run in the goroutine of an informer, such as channels.
-func WrapMapFunc(component string, f handler.MapFunc) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
-		_ = recovery.Call(component, func() error { requests = f(ctx, object); return nil })
-		return requests
-	}
 }
 
 // WrapRunnable wraps r so that it is started again after a pause when it panics. The result needs leader

@@ -53,6 +53,7 @@ type Reconciler struct {
 
 	known  known
 	memory *reconcile.Memory[memory]
+	missed *reconcile.MissedEvents
 }
 
 // memory is what is remembered of a distribution.
@@ -64,6 +65,7 @@ type memory struct {
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults()}
 	r.memory = reconcile.NewMemory(func() memory { return memory{} }, r.known.forgetDistribution)
+	r.missed = reconcile.NewMissedEvents(controllerName, r.allRequests)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
@@ -23,15 +24,17 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
+const controllerName = "resourcedistribution-controller"
+
 // SetupWithManager starts the Reconciler with a manager. ConfigMaps are watched by their
 // metadata, so that a copy that is changed or deleted is repaired at once. Secrets are not watched.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
 	copies := &metav1.PartialObjectMetadata{}
 	copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return r.CompleteController(r.NewController(mgr, "resourcedistribution-controller", r.allRequests).
+	return r.CompleteController(r.NewController(mgr, controllerName, r.missed).
 		For(&kruise.ResourceDistribution{}, builder.WithPredicates(changed)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
+		Watches(&corev1.Namespace{}, r.missed.EnqueueFound(r.ofNamespace), builder.WithPredicates(predicate.Funcs{UpdateFunc: isRelevantUpdate})).
 		Watches(copies, r.onCopies(), builder.OnlyMetadata), r)
 }
 
@@ -40,15 +43,15 @@ func isRelevantUpdate(e event.UpdateEvent) bool {
 }
 
 // ofNamespace returns requests for all distributions, since any of them may ask for the namespace.
-func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) ([]reconcile.Request, error) {
 	if o.GetDeletionTimestamp() != nil {
 		r.known.forgetNamespace(o.GetUID())
 	}
-	return r.allRequests(ctx, o)
+	return r.allRequests(ctx)
 }
 
 // allRequests lists all distributions.
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.ResourceDistributionList{}, reconcile.AllObjects[*kruise.ResourceDistribution])
 }
 
@@ -75,8 +78,13 @@ func (r *Reconciler) enqueueCopyOwner(ctx context.Context, o client.Object, q qu
 		return
 	}
 	ns := &corev1.Namespace{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); err != nil {
+	switch err := r.Client.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, ns); {
+	case apierrors.IsNotFound(err):
 		return // the namespace is gone, which has an event of its own
+	case err != nil:
+		r.known.forgetDistribution(owner.UID) // each copy is read again
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: owner.Name}})
+		return
 	}
 	if s, ok := r.known.getCopy(owner.UID, ns.UID); ok && !lost && s.matchesCopy(o) {
 		return

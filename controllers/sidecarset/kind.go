@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
@@ -110,26 +109,22 @@ func (k *Kind) WorkloadType() rollout.Type {
 	}
 }
 
-// relatedSidecarSets are the SidecarSets whose containers a pod has, or lacks.
-func (k *Kind) relatedSidecarSets(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference) {
+// relatedSidecarSets are the SidecarSets whose containers a pod has, or lacks. Beside an error it returns those that it found.
+func (k *Kind) relatedSidecarSets(ctx context.Context, pod *corev1.Pod) (out []rollout.Reference, err error) {
 	for _, name := range podmeta.InjectedSets(pod) {
 		set := &kruise.SidecarSet{}
-		if err := k.cached.Get(ctx, types.NamespacedName{Name: name}, set); err != nil {
-			if !apierrors.IsNotFound(err) {
-				ctrl.LoggerFrom(ctx).Error(err, "finding the SidecarSet of a pod", "sidecarset", name)
-			}
-			continue
+		switch unread := k.cached.Get(ctx, types.NamespacedName{Name: name}, set); {
+		case unread == nil:
+			out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: name}, UID: set.UID})
+		case !apierrors.IsNotFound(unread):
+			err = fmt.Errorf("reading SidecarSet %s: %w", name, unread)
 		}
-		out = append(out, rollout.Reference{NamespacedName: types.NamespacedName{Name: name}, UID: set.UID})
 	}
 	if k.missed == nil {
-		return out
+		return out, err
 	}
-	more, err := k.uninjectedSets(ctx, pod)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "finding the SidecarSets that select a pod", "pod", client.ObjectKeyFromObject(pod))
-	}
-	return append(out, more...)
+	more, unlisted := k.uninjectedSets(ctx, pod)
+	return append(out, more...), errors.Join(err, unlisted)
 }
 
 // DeletionAsked implements rollout.Kind: pods belong to other workloads.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 )
@@ -42,15 +42,8 @@ func (k *Kind) namespaceEvents() rollout.RelatedObject {
 	return rollout.RelatedObject{
 		Object: namespaces.NewObject(),
 		Events: namespaces.LabelChangePredicate(),
-		Workloads: func(namespace client.Object) (out []types.NamespacedName) {
-			ctx, list := context.Background(), &kruise.SidecarSetList{}
-			if err := k.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // the cache lists without a request
-				ctrl.Log.WithName("sidecarset-controller").Error(err, "listing SidecarSets after the labels of a namespace changed", "namespace", namespace.GetName())
-			}
-			for i := range list.Items {
-				out = append(out, types.NamespacedName{Name: list.Items[i].Name})
-			}
-			return out
+		Workloads: func(ctx context.Context, _ client.Object) ([]reconcile.Request, error) {
+			return reconcile.ListRequests(ctx, k.cached, &kruise.SidecarSetList{}, reconcile.AllObjects[*kruise.SidecarSet])
 		},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 )
 
@@ -185,8 +186,8 @@ hold contains {"reason": "Frozen", "message": "The namespace is frozen.", "pod":
 		related.Events.Create(event.CreateEvent{Object: bank}) {
 		t.Error("not just other labels of a namespace are news")
 	}
-	if got := related.Workloads(bank); !slices.Equal(got, []types.NamespacedName{{Name: "logs"}}) {
-		t.Errorf("they are news for %v", got)
+	if got, err := related.Workloads(t.Context(), bank); err != nil || !slices.Equal(got, []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "logs"}}}) {
+		t.Errorf("they are news for %v: %v", got, err)
 	}
 	if err := w.api.Update(t.Context(), thawed); err != nil {
 		t.Fatal(err)

@@ -57,9 +57,11 @@ func New(deps reconcile.Deps) *Reconciler {
 	return r
 }
 
+const controllerName = "sidecarterminator-controller"
+
 // SetupWithManager starts the Reconciler with a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	return r.CompleteController(r.NewController(mgr, "sidecarterminator-controller", r.partlyEndedRequests).
+	return r.CompleteController(r.NewController(mgr, controllerName, reconcile.NewMissedEvents(controllerName, r.partlyEndedRequests)).
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			pod, ok := o.(*corev1.Pod)
 			return ok && isPartlyEnded(pod)
@@ -67,7 +69,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 }
 
 // partlyEndedRequests lists the pods that policies are asked about.
-func (r *Reconciler) partlyEndedRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) partlyEndedRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &corev1.PodList{}, isPartlyEnded)
 }
 

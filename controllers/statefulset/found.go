@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/rollout"
 	"github.com/regatta-sh/regatta/controllers/workload/versions"
@@ -99,9 +100,9 @@ func (m *memory) newestClaim(cached *corev1.PersistentVolumeClaim) *corev1.Persi
 }
 
 // setsResizingClaim names the set that resizes a claim, so that a change of the claim is an event for that set.
-func setsResizingClaim(o client.Object) []types.NamespacedName {
+func setsResizingClaim(_ context.Context, o client.Object) ([]reconcile.Request, error) {
 	if name := o.GetAnnotations()[kruise.OwnedByAdvancedStatefulSetKey]; name != "" {
-		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}, nil
 	}
-	return nil
+	return nil, nil
 }

@@ -328,8 +328,10 @@ func TestClaimsOfDifferentSizes(t *testing.T) {
 	if want := map[string]string{"data-db-0": "db", "data-db-1": "", "data-db-2": "db"}; !maps.Equal(owned, want) {
 		t.Errorf("annotations %v, want %v", owned, want)
 	}
-	if got, want := setsResizingClaim(s.claim("data-db-0")), "[shop/db]"; fmt.Sprint(got) != want || setsResizingClaim(s.claim("data-db-1")) != nil {
-		t.Errorf("a change of claim data-db-0 concerns %v, want %v", got, want)
+	for name, want := range map[string]string{"data-db-0": "[shop/db]", "data-db-1": "[]"} {
+		if got, err := setsResizingClaim(t.Context(), s.claim(name)); fmt.Sprint(got) != want || err != nil {
+			t.Errorf("a change of claim %s concerns %v, want %s: %v", name, got, want, err)
+		}
 	}
 }
 

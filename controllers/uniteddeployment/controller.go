@@ -47,6 +47,7 @@ type Reconciler struct {
 	reconcile.Reconciler
 
 	memory *reconcile.Memory[memory]
+	missed *reconcile.MissedEvents
 
 	writes int
 }
@@ -71,6 +72,7 @@ type memory struct {
 // rollout.AddIndexes.
 func New(deps reconcile.Deps) *Reconciler {
 	r := &Reconciler{Deps: deps.WithDefaults(), writes: 32}
+	r.missed = reconcile.NewMissedEvents(kruise.UnitedDeploymentComponent, r.allRequests)
 	r.memory = reconcile.NewMemory(func() memory { return memory{} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	// The garbage collector deletes the children of an object that is deleted.
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.UnitedDeployment]{
@@ -82,16 +84,16 @@ func New(deps reconcile.Deps) *Reconciler {
 
 // SetupWithManager adds the Reconciler, with its watches, to a manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, kruise.UnitedDeploymentComponent, r.allRequests).
+	b := r.NewController(mgr, kruise.UnitedDeploymentComponent, r.missed).
 		For(&kruise.UnitedDeployment{}, builder.WithPredicates(reconcile.UserChanges()))
-	b = namespaces.WatchLabels(b, r.allRequests)
+	b = namespaces.WatchLabels(b, r.missed.EnqueueInNamespace())
 	for _, k := range allKinds() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, k.make(), rollout.OwnerIndex, rollout.OwnerUID); err != nil {
 			return fmt.Errorf("indexing %s by owner: %w", k.Kind, err)
 		}
 		b = b.Watches(k.make(), handler.EnqueueRequestsFromMapFunc(ownerRequests))
 	}
-	b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(subsetPodPredicate()))
+	b = b.Watches(&corev1.Pod{}, r.missed.EnqueueFound(r.ofPod), builder.WithPredicates(subsetPodPredicate()))
 	return r.CompleteController(b, r)
 }
 
@@ -124,19 +126,19 @@ func subsetPodPredicate() predicate.Predicate {
 }
 
 // ofPod returns a request for the UnitedDeployment of a pod.
-func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) ([]reconcile.Request, error) {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil {
-		return nil
+		return nil, nil
 	}
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}
 	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind() {
 		set := &appsv1.ReplicaSet{}
 		if err := r.Client.Get(ctx, key, set); err != nil {
-			return nil // the ReplicaSet is gone, and an event of the Deployment follows
+			return nil, client.IgnoreNotFound(err) // if the ReplicaSet is gone, an event of the Deployment follows
 		}
 		if ref = metav1.GetControllerOfNoCopy(set); ref == nil {
-			return nil
+			return nil, nil
 		}
 		key.Name = ref.Name
 	}
@@ -144,15 +146,15 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 		if k.Kind == ref.Kind && k.Group == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group {
 			above := k.make()
 			if err := r.Client.Get(ctx, key, above); err != nil {
-				return nil
+				return nil, client.IgnoreNotFound(err)
 			}
-			return ownerRequests(ctx, above)
+			return ownerRequests(ctx, above), nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.UnitedDeploymentList{}, reconcile.AllObjects[*kruise.UnitedDeployment])
 }
 

@@ -51,6 +51,7 @@ type Reconciler struct {
 	version spread.Versions
 
 	memory *reconcile.Memory[memory]
+	missed *reconcile.MissedEvents
 	mu     sync.Mutex
 
 	writes int
@@ -81,6 +82,7 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.missed = reconcile.NewMissedEvents(kruise.WorkloadSpreadComponent, r.allRequests)
 	r.memory = reconcile.NewMemory(func() memory { return memory{warned: map[string]bool{}} }, func(uid types.UID) { r.Rounds.ForgetWorkload(string(uid)) })
 	r.Reconciler = reconcile.NewObjectReconciler(r.Deps, reconcile.ObjectFuncs[*kruise.WorkloadSpread]{
 		Reconcile: r.reconcileSpread, Forget: r.memory.ForgetObject,
@@ -97,12 +99,12 @@ func New(deps reconcile.Deps, targets *spread.Targets, book *spread.Recorder, op
 
 // SetupWithManager adds the Reconciler, with its watches, to a manager.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	b := r.NewController(mgr, kruise.WorkloadSpreadComponent, r.allRequests).
+	b := r.NewController(mgr, kruise.WorkloadSpreadComponent, r.missed).
 		For(&kruise.WorkloadSpread{}, builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, r.delayedHandler(r.ofPod), builder.WithPredicates(podChangePredicate()))
-	b = namespaces.WatchLabels(b, r.allRequests)
+	b = namespaces.WatchLabels(b, r.missed.EnqueueInNamespace())
 	for _, o := range []client.Object{&kruise.CloneSet{}, &kruise.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
-		b = b.Watches(o, handler.EnqueueRequestsFromMapFunc(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
+		b = b.Watches(o, r.missed.EnqueueFound(r.ofWorkload), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, newRevisions())))
 	}
 	return r.CompleteController(b, r)
 }
@@ -111,10 +113,14 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 const settle = 100 * time.Millisecond
 
 // delayedHandler enqueues requests for an event after a short delay, so that many events lead to one write.
-func (r *Reconciler) delayedHandler(of func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+func (r *Reconciler) delayedHandler(of reconcile.FindFunc) handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		for _, req := range of(ctx, o) {
+		found, err := of(ctx, o)
+		for _, req := range found {
 			q.AddAfter(req, settle)
+		}
+		if err != nil {
+			r.missed.EnqueueAllLater(ctx, q, err)
 		}
 	}
 	return handler.Funcs{
@@ -154,38 +160,38 @@ func podChangePredicate() predicate.Predicate {
 }
 
 // ofPod returns a request for the spread of a pod.
-func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) ([]reconcile.Request, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	if m := spread.MarkOf(pod); m != nil {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}, nil
 	}
 	w, err := r.targets.FindSpread(ctx, pod.Namespace, pod)
 	if err != nil || w == nil {
-		return nil // if an owner is gone, its pods will be deleted too
+		return nil, client.IgnoreNotFound(err) // if an owner is gone, its pods will be deleted too
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(w)}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(w)}}, nil
 }
 
 // allRequests lists all spreads.
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, r.Client, &kruise.WorkloadSpreadList{}, reconcile.AllObjects[*kruise.WorkloadSpread])
 }
 
 // ofWorkload returns requests for the spreads of a workload.
-func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request) {
+func (r *Reconciler) ofWorkload(ctx context.Context, o client.Object) (out []reconcile.Request, err error) {
 	all, err := r.targets.ListSpreads(ctx, o.GetNamespace())
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, w := range all {
 		if w.Spec.TargetReference.Name == o.GetName() { // also for a workload of another kind, for which the round does nothing
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // recordEventOnce records a warning about a subject only once.

@@ -99,7 +99,8 @@ func (w *Checker) OwnsPod(workload client.Object, pod *corev1.Pod) bool {
 	if w.typ.Workloads == nil {
 		return metav1.IsControlledBy(pod, workload)
 	}
-	return slices.ContainsFunc(w.typ.Workloads(context.Background(), pod), func(r rollout.Reference) bool { return r.UID == workload.GetUID() })
+	workloads, _ := w.typ.Workloads(context.Background(), pod) // beside an error it returns those that it found
+	return slices.ContainsFunc(workloads, func(r rollout.Reference) bool { return r.UID == workload.GetUID() })
 }
 
 // BrokenPromise returns which promise a write of the controller between two observations

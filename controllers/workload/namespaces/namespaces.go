@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/engine/decision"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -108,21 +107,8 @@ func LabelChangePredicate() predicate.Predicate {
 	})
 }
 
-// WatchLabels has the objects of a controller in a namespace reconciled when a label of the namespace changes. allRequests returns all
-// objects of the controller.
-func WatchLabels(b *builder.Builder, allRequests handler.MapFunc) *builder.Builder {
-	return b.WatchesMetadata(NewObject(), EnqueueObjects(allRequests), builder.WithPredicates(LabelChangePredicate()))
-}
-
-// EnqueueObjects returns a handler that enqueues the objects of a controller in a namespace. allRequests returns all
-// objects of the controller.
-func EnqueueObjects(allRequests handler.MapFunc) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) (out []reconcile.Request) {
-		for _, request := range allRequests(ctx, nil) {
-			if request.Namespace == namespace.GetName() {
-				out = append(out, request)
-			}
-		}
-		return out
-	})
+// WatchLabels has the objects of a controller in a namespace reconciled when a label of the namespace changes. enqueue enqueues the
+// objects in the namespace of an event.
+func WatchLabels(b *builder.Builder, enqueue handler.EventHandler) *builder.Builder {
+	return b.WatchesMetadata(NewObject(), enqueue, builder.WithPredicates(LabelChangePredicate()))
 }

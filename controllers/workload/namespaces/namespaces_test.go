@@ -13,12 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/regatta-sh/regatta/controllers/workload/namespaces"
 	"github.com/regatta-sh/regatta/engine/decision/rollout"
@@ -93,25 +90,5 @@ func TestLabelChangePredicatePassesOtherLabelsOnly(t *testing.T) {
 	}
 	if p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) || p.Create(event.CreateEvent{Object: after}) || p.Delete(event.DeleteEvent{Object: after}) {
 		t.Error("something else than other labels passes")
-	}
-}
-
-func TestEnqueueObjectsEnqueuesThoseOfTheNamespace(t *testing.T) {
-	all := func(context.Context, client.Object) (out []reconcile.Request) {
-		for _, name := range []types.NamespacedName{{Namespace: "shop", Name: "web"}, {Namespace: "bank", Name: "web"}, {Namespace: "shop", Name: "db"}, {Name: "logs"}} {
-			out = append(out, reconcile.Request{NamespacedName: name})
-		}
-		return out
-	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	namespaces.EnqueueObjects(all).Update(t.Context(), event.UpdateEvent{ObjectOld: namespace("shop", nil), ObjectNew: namespace("shop", nil)}, queue)
-	got := map[string]bool{}
-	for queue.Len() > 0 {
-		request, _ := queue.Get()
-		got[request.String()] = true
-	}
-	if len(got) != 2 || !got["shop/web"] || !got["shop/db"] {
-		t.Errorf("enqueued are %v", got)
 	}
 }

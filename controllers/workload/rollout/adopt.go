@@ -9,11 +9,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/regatta-sh/regatta/controllers/reconcile"
@@ -169,27 +166,12 @@ func (m Revisions) isUnseen(rev *appsv1.ControllerRevision) bool {
 
 // adopterRequests returns the workloads that may adopt an object without a controller. The deletion of such an
 // object is an event for them as well, since they may wait for its name.
-func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) (out []reconcile.Request) {
+func (c *Controller) adopterRequests(ctx context.Context, pod client.Object) ([]reconcile.Request, error) {
 	if c.typ.Adopts == nil || metav1.GetControllerOfNoCopy(pod) != nil {
-		return nil
+		return nil, nil
 	}
-	list := c.typ.NewList()
-	err := c.Client.List(ctx, list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy)
-	if err == nil {
-		err = meta.EachListItem(list, func(o runtime.Object) error {
-			workload, ok := o.(client.Object)
-			if !ok {
-				return nil
-			}
-			// If a spec cannot be read, the round of that workload reports it.
-			if spec, err := c.kind.ReadSpec(workload); err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels())) {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the workloads that may adopt a pod", "kind", c.typ.Kind, "pod", pod.GetName())
-	}
-	return out
+	return reconcile.ListRequests(ctx, c.Client, c.typ.NewList(), func(workload client.Object) bool {
+		spec, err := c.kind.ReadSpec(workload) // if it cannot be read, the round of that workload reports it
+		return err == nil && !spec.Selector.Empty() && spec.Selector.Matches(labels.Set(pod.GetLabels()))
+	}, client.InNamespace(pod.GetNamespace()))
 }

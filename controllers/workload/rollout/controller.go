@@ -39,6 +39,7 @@ type Controller struct {
 	window   *inflight.Window
 	timeout  time.Duration
 	topology *facts.Topology
+	missed   *reconcile.MissedEvents
 	overlay  *overlay.Overlay
 	updater  inplace.Updater
 	states   lifecycle.Writer
@@ -71,6 +72,7 @@ func New(kind Kind, deps reconcile.Deps, opts ...Option) *Controller {
 	if c.ranker == nil {
 		c.ranker = rank.New(c.Engine)
 	}
+	c.missed = reconcile.NewMissedEvents(c.controllerName(), c.allRequests)
 	c.overlay = overlay.New(c.Now)
 	c.updater = inplace.Updater{Client: c.Client, Live: c.Live, Now: c.Now, Refused: &inplace.Refusals{}}
 	c.states = lifecycle.Writer{Client: c.Client, Now: c.Now}

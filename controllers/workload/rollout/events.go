@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -27,15 +28,28 @@ func (c *Controller) PodEvents() handler.EventHandler { return &podEvents{c} }
 type podEvents struct{ c *Controller }
 
 func (h *podEvents) enqueueWorkloads(ctx context.Context, o client.Object, q queue) {
-	h.enqueueReferences(h.c.podWorkloads(ctx, o), o, q)
+	h.enqueueReferences(h.findWorkloads(ctx, o, q), o, q)
 	h.enqueueAdopters(ctx, o, q)
+}
+
+// findWorkloads returns the workloads that a pod belongs to. If they cannot be read, all workloads are enqueued later.
+func (h *podEvents) findWorkloads(ctx context.Context, o client.Object, q queue) []Reference {
+	workloads, err := h.c.podWorkloads(ctx, o)
+	if err != nil {
+		h.c.missed.EnqueueAllLater(ctx, q, fmt.Errorf("finding the workloads of pod %s: %w", client.ObjectKeyFromObject(o), err))
+	}
+	return workloads
 }
 
 // enqueueAdopters enqueues the workloads that may adopt a pod. It does not report to the overlay, since an adoption may be
 // under way that the cache does not show yet.
 func (h *podEvents) enqueueAdopters(ctx context.Context, pod client.Object, q queue) {
-	for _, request := range h.c.adopterRequests(ctx, pod) {
+	requests, err := h.c.adopterRequests(ctx, pod)
+	for _, request := range requests {
 		q.Add(request)
+	}
+	if err != nil {
+		h.c.missed.EnqueueAllLater(ctx, q, err)
 	}
 }
 
@@ -51,7 +65,7 @@ func (h *podEvents) Create(ctx context.Context, e event.CreateEvent, q queue) {
 }
 
 func (h *podEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	workloads := h.c.podWorkloads(ctx, e.Object)
+	workloads := h.findWorkloads(ctx, e.Object, q)
 	for _, ref := range workloads {
 		h.c.overlay.ObserveDeletion(ref.UID, e.Object.GetUID())
 	}
@@ -74,9 +88,9 @@ func (h *podEvents) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if !moved && !matters {
 		return
 	}
-	now := h.c.podWorkloads(ctx, after)
+	now := h.findWorkloads(ctx, after, q)
 	if moved {
-		left := slices.DeleteFunc(h.c.podWorkloads(ctx, before), func(ref Reference) bool { return slices.Contains(now, ref) })
+		left := slices.DeleteFunc(h.findWorkloads(ctx, before, q), func(ref Reference) bool { return slices.Contains(now, ref) })
 		h.enqueueReferences(left, before, q)
 	}
 	if matters {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kruise "github.com/regatta-sh/regatta/controllers/api/apps/v1beta1"
+	"github.com/regatta-sh/regatta/controllers/reconcile"
 	"github.com/regatta-sh/regatta/controllers/workload/facts"
 	"github.com/regatta-sh/regatta/controllers/workload/inplace"
 	"github.com/regatta-sh/regatta/controllers/workload/selection"
@@ -67,9 +68,9 @@ type Type struct {
 	// CurrentRevision returns a pointer to the field of the status with the revision before the
 	// rollout. It is nil for kinds whose status has no such field.
 	CurrentRevision func(client.Object) *string
-	// Workloads returns the workloads that a pod belongs to. It is nil for kinds that own their
-	// pods, which are found by their owner reference.
-	Workloads func(context.Context, *corev1.Pod) []Reference
+	// Workloads returns the workloads that a pod belongs to. Beside an error it returns those that it found. It is nil for kinds that
+	// own their pods, which are found by their owner reference.
+	Workloads func(context.Context, *corev1.Pod) ([]Reference, error)
 	// Adopts reports whether a workload adopts a pod that no controller owns and that its selector
 	// matches. Kinds with Adopts also adopt ControllerRevisions that the selector matches. It is nil for
 	// kinds that adopt nothing, such as CloneSets (CS-16).
@@ -101,8 +102,8 @@ type Type struct {
 // RelatedObject is a kind of object whose events make workloads be reconciled.
 type RelatedObject struct {
 	Object client.Object
-	// Workloads returns the workloads to reconcile for an object.
-	Workloads func(client.Object) []types.NamespacedName
+	// Workloads returns requests for the workloads to reconcile for an object.
+	Workloads reconcile.FindFunc
 	// Events selects the events that matter; all if it is nil.
 	Events predicate.Predicate
 }

@@ -160,11 +160,11 @@ func (k *sidecarKind) WorkloadType() Type {
 		New:              func() client.Object { return &corev1.ConfigMap{} },
 		NewList:          func() client.ObjectList { return &corev1.ConfigMapList{} },
 		Status:           func(o client.Object) any { return &o.(*corev1.ConfigMap).BinaryData },
-		Workloads: func(_ context.Context, pod *corev1.Pod) []Reference {
+		Workloads: func(_ context.Context, pod *corev1.Pod) ([]Reference, error) {
 			if pod.Labels["app"] != "web" {
-				return nil
+				return nil, nil
 			}
-			return []Reference{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: "agent"}, UID: "agent"}}
+			return []Reference{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: "agent"}, UID: "agent"}}, nil
 		},
 	}
 }

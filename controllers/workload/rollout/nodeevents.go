@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,8 +71,12 @@ func (h *nodeEvents) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 func (h *nodeEvents) Generic(context.Context, event.GenericEvent, queue) {}
 
 func (h *nodeEvents) enqueueAll(ctx context.Context, q queue) {
-	for _, request := range h.c.allRequests(ctx, nil) {
+	requests, err := h.c.allRequests(ctx)
+	for _, request := range requests {
 		q.Add(request)
+	}
+	if err != nil {
+		h.c.missed.EnqueueAllLater(ctx, q, err)
 	}
 }
 
@@ -88,7 +93,12 @@ func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queu
 	}
 	decided := map[reconcile.Request]bool{}
 	for i := range pods.Items {
-		for _, workload := range h.c.podWorkloads(ctx, &pods.Items[i]) {
+		workloads, err := h.c.podWorkloads(ctx, &pods.Items[i])
+		if err != nil {
+			h.c.missed.EnqueueAllLater(ctx, q, fmt.Errorf("finding the workloads of the pods on node %s: %w", node, err))
+			return
+		}
+		for _, workload := range workloads {
 			request := reconcile.Request{NamespacedName: workload.NamespacedName}
 			if _, known := decided[request]; !known {
 				decided[request] = disruption.MayReadNodes(h.c.Engine, decision.Subject{

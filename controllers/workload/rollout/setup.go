@@ -41,12 +41,12 @@ func OwnerUID(o client.Object) []string {
 
 // SetupWithManager adds the Controller to a manager.
 func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error {
-	b := c.NewController(mgr, strings.ToLower(c.typ.Kind)+"-controller", c.allRequests).
+	b := c.NewController(mgr, c.controllerName(), c.missed).
 		For(c.typ.New(), builder.WithPredicates(reconcile.UserChanges())).
 		Watches(&corev1.Pod{}, c.PodEvents()).
 		Watches(&corev1.Node{}, c.NodeEvents())
 	if c.ownsPods() { // the labels of its namespace are facts of the workload
-		b = namespaces.WatchLabels(b, c.allRequests)
+		b = namespaces.WatchLabels(b, c.missed.EnqueueInNamespace())
 	}
 	for _, o := range c.typ.Owned {
 		b = b.Watches(o, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), c.typ.New(), handler.OnlyControllerOwner()))
@@ -56,37 +56,34 @@ func (c *Controller) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 		if related.Events != nil {
 			events = append(events, builder.WithPredicates(related.Events))
 		}
-		b = b.Watches(related.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) (out []reconcile.Request) {
-			for _, name := range related.Workloads(o) {
-				out = append(out, reconcile.Request{NamespacedName: name})
-			}
-			return out
-		}), events...)
+		b = b.Watches(related.Object, c.missed.EnqueueFound(related.Workloads), events...)
 	}
 	return c.CompleteController(b, c)
 }
 
+func (c *Controller) controllerName() string { return strings.ToLower(c.typ.Kind) + "-controller" }
+
 // allRequests returns all workloads of the kind: a change of policies, or of a node, may change what is
 // to be done for each.
-func (c *Controller) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+func (c *Controller) allRequests(ctx context.Context) ([]reconcile.Request, error) {
 	return reconcile.ListRequests(ctx, c.Client, c.typ.NewList(), reconcile.AllObjects[client.Object])
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// podWorkloads returns the workloads that a pod belongs to.
-func (c *Controller) podWorkloads(ctx context.Context, o client.Object) []Reference {
+// podWorkloads returns the workloads that a pod belongs to. Beside an error it returns those that it found.
+func (c *Controller) podWorkloads(ctx context.Context, o client.Object) ([]Reference, error) {
 	if c.typ.Workloads != nil {
 		if pod, ok := o.(*corev1.Pod); ok {
 			return c.typ.Workloads(ctx, pod)
 		}
-		return nil
+		return nil, nil
 	}
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil || ref.Kind != c.typ.Kind || groupOf(ref.APIVersion) != c.typ.Group {
-		return nil
+		return nil, nil
 	}
-	return []Reference{{types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}, ref.UID}}
+	return []Reference{{types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}, ref.UID}}, nil
 }
 
 func groupOf(apiVersion string) string {
