@@ -111,16 +111,19 @@ func (m *MissedEvents) EnqueueInNamespace() handler.EventHandler {
 // EnqueueAllLater is called by a handler that could not read which objects an event concerns. It enqueues all objects of the controller
 // as soon as they can be listed, but at most once a minute, unless the queue is shut down before.
 func (m *MissedEvents) EnqueueAllLater(ctx context.Context, q Queue, err error) {
-	ctrl.LoggerFrom(ctx).Error(err, "Finding the objects that an event concerns; once they can be listed, all objects of the controller are reconciled", "controller", m.controller)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queue, m.missed = q, true
-	if m.running {
+	if m.running { // the first event that was missed was logged, and there may be thousands of others
 		return
 	}
 	m.running = true
+	ctrl.LoggerFrom(ctx).Error(err, "Finding the objects that an event concerns; once they can be listed, all objects of the controller are reconciled", "controller", m.controller)
 	ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
-	recovery.Go(m.controller, func() { m.listUntilDone(ctx) }, nil)
+	recovery.GoUntilDone(ctx, m.controller, func(ctx context.Context) {
+		m.noteFailure() // of the run before, if there was one and it panicked
+		m.listUntilDone(ctx)
+	})
 }
 
 // listUntilDone enqueues all objects once they can be listed, and again if events were missed since the list began.

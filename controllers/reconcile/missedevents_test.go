@@ -113,6 +113,35 @@ func TestAnEventWhoseObjectsCannotBeReadIsMadeUpFor(t *testing.T) {
 	}
 }
 
+// panickingQueue is a queue that panics for a while.
+type panickingQueue struct {
+	*recordingQueue
+	panics bool
+}
+
+func (q *panickingQueue) AddAfter(r reconcile.Request, after time.Duration) {
+	if q.panics {
+		panic("queue")
+	}
+	q.recordingQueue.AddAfter(r, after)
+}
+
+func TestAnEventIsMadeUpForAfterAPanicOfTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, q := listing{}, &panickingQueue{newRecordingQueue(), true}
+		m := reconcile.NewMissedEvents("x", l.list)
+		m.EnqueueAllLater(t.Context(), q, errors.New("broken"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		q.panics = false
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if want := "/logs bank/web shop/web"; q.names() != want {
+			t.Errorf("enqueued are %q, want %q", q.names(), want)
+		}
+	})
+}
+
 // An event that is missed while the objects are listed, or right after that, is made up for by another list, since the first one may
 // be older than the event. Events that are missed all the while enqueue all objects once a minute.
 func TestEventsThatAreMissedLaterAreMadeUpFor(t *testing.T) {

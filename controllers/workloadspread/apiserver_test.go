@@ -204,6 +204,11 @@ func TestManyPodsAtOnceOnAnAPIServer(t *testing.T) {
 		})
 		r.writes.Store(0)
 	}
+	strange := pod()
+	strange.OwnerReferences[0].APIVersion, strange.OwnerReferences[0].Kind, strange.OwnerReferences[0].Name = "apps/v1", "ReplicaSet", "a/b"
+	if w, err := in.replicas[0].targets.FindSpread(t.Context(), "shop", strange); w != nil || err != nil {
+		t.Errorf("of a pod whose owner has a name that no object has: %v, %v", w, err)
+	}
 
 	const pods = 50
 	var all sync.WaitGroup

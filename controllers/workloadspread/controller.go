@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -169,6 +170,9 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) ([]reconcile.Re
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: m.Name}}}, nil
 	}
 	w, err := r.targets.FindSpread(ctx, pod.Namespace, pod)
+	if meta.IsNoMatchError(err) { // the kind of an owner is not served, so there is none
+		return nil, nil
+	}
 	if err != nil || w == nil {
 		return nil, client.IgnoreNotFound(err) // if an owner is gone, its pods will be deleted too
 	}

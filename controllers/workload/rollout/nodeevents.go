@@ -92,11 +92,11 @@ func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queu
 		return
 	}
 	decided := map[reconcile.Request]bool{}
+	var unread error
 	for i := range pods.Items {
 		workloads, err := h.c.podWorkloads(ctx, &pods.Items[i])
 		if err != nil {
-			h.c.missed.EnqueueAllLater(ctx, q, fmt.Errorf("finding the workloads of the pods on node %s: %w", node, err))
-			return
+			unread = fmt.Errorf("finding the workloads of the pods on node %s: %w", node, err)
 		}
 		for _, workload := range workloads {
 			request := reconcile.Request{NamespacedName: workload.NamespacedName}
@@ -109,5 +109,8 @@ func (h *nodeEvents) enqueueWorkloadsOn(ctx context.Context, node string, q queu
 				q.Add(request)
 			}
 		}
+	}
+	if unread != nil {
+		h.c.missed.EnqueueAllLater(ctx, q, unread)
 	}
 }
