@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +27,11 @@ import (
 // recordingQueue notes what is added to it, and when.
 type recordingQueue struct {
 	reconcile.Queue
+	from time.Time
+	down atomic.Bool
+
+	mu    sync.Mutex
 	added map[string]time.Duration // since the queue was made
-	from  time.Time
-	down  bool
 }
 
 func newRecordingQueue() *recordingQueue {
@@ -37,23 +41,50 @@ func newRecordingQueue() *recordingQueue {
 func (q *recordingQueue) Add(r reconcile.Request) { q.AddAfter(r, 0) }
 
 func (q *recordingQueue) AddAfter(r reconcile.Request, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.added[r.String()] = time.Since(q.from) + after
 }
 
-func (q *recordingQueue) ShuttingDown() bool { return q.down }
+func (q *recordingQueue) ShuttingDown() bool { return q.down.Load() }
+
+// addedAt is when an object was added, since the queue was made.
+func (q *recordingQueue) addedAt(name string) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.added[name]
+}
 
 func (q *recordingQueue) names() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return strings.Join(slices.Sorted(maps.Keys(q.added)), " ")
 }
 
 // listing is a list of requests that can fail.
 type listing struct {
+	mu     sync.Mutex
 	err    error
 	panics bool
 	calls  int
 }
 
+// recover has lists succeed from now on.
+func (l *listing) recover() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err, l.panics = nil, false
+}
+
+func (l *listing) countCalls() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls
+}
+
 func (l *listing) list(context.Context) ([]reconcile.Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.calls++; l.panics {
 		panic("list")
 	}
@@ -77,12 +108,12 @@ func TestAnEventWhoseObjectsCannotBeReadIsMadeUpFor(t *testing.T) {
 		outage time.Duration
 		// within is how long after the outage all objects are enqueued at the latest.
 		within time.Duration
-		cause  listing
+		cause  *listing
 	}{
-		{"a read that fails once", 0, 100 * time.Millisecond, listing{err: broken}},
-		{"reads that fail for a second", time.Second, time.Second, listing{err: broken}},
-		{"reads that fail for an hour", time.Hour, 10 * time.Second, listing{err: broken}},
-		{"a panic", time.Second, time.Second, listing{panics: true}},
+		{"a read that fails once", 0, 100 * time.Millisecond, &listing{err: broken}},
+		{"reads that fail for a second", time.Second, time.Second, &listing{err: broken}},
+		{"reads that fail for an hour", time.Hour, 10 * time.Second, &listing{err: broken}},
+		{"a panic", time.Second, time.Second, &listing{panics: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,22 +122,22 @@ func TestAnEventWhoseObjectsCannotBeReadIsMadeUpFor(t *testing.T) {
 				m.EnqueueAll().Generic(t.Context(), event.GenericEvent{Object: &corev1.Pod{}}, q)
 				time.Sleep(tc.outage)
 				synctest.Wait()
-				if len(q.added) > 0 {
+				if q.names() != "" {
 					t.Fatalf("while nothing can be listed, %s are enqueued", q.names())
 				}
-				l.err, l.panics = nil, false
+				l.recover()
 				time.Sleep(tc.within)
 				synctest.Wait()
 				if q.names() != all {
 					t.Errorf("enqueued are %q, want %q", q.names(), all)
 				}
-				if most := int(tc.outage/(10*time.Second)) + 10; l.calls > most {
-					t.Errorf("it was listed %d times in %s, want %d at the most", l.calls, tc.outage, most)
+				calls := l.countCalls()
+				if most := int(tc.outage/(10*time.Second)) + 10; calls > most {
+					t.Errorf("it was listed %d times in %s, want %d at the most", calls, tc.outage, most)
 				}
-				calls := l.calls
 				time.Sleep(time.Hour)
-				if l.calls != calls {
-					t.Errorf("it is listed %d times more though no event was missed", l.calls-calls)
+				if more := l.countCalls() - calls; more > 0 {
+					t.Errorf("it is listed %d times more though no event was missed", more)
 				}
 			})
 		})
@@ -116,11 +147,11 @@ func TestAnEventWhoseObjectsCannotBeReadIsMadeUpFor(t *testing.T) {
 // panickingQueue is a queue that panics for a while.
 type panickingQueue struct {
 	*recordingQueue
-	panics bool
+	panics atomic.Bool
 }
 
 func (q *panickingQueue) AddAfter(r reconcile.Request, after time.Duration) {
-	if q.panics {
+	if q.panics.Load() {
 		panic("queue")
 	}
 	q.recordingQueue.AddAfter(r, after)
@@ -128,12 +159,13 @@ func (q *panickingQueue) AddAfter(r reconcile.Request, after time.Duration) {
 
 func TestAnEventIsMadeUpForAfterAPanicOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := listing{}, &panickingQueue{newRecordingQueue(), true}
+		l, q := &listing{}, &panickingQueue{recordingQueue: newRecordingQueue()}
+		q.panics.Store(true)
 		m := reconcile.NewMissedEvents("x", l.list)
 		m.EnqueueAllLater(t.Context(), q, errors.New("broken"))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		q.panics = false
+		q.panics.Store(false)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if want := "/logs bank/web shop/web"; q.names() != want {
@@ -146,14 +178,17 @@ func TestAnEventIsMadeUpForAfterAPanicOfTheQueue(t *testing.T) {
 // be older than the event. Events that are missed all the while enqueue all objects once a minute.
 func TestEventsThatAreMissedLaterAreMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, lists, during := newRecordingQueue(), 0, func() {}
-		m := reconcile.NewMissedEvents("x", func(context.Context) ([]reconcile.Request, error) {
-			lists++
-			during()
-			return []reconcile.Request{named("shop", fmt.Sprint("web-", lists))}, nil
-		})
+		q := newRecordingQueue()
+		var m *reconcile.MissedEvents
+		var lists atomic.Int64
 		miss := func() { m.EnqueueAllLater(t.Context(), q, errors.New("broken")) }
-		during = func() { miss(); during = func() {} }
+		m = reconcile.NewMissedEvents("x", func(context.Context) ([]reconcile.Request, error) {
+			n := lists.Add(1)
+			if n == 1 {
+				miss()
+			}
+			return []reconcile.Request{named("shop", fmt.Sprint("web-", n))}, nil
+		})
 		miss()
 		time.Sleep(time.Second)
 		if q.names() != "shop/web-1" {
@@ -167,14 +202,14 @@ func TestEventsThatAreMissedLaterAreMadeUpFor(t *testing.T) {
 			miss()
 			time.Sleep(time.Second)
 		}
-		if lists < 11 || lists > 13 {
-			t.Errorf("all objects were listed %d times in ten minutes", lists-2)
+		if n := lists.Load(); n < 11 || n > 13 {
+			t.Errorf("all objects were listed %d times in ten minutes", n-2)
 		}
 		time.Sleep(2 * time.Minute)
-		before := lists
+		before := lists.Load()
 		miss()
 		time.Sleep(time.Second)
-		if lists != before+1 {
+		if lists.Load() != before+1 {
 			t.Error("an event that is missed later is not made up for at once")
 		}
 		time.Sleep(2 * time.Minute)
@@ -184,19 +219,19 @@ func TestEventsThatAreMissedLaterAreMadeUpFor(t *testing.T) {
 // Once no worker takes objects from the queue, nothing is listed any more.
 func TestNothingIsListedForAQueueThatIsShutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := listing{err: errors.New("broken")}, newRecordingQueue()
+		l, q := &listing{err: errors.New("broken")}, newRecordingQueue()
 		m := reconcile.NewMissedEvents("x", l.list)
-		m.EnqueueAllLater(t.Context(), q, l.err)
+		m.EnqueueAllLater(t.Context(), q, errors.New("broken"))
 		time.Sleep(time.Minute)
-		q.down = true
+		q.down.Store(true)
 		synctest.Wait()
-		calls := l.calls
+		calls := l.countCalls()
 		time.Sleep(time.Hour)
-		if calls == 0 || l.calls != calls {
-			t.Errorf("it is listed %d times before and %d times after that", calls, l.calls-calls)
+		if more := l.countCalls() - calls; calls == 0 || more > 0 {
+			t.Errorf("it is listed %d times before and %d times after that", calls, more)
 		}
-		q.down = false // of a manager that is started again in one process
-		l.err = nil
+		q.down.Store(false) // of a manager that is started again in one process
+		l.recover()
 		m.EnqueueAllLater(t.Context(), q, errors.New("broken"))
 		time.Sleep(time.Minute)
 		if q.names() == "" {
@@ -208,11 +243,11 @@ func TestNothingIsListedForAQueueThatIsShutDown(t *testing.T) {
 
 func TestEventsThatAreHandledAfterADelayAreMadeUpForAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := listing{}, newRecordingQueue()
+		l, q := &listing{}, newRecordingQueue()
 		m := reconcile.NewMissedEvents("x", l.list).WithDelay(5 * time.Second)
 		m.EnqueueAllLater(t.Context(), q, errors.New("broken"))
 		time.Sleep(time.Second)
-		if at := q.added["shop/web"]; at != 5100*time.Millisecond {
+		if at := q.addedAt("shop/web"); at != 5100*time.Millisecond {
 			t.Errorf("it is enqueued after %s", at)
 		}
 		time.Sleep(2 * time.Minute)
@@ -222,7 +257,7 @@ func TestEventsThatAreHandledAfterADelayAreMadeUpForAfterIt(t *testing.T) {
 // Where nothing fails, the handlers do what handler.EnqueueRequestsFromMapFunc does: each object once, what find returns for both states
 // of an update, and with a lower priority for objects of the first list.
 func TestFoundObjectsAreEnqueuedOnce(t *testing.T) {
-	l, q := listing{}, newRecordingQueue()
+	l, q := &listing{}, newRecordingQueue()
 	m := reconcile.NewMissedEvents("x", l.list)
 	found := m.EnqueueFound(func(_ context.Context, o client.Object) ([]reconcile.Request, error) {
 		return []reconcile.Request{named("shop", o.GetName()), named("shop", "both")}, nil

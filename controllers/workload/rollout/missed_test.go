@@ -5,6 +5,9 @@ package rollout
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,9 +34,24 @@ type typedKind struct {
 func (k typedKind) WorkloadType() Type { return k.typ }
 
 // lateQueue is a countingQueue that is added to later too.
-type lateQueue struct{ countingQueue }
+type lateQueue struct {
+	countingQueue
+	mu sync.Mutex
+}
+
+func (q *lateQueue) Add(r reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.countingQueue.Add(r)
+}
 
 func (q *lateQueue) AddAfter(r reconcile.Request, _ time.Duration) { q.Add(r) }
+
+func (q *lateQueue) listAdded() []reconcile.Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.added)
+}
 
 func (q *lateQueue) ShuttingDown() bool { return false }
 
@@ -49,7 +67,7 @@ func TestEventsWhoseWorkloadsCannotBeReadAreMadeUpFor(t *testing.T) {
 	}
 	created := onPods(func(h handler.EventHandler, q queue) { h.Create(t.Context(), event.CreateEvent{Object: pod}, q) })
 	for name, tc := range map[string]struct {
-		kind func(fails *bool) Kind
+		kind func(fails *atomic.Bool) Kind
 		send send
 	}{
 		"a pod that others own is created": {failsToFindWorkloads, created},
@@ -59,35 +77,36 @@ func TestEventsWhoseWorkloadsCannotBeReadAreMadeUpFor(t *testing.T) {
 		"it leaves its workload": {failsToFindWorkloads, onPods(func(h handler.EventHandler, q queue) {
 			h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: moved}, q)
 		})},
-		"a pod that a workload may adopt": {func(*bool) Kind {
+		"a pod that a workload may adopt": {func(*atomic.Bool) Kind {
 			k := &plainKind{}
 			typ := k.WorkloadType()
 			typ.Adopts = func(client.Object, *corev1.Pod) bool { return true }
 			return typedKind{k, typ}
 		}, created},
-		"a node of a kind that puts a pod on each": {func(*bool) Kind {
+		"a node of a kind that puts a pod on each": {func(*atomic.Bool) Kind {
 			k := &plainKind{}
 			typ := k.WorkloadType()
 			typ.NodeOf = func(p *corev1.Pod) string { return p.Spec.NodeName }
 			return typedKind{k, typ}
 		}, func(c *Controller, q queue) { c.NodeEvents().Delete(t.Context(), event.DeleteEvent{Object: node}, q) }},
-		"a change of policies": {func(*bool) Kind { return &plainKind{} }, func(c *Controller, q queue) {
+		"a change of policies": {func(*atomic.Bool) Kind { return &plainKind{} }, func(c *Controller, q queue) {
 			c.missed.EnqueueAll().Generic(t.Context(), event.GenericEvent{}, q)
 		}},
-		"labels of a namespace": {func(*bool) Kind { return &plainKind{} }, func(c *Controller, q queue) {
+		"labels of a namespace": {func(*atomic.Bool) Kind { return &plainKind{} }, func(c *Controller, q queue) {
 			c.missed.EnqueueInNamespace().Generic(t.Context(), event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}, q)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fails := true
+				var fails atomic.Bool
+				fails.Store(true)
 				kind := tc.kind(&fails)
 				workload := kind.WorkloadType().New()
 				workload.SetNamespace("shop")
 				workload.SetName("agent")
 				b := fakeclient.NewClientBuilder(apiserver.Scheme(t)).WithObjects(workload).WithInterceptorFuncs(interceptor.Funcs{
 					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-						if fails {
+						if fails.Load() {
 							return errors.New("the cache is not synced")
 						}
 						return c.List(ctx, list, opts...)
@@ -98,14 +117,14 @@ func TestEventsWhoseWorkloadsCannotBeReadAreMadeUpFor(t *testing.T) {
 				tc.send(c, q)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if len(q.added) > 0 {
-					t.Errorf("while nothing can be read, %v are enqueued", q.added)
+				if added := q.listAdded(); len(added) > 0 {
+					t.Errorf("while nothing can be read, %v are enqueued", added)
 				}
-				fails = false
+				fails.Store(false)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				if len(q.added) != 1 || q.added[0].String() != "shop/agent" {
-					t.Errorf("enqueued are %v", q.added)
+				if added := q.listAdded(); len(added) != 1 || added[0].String() != "shop/agent" {
+					t.Errorf("enqueued are %v", added)
 				}
 				time.Sleep(2 * time.Minute)
 			})
@@ -114,11 +133,11 @@ func TestEventsWhoseWorkloadsCannotBeReadAreMadeUpFor(t *testing.T) {
 }
 
 // failsToFindWorkloads is a kind that cannot read the workloads of a pod while fails is true.
-func failsToFindWorkloads(fails *bool) Kind {
+func failsToFindWorkloads(fails *atomic.Bool) Kind {
 	k := &sidecarKind{}
 	typ := k.WorkloadType()
 	typ.Workloads = func(context.Context, *corev1.Pod) ([]Reference, error) {
-		if *fails {
+		if fails.Load() {
 			return nil, errors.New("the cache is not synced")
 		}
 		return nil, nil
