@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,7 +90,7 @@ func SelectsPod(w *kruise.WorkloadSpread, pod *corev1.Pod) bool {
 
 // nextOwner returns the controller of an owner; nil if there is none, or if no spread can have an owner of this kind.
 func (t *Targets) nextOwner(ctx context.Context, namespace string, ref *metav1.OwnerReference) (*metav1.OwnerReference, error) {
-	if len(path.IsValidPathSegmentName(ref.Name)) > 0 { // no object has this name, and it could not be asked for
+	if len(content.IsPathSegmentName(ref.Name)) > 0 { // no object has this name, and it could not be asked for
 		return nil, nil
 	}
 	kind := kindOf(ref)
