@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -169,7 +170,7 @@ func fillValue(r *rand.Rand, v reflect.Value, depth int) {
 			v.SetInt([]int64{1<<53 + 1, 1<<63 - 1, -1 << 63}[r.IntN(3)])
 		}
 	case reflect.Float64:
-		v.SetFloat([]float64{0, 0.1, 1e21, 1e-7, r.Float64(), -0.0}[r.IntN(6)])
+		v.SetFloat([]float64{0, 0.1, 1e21, 1e-7, r.Float64(), math.Copysign(0, -1)}[r.IntN(6)])
 	case reflect.Pointer:
 		if r.IntN(2) == 0 && depth > 0 {
 			v.Set(reflect.New(v.Type().Elem()))
