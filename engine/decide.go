@@ -46,7 +46,7 @@ func Decide[In, Out any](ctx context.Context, e *Engine, p decision.Point[In, Ou
 	rec := e.decideRequest(ctx, snapshot, q)
 	if rec.Outcome != decision.Decided {
 		// Not in out: an evaluation that continues may still write to it.
-		undecided := e.answerUndecided(ctx, snapshot, p.EraseTypes(), subject, in).(Out)
+		undecided := e.AnswerUndecided(ctx, snapshot, p.EraseTypes(), subject, in).(Out)
 		rec.Output = undecided
 		e.emitRecord(rec)
 		return undecided, rec
@@ -68,7 +68,7 @@ func DecideOn(ctx context.Context, e *Engine, s *Snapshot, p decision.UntypedPoi
 	if rec.Outcome == decision.Decided {
 		rec.Output = out.Elem().Interface()
 	} else {
-		rec.Output = e.answerUndecided(ctx, s, p, subject, in)
+		rec.Output = e.AnswerUndecided(ctx, s, p, subject, in)
 	}
 	return rec.Output, rec
 }

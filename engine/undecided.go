@@ -13,15 +13,10 @@ import (
 	"github.com/regatta-sh/regatta/engine/decision"
 )
 
-// AnswerUndecided returns the answer that callers get to a question which the policies of a snapshot did not decide.
-func (e *Engine) AnswerUndecided(ctx context.Context, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) any {
-	return e.answerUndecided(ctx, s, p, subject, in)
-}
-
-// answerUndecided answers in place of policies that did not decide. If the point says so, other
+// AnswerUndecided answers in place of policies that did not decide. If the point says so, other
 // policies take part: the exemptions of the platform, which must not be lost when another rule fails,
 // and the built-in policies alone, if a pod would otherwise lack what they add.
-func (e *Engine) answerUndecided(ctx context.Context, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) any {
+func (e *Engine) AnswerUndecided(ctx context.Context, s *Snapshot, p decision.UntypedPoint, subject decision.Subject, in any) any {
 	extended := s.IsPointExtended(p.Name, subject)
 	strict := extended
 	if p.StrictWhere != "" {

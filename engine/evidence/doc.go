@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence writes decisions, and the policies that made them, into one archive that somebody else can verify later, without a
+// Package evidence writes decisions, and the policies that made them, into one archive that an auditor can verify later, without a
 // cluster: each part is as it was exported, and each decision follows from its facts by the policies.
 //
 // # The archive
@@ -18,7 +18,7 @@
 //
 // # What it shows
 //
-// A signature shows that the holder of the key exported these files and that nobody changed them since. Recomputing shows that the
+// A signature shows that the holder of the key exported these files and that they did not change since. Recomputing shows that the
 // recorded policies give the recorded answers for the recorded facts. Neither shows that the facts were true, nor that the log which was
 // exported had all decisions.
 package evidence

@@ -369,7 +369,7 @@ func TestABundleThatIsNotItsRevisionIsFound(t *testing.T) {
 	set := bundle.Set{limitUpdates(t, 5)}
 	made := makeDecisions(t, set)
 	looser := *limitUpdates(t, 9)
-	looser.Revision = set[0].Revision // as whoever exports could pretend
+	looser.Revision = set[0].Revision // as an exporter could pretend
 	archive, _ := exportRecords(t, made, bundle.Set{&looser})
 	_, err := verifyArchive(t, archive, nil)
 	var tampered evidence.TamperedError

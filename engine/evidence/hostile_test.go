@@ -33,7 +33,7 @@ func hashOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// forgeArchive changes files, and makes the manifest and the chain fit again, as whoever has an unsigned archive can.
+// forgeArchive changes files, and makes the manifest and the chain fit again, as a holder of an unsigned archive can.
 func forgeArchive(t *testing.T, archive []byte, change func(name string, text []byte) []byte, edit func(*evidence.Manifest)) []byte {
 	t.Helper()
 	return repackArchive(t, archive, func(parts []part) []part {

@@ -28,7 +28,7 @@ const (
 	mostEngines     = 4
 )
 
-// patience is how many times the budget of its point a decision may take: nobody waits for it.
+// patience is how many times the budget of its point a decision may take: no caller waits for it.
 const patience = 10
 
 // mostLate is how many decisions of the same policies may be late before the others are not tried.

@@ -9,13 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/engine/bundle"
 	"github.com/regatta-sh/regatta/engine/evidence"
@@ -27,7 +25,7 @@ func NewCommand(builtin fs.FS) *cobra.Command {
 		Use:   "audit",
 		Short: "Export decisions as evidence, and verify such evidence without a cluster",
 		Long: `Audit puts the decisions of a time, and the policies that made them, into one archive
-that somebody else can verify later without a cluster. All of its commands end with
+that an auditor can verify later without a cluster. All of its commands end with
 
   0  all is fine
   1  the evidence is not as it was exported, or a decision does not follow from it
@@ -45,7 +43,7 @@ func wrapRefusal(err error) error {
 	var tampered evidence.TamperedError
 	var signature bundle.SignatureError
 	if errors.As(err, &tampered) || errors.As(err, &signature) {
-		return exit.RefusalErrorf("%s", quoteUnprintable(err.Error()))
+		return exit.RefusalErrorf("%s", edit.EscapeText(err.Error()))
 	}
 	return err
 }
@@ -115,14 +113,6 @@ func formatTime(t time.Time) string {
 		layout = "2006-01-02 15:04:05.999999999"
 	}
 	return t.UTC().Format(layout)
-}
-
-// quoteUnprintable returns words of an archive for a terminal: quoted if they are not all printable.
-func quoteUnprintable(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }
 
 func formatCount(n int, noun string) string {

@@ -128,7 +128,7 @@ func TestEvidenceIsExportedAndVerified(t *testing.T) {
 			"warning: bundle freeze@", "is missing, so its decisions cannot be made again; name it with --bundle", "warning: the archive is not signed",
 		}},
 		{"verify unsigned.tar.gz", 1, []string{
-			"signature  none: whoever had the archive could make another one", "files      as the manifest says: 2 hours, 1 bundle\n", "decisions  0 the same when made again, 4 without their bundles", "without freeze@",
+			"signature  none: a holder of the archive could have made another one", "files      as the manifest says: 2 hours, 1 bundle\n", "decisions  0 the same when made again, 4 without their bundles", "without freeze@",
 			"unsigned.tar.gz: 4 need bundles that are missing or do not compile",
 		}},
 		{"export --from log.jsonl --since 2026-12-02 -o none.tar.gz", 3, []string{"no decision was found, so nothing is exported; with --since and --until an archive shows that there was none"}},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/keys"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/managers"
@@ -273,7 +274,7 @@ func (x *exporting) writeOutput(cmd *cobra.Command, m *evidence.Manifest, archiv
 	} else if err := writeFile(name, archive); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	fmt.Fprintf(out, "%s has %s in %s, %s, and %s\n", quoteUnprintable(name), formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"), describeTimes(m), formatCount(len(m.Policies), "bundle"))
+	fmt.Fprintf(out, "%s has %s in %s, %s, and %s\n", edit.EscapeText(name), formatCount(m.CountDecisions(), "decision"), formatCount(len(m.Hours), "hour"), describeTimes(m), formatCount(len(m.Policies), "bundle"))
 	fmt.Fprintf(out, "its last link is %s\n", cmp.Or(shortLink(m.LastLink()), "none"))
 	x.printWarnings(cmd.ErrOrStderr(), m)
 	return nil
@@ -282,7 +283,7 @@ func (x *exporting) writeOutput(cmd *cobra.Command, m *evidence.Manifest, archiv
 // printWarnings tells what the archive does not show.
 func (x *exporting) printWarnings(out io.Writer, m *evidence.Manifest) {
 	for _, id := range m.Missing {
-		fmt.Fprintf(out, "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", quoteUnprintable(bundle.ShortID(id)))
+		fmt.Fprintf(out, "warning: bundle %s is missing, so its decisions cannot be made again; name it with --bundle\n", edit.EscapeText(bundle.ShortID(id)))
 	}
 	if m.LeftOut > 0 {
 		fmt.Fprintf(out, "warning: %s left out: decisions of bundles in shadow, or of points that this regatta does not know\n", formatCount(m.LeftOut, "line"))
@@ -293,7 +294,7 @@ func (x *exporting) printWarnings(out io.Writer, m *evidence.Manifest) {
 		}
 	}
 	if x.signer.Key == "" {
-		fmt.Fprintln(out, "warning: the archive is not signed, so whoever has it can make another one; sign it with --signing-key")
+		fmt.Fprintln(out, "warning: the archive is not signed, so a holder of it can make another one; sign it with --signing-key")
 	}
 }
 

@@ -146,7 +146,7 @@ func TestAnArchiveWithoutAVerifiedSignatureIsNotSaidToBeAsItWasExported(t *testi
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	mustRun(t, exportLog+"-o real.tar.gz")
-	// Whoever had the archive keeps one decision of four, and makes another chain.
+	// A holder of the archive keeps one decision of four, and makes another chain.
 	writeFile(t, ".", "log.jsonl", append(first, '\n'))
 	mustRun(t, "export --from log.jsonl --bundle freeze.rego -o forged.tar.gz")
 	if code, out := runAudit(t, "verify forged.tar.gz"); code == exit.Fine && strings.Contains(out, "as they were exported") {
@@ -166,7 +166,7 @@ func TestWhatIsLeftOutOfAnExportIsTold(t *testing.T) {
 		line []byte
 	}{
 		{"a decision of a point that this regatta does not know", bytes.Replace(lines[2], []byte(`"rollout/plan"`), []byte(`"rollout/newer"`), 1)},
-		{"a decision that somebody has marked as that of a bundle in shadow", bytes.Replace(lines[2], []byte(`{`), []byte(`{"shadow":"x",`), 1)},
+		{"a decision that is marked as that of a bundle in shadow", bytes.Replace(lines[2], []byte(`{`), []byte(`{"shadow":"x",`), 1)},
 		{"a decision with the time of the one before, and another answer", bytes.Replace(lines[1], []byte(`"update":1`), []byte(`"update":2`), 1)},
 	} {
 		writeFile(t, ".", "log.jsonl", bytes.Join([][]byte{lines[0], lines[1], tc.line, []byte("\n"), lines[3]}, nil))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regatta-sh/regatta/controllers/cmd/regatta/edit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/exit"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/keys"
 	"github.com/regatta-sh/regatta/controllers/cmd/regatta/output"
@@ -50,9 +51,9 @@ hidden values that has another answer may have it because of these: it is counte
 no error. A decision that was made beside a bundle that was withheld or missing cannot be
 told from one whose record was changed, and is an error.
 
-What a signature and this show: the holder of the key exported these decisions, nobody
-changed them since, and each follows from its facts by the policies of the archive.
-Without a key, whoever had the archive could have made another one. What nothing of this
+What a signature and this show: the holder of the key exported these decisions, they
+did not change since, and each follows from its facts by the policies of the archive.
+Without a key, a holder of the archive could have made another one. What nothing of this
 shows: that the facts were true, or that the log had all decisions.`,
 		Example: `  regatta audit verify november.tar.gz --verification-key audit.pub
   regatta audit verify november.tar.gz december.tar.gz --verification-key audit.pub -o json`,
@@ -164,11 +165,11 @@ func (v verified) printText(out io.Writer) {
 		fmt.Fprintf(out, "  warning    %s\n", v.Gap)
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
-		fmt.Fprintf(out, "    without %s: %s\n", quoteUnprintable(bundle.ShortID(id)), quoteUnprintable(v.Missing[id]))
+		fmt.Fprintf(out, "    without %s: %s\n", edit.EscapeText(bundle.ShortID(id)), edit.EscapeText(v.Missing[id]))
 	}
 	for _, d := range v.Differences {
-		fmt.Fprintf(out, "    decision %s, %s of %s: recorded %s, made again %s (other %s)\n", quoteUnprintable(d.Decision), d.Point, quoteUnprintable(describeSubject(d)),
-			quoteUnprintable(d.Then.Verdict.Word), quoteUnprintable(d.Now.Verdict.Word), strings.Join(d.Fields, ", "))
+		fmt.Fprintf(out, "    decision %s, %s of %s: recorded %s, made again %s (other %s)\n", edit.EscapeText(d.Decision), d.Point, edit.EscapeText(describeSubject(d)),
+			edit.EscapeText(d.Then.Verdict.Word), edit.EscapeText(d.Now.Verdict.Word), strings.Join(d.Fields, ", "))
 	}
 	if n := v.Different - len(v.Differences); n > 0 {
 		fmt.Fprintf(out, "    and %d more\n", n)
@@ -193,11 +194,11 @@ func describeSubject(d *evidence.Difference) string {
 
 func describeSignature(s *bundle.Signature) string {
 	if s == nil {
-		return "none: whoever had the archive could make another one"
+		return "none: a holder of the archive could have made another one"
 	}
-	key := quoteUnprintable(decision.TruncateText(s.Algorithm, 100))
+	key := edit.EscapeText(decision.TruncateText(s.Algorithm, 100))
 	if s.KeyID != "" {
-		key += ", key " + quoteUnprintable(decision.TruncateText(s.KeyID, 100))
+		key += ", key " + edit.EscapeText(decision.TruncateText(s.KeyID, 100))
 	}
 	if !s.Verified {
 		return "not verified, " + key + ": name a key with --verification-key"
